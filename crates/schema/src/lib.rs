@@ -1,0 +1,16 @@
+//! One type table for every kind, built in or custom, and what can be done with it.
+//!
+//! A [`Table`] holds types: structs, maps, lists and scalars, with the list keys, merge strategies, defaults and
+//! value rules that Kubernetes attaches to them. The built-in kinds come from a checked-in table generated from
+//! the published API definitions; a CRD's structural schema compiles into the same shape. Everything that needs
+//! to know a type works on it: decoding, pruning, defaulting, validation, merging, discovery and OpenAPI.
+//!
+//! The crate does no I/O and knows no server.
+
+pub mod catalog;
+pub mod field;
+pub mod rules;
+pub mod types;
+
+pub use field::{FieldError, Reason};
+pub use types::{Field, List, ListKind, Patch, Scalar, Shape, Struct, Table, Type, TypeId};

@@ -1,0 +1,285 @@
+//! The type table: every type of a schema in one arena, referred to by [`TypeId`].
+//!
+//! Built-in kinds and CRD schemas have the same shape here. What only CRDs have (defaults, value rules, nullable)
+//! is absent on built-in types; what only built-ins have (protobuf tags, merge strategies) is absent on CRDs.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::rules::Rules;
+
+/// A type in a [`Table`]. Only meaningful together with the table that gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TypeId(pub(crate) u32);
+
+/// An arena of types. Types may refer to each other in cycles (`JSONSchemaProps` does).
+#[derive(Debug, Default)]
+pub struct Table {
+    types: Vec<Type>,
+    by_name: HashMap<Box<str>, TypeId>,
+}
+
+/// One type: its shape, and what a CRD author may attach to it.
+#[derive(Debug, Clone)]
+pub struct Type {
+    /// The definition's name for built-in types (`io.k8s.api.apps.v1.Deployment`), absent on CRD types.
+    pub name: Option<Box<str>>,
+    /// What values look like.
+    pub shape: Shape,
+    /// CRD only: an explicit `null` is kept rather than dropped.
+    pub nullable: bool,
+    /// CRD only: the value that an absent field takes.
+    pub default: Option<Value>,
+    /// CRD only: rules on the value (ranges, patterns, enums, combinators).
+    pub rules: Option<Box<Rules>>,
+}
+
+/// What the values of a type look like.
+#[derive(Debug, Clone)]
+pub enum Shape {
+    /// An object with named fields.
+    Struct(Struct),
+    /// An object with arbitrary keys and values of one type.
+    Map {
+        /// The type of every value.
+        value: TypeId,
+        /// Replaced as a whole by server-side apply.
+        atomic: bool,
+    },
+    /// An array.
+    List(List),
+    /// A single value.
+    Scalar(Scalar),
+    /// Any JSON value, kept as it is (`RawExtension`, `JSON`, `x-kubernetes-preserve-unknown-fields` without a type).
+    Any,
+}
+
+/// An object with named fields.
+#[derive(Debug, Clone, Default)]
+pub struct Struct {
+    /// In the order the API server writes them. Built-in structs follow the Go struct, CRDs are sorted by name.
+    fields: Vec<Field>,
+    /// Positions in `fields`, sorted by field name. Same length as `fields`.
+    sorted: Vec<u16>,
+    /// Replaced as a whole by server-side apply (`x-kubernetes-map-type: atomic`).
+    pub atomic: bool,
+    /// CRD only: fields that are not listed are kept.
+    pub preserve_unknown: bool,
+    /// CRD only: the object is itself a Kubernetes object with `apiVersion`, `kind` and `metadata`.
+    pub embedded_resource: bool,
+}
+
+/// A named field of a [`Struct`].
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// JSON name.
+    pub name: Box<str>,
+    /// The type of the value.
+    pub ty: TypeId,
+    /// Must be present (the `required` list of the schema).
+    pub required: bool,
+    /// Written even when empty: a Go struct without `omitempty`, such as `status: {}` of a Deployment.
+    pub always: bool,
+    /// Protobuf field number, built-ins only.
+    pub tag: Option<u32>,
+    /// How strategic merge patch treats the field, built-ins only.
+    pub patch: Option<Patch>,
+}
+
+/// Strategic-merge behaviour of a field: `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Patch {
+    /// Lists merge instead of being replaced.
+    pub merge: bool,
+    /// Keys that the patch's `$retainKeys` does not name are dropped.
+    pub retain_keys: bool,
+    /// The field that identifies an item of a merged list of objects; absent for lists of scalars.
+    pub merge_key: Option<Box<str>>,
+}
+
+/// An array type.
+#[derive(Debug, Clone)]
+pub struct List {
+    /// The type of every item.
+    pub item: TypeId,
+    /// How items are identified.
+    pub kind: ListKind,
+}
+
+/// How the items of a list are identified (`x-kubernetes-list-type`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListKind {
+    /// The list is one value.
+    Atomic,
+    /// Items are unique scalars.
+    Set,
+    /// Items are objects, unique by these fields.
+    Map(Vec<Box<str>>),
+}
+
+/// A single value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Scalar {
+    /// A string.
+    String,
+    /// Base64 in a JSON string.
+    Bytes,
+    /// `true` or `false`.
+    Bool,
+    /// An integer of 32 bits.
+    Int32,
+    /// An integer of 64 bits.
+    Int64,
+    /// Any JSON number.
+    Double,
+    /// A resource quantity such as `500m` or `1Gi`; numbers are accepted and become strings.
+    Quantity,
+    /// An integer or a string.
+    IntOrString,
+    /// RFC 3339 with seconds.
+    Time,
+    /// RFC 3339 with microseconds.
+    MicroTime,
+}
+
+impl Table {
+    /// A table without types.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a type. Named types can be found again by [`Table::named`].
+    ///
+    /// # Panics
+    /// When the table would hold more than `u32::MAX` types.
+    pub fn add(&mut self, ty: Type) -> TypeId {
+        let id =
+            TypeId(u32::try_from(self.types.len()).expect("a table holds at most u32::MAX types"));
+        if let Some(name) = &ty.name {
+            self.by_name.insert(name.clone(), id);
+        }
+        self.types.push(ty);
+        id
+    }
+
+    /// Replaces a type that was added as a place holder, so that types can refer to each other in cycles.
+    pub fn set(&mut self, id: TypeId, ty: Type) {
+        if let Some(name) = &ty.name {
+            self.by_name.insert(name.clone(), id);
+        }
+        self.types[id.0 as usize] = ty;
+    }
+
+    /// The type behind an id of this table.
+    pub fn get(&self, id: TypeId) -> &Type {
+        &self.types[id.0 as usize]
+    }
+
+    /// Finds a built-in type by its definition name.
+    pub fn named(&self, name: &str) -> Option<TypeId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// How many types there are.
+    pub fn len(&self) -> usize {
+        self.types.len()
+    }
+
+    /// Whether there is no type.
+    pub fn is_empty(&self) -> bool {
+        self.types.is_empty()
+    }
+
+    /// Copies a type and all it refers to from another table, so that a CRD can use the built-in `ObjectMeta`.
+    pub fn import(&mut self, from: &Table, id: TypeId) -> TypeId {
+        let mut seen = HashMap::new();
+        self.import_into(from, id, &mut seen)
+    }
+
+    fn import_into(
+        &mut self,
+        from: &Table,
+        id: TypeId,
+        seen: &mut HashMap<TypeId, TypeId>,
+    ) -> TypeId {
+        if let Some(done) = seen.get(&id) {
+            return *done;
+        }
+        let mut ty = from.get(id).clone();
+        let copy = self.add(Type::of(Shape::Any));
+        seen.insert(id, copy);
+        match &mut ty.shape {
+            Shape::Struct(s) => {
+                for field in &mut s.fields {
+                    field.ty = self.import_into(from, field.ty, seen);
+                }
+            }
+            Shape::Map { value, .. } => *value = self.import_into(from, *value, seen),
+            Shape::List(list) => list.item = self.import_into(from, list.item, seen),
+            Shape::Scalar(_) | Shape::Any => {}
+        }
+        self.set(copy, ty);
+        copy
+    }
+}
+
+impl Type {
+    /// A type with this shape and nothing attached.
+    pub fn of(shape: Shape) -> Self {
+        Self {
+            name: None,
+            shape,
+            nullable: false,
+            default: None,
+            rules: None,
+        }
+    }
+}
+
+impl Struct {
+    /// A struct with these fields, written in this order.
+    pub fn new(fields: Vec<Field>) -> Self {
+        let mut sorted: Vec<u16> = (0..fields.len()).map(|i| i as u16).collect();
+        sorted.sort_by(|a, b| fields[*a as usize].name.cmp(&fields[*b as usize].name));
+        Self {
+            fields,
+            sorted,
+            ..Self::default()
+        }
+    }
+
+    /// The fields in the order they are written.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The position of a field in [`Struct::fields`].
+    pub fn position(&self, name: &str) -> Option<usize> {
+        let at = self
+            .sorted
+            .binary_search_by(|i| (*self.fields[*i as usize].name).cmp(name))
+            .ok()?;
+        Some(self.sorted[at] as usize)
+    }
+
+    /// Finds a field by its JSON name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.position(name).map(|i| &self.fields[i])
+    }
+}
+
+impl Field {
+    /// An optional field without merge behaviour.
+    pub fn new(name: &str, ty: TypeId) -> Self {
+        Self {
+            name: name.into(),
+            ty,
+            required: false,
+            always: false,
+            tag: None,
+            patch: None,
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! A Kubernetes API server as a library.
+//!
+//! The server is a `tower::Service` over HTTP bytes: the same code answers in-process calls and TLS sockets.
+//! Objects are kept as the bytes they are served as, in a multi-version store with one global revision.
+
+pub mod environment;
