@@ -1,5 +1,11 @@
 //! The catalog: which resources an API group and version serves, built in or from a CRD.
 
+mod builtin;
+mod parse;
+
+pub use builtin::builtin;
+pub use parse::ParseError;
+
 /// One resource at one version, as discovery shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
@@ -85,6 +91,11 @@ impl Verb {
         Verb::Watch,
     ];
 
+    /// The verb that discovery and RBAC write so.
+    pub fn named(name: &str) -> Option<Verb> {
+        Verb::ALL.into_iter().find(|verb| verb.as_str() == name)
+    }
+
     /// The verb as discovery and RBAC write it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -104,6 +115,11 @@ impl Resource {
     /// `v1` or `apps/v1`.
     pub fn api_version(&self) -> String {
         api_version(&self.group, &self.version)
+    }
+
+    /// Whether the verb is offered.
+    pub fn allows(&self, verb: Verb) -> bool {
+        self.verbs.contains(&verb)
     }
 
     /// Finds a subresource by name.

@@ -8,6 +8,7 @@
 //! The crate does no I/O and knows no server.
 
 pub mod catalog;
+pub mod discovery;
 pub mod field;
 pub mod rules;
 pub mod types;
