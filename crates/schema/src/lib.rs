@@ -7,10 +7,13 @@
 //!
 //! The crate does no I/O and knows no server.
 
+mod builtin;
 pub mod catalog;
 pub mod field;
 pub mod rules;
 pub mod types;
 
 pub use field::{FieldError, Reason};
-pub use types::{Field, List, ListKind, Patch, Scalar, Shape, Struct, Table, Type, TypeId};
+pub use types::{
+    Field, Kind, List, ListKind, Patch, Scalar, Shape, Struct, Table, Type, TypeId, Wire,
+};
