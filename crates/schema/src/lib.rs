@@ -7,6 +7,7 @@
 //!
 //! The crate does no I/O and knows no server.
 
+mod builtin;
 pub mod catalog;
 pub mod discovery;
 pub mod field;
@@ -14,4 +15,6 @@ pub mod rules;
 pub mod types;
 
 pub use field::{FieldError, Reason};
-pub use types::{Field, List, ListKind, Patch, Scalar, Shape, Struct, Table, Type, TypeId};
+pub use types::{
+    Field, Kind, List, ListKind, Patch, Scalar, Shape, Struct, Table, Type, TypeId, Wire,
+};

@@ -18,6 +18,21 @@ pub struct TypeId(pub(crate) u32);
 pub struct Table {
     types: Vec<Type>,
     by_name: HashMap<Box<str>, TypeId>,
+    /// Sorted by group, version and kind.
+    kinds: Vec<Kind>,
+}
+
+/// A kind of object and its type. One type may have many kinds: every group has its own `DeleteOptions`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Kind {
+    /// API group, empty for the core group.
+    pub group: Box<str>,
+    /// API version within the group.
+    pub version: Box<str>,
+    /// Name of the kind.
+    pub kind: Box<str>,
+    /// The type of its objects.
+    pub ty: TypeId,
 }
 
 /// One type: its shape, and what a CRD author may attach to it.
@@ -62,6 +77,8 @@ pub struct Struct {
     fields: Vec<Field>,
     /// Positions in `fields`, sorted by field name. Same length as `fields`.
     sorted: Vec<u16>,
+    /// What protobuf does differently, by position in `fields`, sorted. Only few fields have an entry.
+    wires: Vec<(u16, Wire)>,
     /// Replaced as a whole by server-side apply (`x-kubernetes-map-type: atomic`).
     pub atomic: bool,
     /// CRD only: fields that are not listed are kept.
@@ -79,12 +96,22 @@ pub struct Field {
     pub ty: TypeId,
     /// Must be present (the `required` list of the schema).
     pub required: bool,
-    /// Written even when empty: a Go struct without `omitempty`, such as `status: {}` of a Deployment.
+    /// Written even when absent, as Go does with structs that are not pointers: `status: {}` of a Deployment,
+    /// `lastProbeTime: null` of a condition.
     pub always: bool,
-    /// Protobuf field number, built-ins only.
+    /// Protobuf field number in the message that holds it, built-ins only; see [`Struct::wire`] for inlined messages.
     pub tag: Option<u32>,
     /// How strategic merge patch treats the field, built-ins only.
     pub patch: Option<Patch>,
+}
+
+/// Where protobuf differs from JSON in more than the tag of a field.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wire {
+    /// The field lies in messages that JSON inlines: their tags, outermost first. `Volume.emptyDir` is in message 2.
+    pub outer: Vec<u32>,
+    /// A list that is wrapped in a message of its own, with the items in field 1.
+    pub wrapped: bool,
 }
 
 /// Strategic-merge behaviour of a field: `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key`.
@@ -182,6 +209,37 @@ impl Table {
         self.by_name.get(name).copied()
     }
 
+    /// Finds the type of a kind.
+    pub fn kind(&self, group: &str, version: &str, kind: &str) -> Option<TypeId> {
+        let at = self
+            .kinds
+            .binary_search_by(|k| (&*k.group, &*k.version, &*k.kind).cmp(&(group, version, kind)))
+            .ok()?;
+        Some(self.kinds[at].ty)
+    }
+
+    /// All kinds, sorted by group, version and kind.
+    pub fn kinds(&self) -> &[Kind] {
+        &self.kinds
+    }
+
+    pub(crate) fn set_kinds(&mut self, mut kinds: Vec<Kind>) {
+        kinds.sort();
+        self.kinds = kinds;
+    }
+
+    /// Adds a type without making it the one that [`Table::named`] finds.
+    pub(crate) fn add_variant(&mut self, ty: Type) -> TypeId {
+        let name = ty.name.clone();
+        let id = self.add(Type { name: None, ..ty });
+        self.types[id.0 as usize].name = name;
+        id
+    }
+
+    pub(crate) fn get_mut(&mut self, id: TypeId) -> &mut Type {
+        &mut self.types[id.0 as usize]
+    }
+
     /// How many types there are.
     pub fn len(&self) -> usize {
         self.types.len()
@@ -253,6 +311,23 @@ impl Struct {
     /// The fields in the order they are written.
     pub fn fields(&self) -> &[Field] {
         &self.fields
+    }
+
+    /// What protobuf does differently with the field at a position of [`Struct::fields`].
+    pub fn wire(&self, position: usize) -> Option<&Wire> {
+        let at = self
+            .wires
+            .binary_search_by_key(&position, |(at, _)| *at as usize)
+            .ok()?;
+        Some(&self.wires[at].1)
+    }
+
+    pub(crate) fn set_wires(&mut self, wires: Vec<(u16, Wire)>) {
+        self.wires = wires;
+    }
+
+    pub(crate) fn fields_mut(&mut self) -> &mut [Field] {
+        &mut self.fields
     }
 
     /// The position of a field in [`Struct::fields`].
