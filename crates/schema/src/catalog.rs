@@ -122,6 +122,36 @@ impl Resource {
         self.verbs.contains(&verb)
     }
 
+    /// Whether a delete that is done at once answers the deleted object; all other resources answer a `Status`.
+    pub fn answers_deleted_object(&self) -> bool {
+        let plurals: &[&str] = match &*self.group {
+            "" => &[
+                "persistentvolumeclaims",
+                "persistentvolumes",
+                "pods",
+                "podtemplates",
+                "resourcequotas",
+                "serviceaccounts",
+                "services",
+            ],
+            "resource.k8s.io" => &[
+                "deviceclasses",
+                "resourceclaims",
+                "resourceclaimtemplates",
+                "resourceslices",
+            ],
+            "storage.k8s.io" => &[
+                "csidrivers",
+                "csinodes",
+                "storageclasses",
+                "volumeattachments",
+                "volumeattributesclasses",
+            ],
+            _ => &[],
+        };
+        plurals.contains(&&*self.plural)
+    }
+
     /// Finds a subresource by name.
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|s| &*s.name == name)

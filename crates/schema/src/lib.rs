@@ -11,6 +11,7 @@ mod builtin;
 pub mod catalog;
 pub mod discovery;
 pub mod field;
+pub mod openapi;
 pub mod rules;
 pub mod types;
 
