@@ -9,6 +9,7 @@
 
 mod builtin;
 pub mod catalog;
+pub mod decode;
 pub mod field;
 pub mod rules;
 pub mod types;
