@@ -10,6 +10,7 @@
 mod builtin;
 pub mod catalog;
 pub mod discovery;
+pub mod decode;
 pub mod field;
 pub mod openapi;
 pub mod rules;

@@ -1,0 +1,120 @@
+//! Checks a value that is already there, such as the result of a patch, against a type.
+
+use serde_json::Value;
+
+use super::context::Context;
+use super::{DecodeError, StrictError, scalar};
+use crate::types::{Shape, Struct, Table, TypeId};
+
+/// Brings a value into the form that [`decode`](super::decode) would have given it: unknown fields and nulls are
+/// dropped, scalars are checked and made canonical. Returns the unknown fields.
+///
+/// # Errors
+/// When a value does not fit its type or is nested too deeply; the value is then partly changed.
+pub fn conform(
+    table: &Table,
+    ty: TypeId,
+    value: &mut Value,
+) -> Result<Vec<StrictError>, DecodeError> {
+    let mut walk = Walk {
+        context: Context::new(table),
+    };
+    if !walk.conform(ty, value) {
+        *value = scalar::zero(table, ty);
+    }
+    walk.context.finish()
+}
+
+struct Walk<'t> {
+    context: Context<'t>,
+}
+
+impl<'t> Walk<'t> {
+    /// Conforms a value in place; `false` means that it is not there: `null`, or it does not fit.
+    fn conform(&mut self, ty: TypeId, value: &mut Value) -> bool {
+        let shape = &self.context.table.get(ty).shape;
+        match (shape, &mut *value) {
+            (_, Value::Array(_) | Value::Object(_)) if !self.context.descend() => return false,
+            (Shape::Struct(s), Value::Object(map)) => {
+                self.conform_struct(ty, s, map);
+            }
+            (Shape::Map { value: inner, .. }, Value::Object(map)) => {
+                for (key, value) in map.iter_mut() {
+                    let mark = self.context.enter_key(key);
+                    self.conform_or_zero(*inner, value);
+                    self.context.leave(mark);
+                }
+            }
+            (Shape::List(list), Value::Array(items)) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    let mark = self.context.enter_item(index);
+                    self.conform_or_zero(list.item, item);
+                    self.context.leave(mark);
+                }
+            }
+            (Shape::Any, Value::Array(_) | Value::Object(_)) => self.measure(value),
+            (_, Value::Array(_) | Value::Object(_)) => {
+                scalar::reject(&mut self.context, ty, scalar::json_type(value));
+                self.context.ascend();
+                return false;
+            }
+            _ => return self.conform_scalar(ty, value),
+        }
+        self.context.ascend();
+        true
+    }
+
+    fn conform_struct(
+        &mut self,
+        ty: TypeId,
+        s: &'t Struct,
+        map: &mut serde_json::Map<String, Value>,
+    ) {
+        map.retain(|key, value| match s.field(key) {
+            Some(field) => {
+                let mark = self.context.enter_field(ty, &field.name);
+                let keep = self.conform(field.ty, value);
+                self.context.leave(mark);
+                keep
+            }
+            None if s.preserve_unknown => true,
+            None => {
+                self.context.unknown(key);
+                false
+            }
+        });
+    }
+
+    fn conform_or_zero(&mut self, ty: TypeId, value: &mut Value) {
+        if !self.conform(ty, value) {
+            *value = scalar::zero(self.context.table, ty);
+        }
+    }
+
+    fn conform_scalar(&mut self, ty: TypeId, value: &mut Value) -> bool {
+        match scalar::accept(&mut self.context, ty, value.take()) {
+            Some(accepted) => {
+                *value = accepted;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Makes sure that a value without a type is not nested too deeply.
+    fn measure(&mut self, value: &Value) {
+        let mut inner: Box<dyn Iterator<Item = &Value>> = match value {
+            Value::Array(items) => Box::new(items.iter()),
+            Value::Object(map) => Box::new(map.values()),
+            _ => return,
+        };
+        inner.all(|value| {
+            let deeper = self.context.descend();
+            if deeper {
+                self.measure(value);
+                self.context.ascend();
+            }
+            deeper
+        });
+    }
+}

@@ -1,0 +1,202 @@
+//! Checks single values against their type and brings them into the form in which they are kept.
+
+use base64::Engine;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use serde_json::{Map, Number, Value};
+
+use super::context::Context;
+use super::{quantity, time};
+use crate::types::{Scalar, Shape, Table, Type, TypeId};
+
+/// Go's decoder does not look at bits that the last character has too many.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
+/// What Go says when a value is no quantity at all.
+const NO_QUANTITY: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+
+/// Takes a value that is neither an object nor an array. `None` when it is `null` or does not fit; the latter is
+/// noted in the context.
+pub(super) fn accept(context: &mut Context<'_>, ty: TypeId, value: Value) -> Option<Value> {
+    let definition = context.table.get(ty);
+    if value.is_null() {
+        return definition.nullable.then_some(value);
+    }
+    match &definition.shape {
+        Shape::Scalar(scalar) => accept_scalar(context, ty, *scalar, value),
+        Shape::Any => Some(value),
+        Shape::Struct(_) | Shape::Map { .. } | Shape::List(_) => {
+            reject(context, ty, json_type(&value));
+            None
+        }
+    }
+}
+
+/// Notes that a value of another JSON type stands where a type is wanted.
+pub(super) fn reject(context: &mut Context<'_>, ty: TypeId, found: &str) {
+    match &context.table.get(ty).shape {
+        Shape::Scalar(Scalar::Quantity) => context.fail(NO_QUANTITY.to_owned()),
+        Shape::Scalar(Scalar::Time | Scalar::MicroTime) => {
+            context.fail(parser_mismatch(found, "string"));
+        }
+        Shape::Scalar(Scalar::IntOrString) => context.fail(parser_mismatch(found, "int32")),
+        _ => {
+            let wanted = go_type(context.table, ty);
+            context.mismatch(found, &wanted);
+        }
+    }
+}
+
+fn accept_scalar(
+    context: &mut Context<'_>,
+    ty: TypeId,
+    scalar: Scalar,
+    value: Value,
+) -> Option<Value> {
+    let accepted = match (scalar, value) {
+        (Scalar::String, value @ Value::String(_))
+        | (Scalar::IntOrString, value @ Value::String(_))
+        | (Scalar::Bool, value @ Value::Bool(_))
+        | (Scalar::Double, value @ Value::Number(_)) => Ok(value),
+        (Scalar::Bytes, Value::String(text)) => bytes(text),
+        (Scalar::Quantity, Value::String(text)) => quantity(&text),
+        (Scalar::Quantity, Value::Number(number)) => quantity(&number.to_string()),
+        (Scalar::Time, Value::String(text)) => time::seconds(text).map(Value::String),
+        (Scalar::MicroTime, Value::String(text)) => time::micros(text).map(Value::String),
+        (Scalar::Int64, Value::Number(number)) => {
+            return integer(context, ty, number, i64::MIN..=i64::MAX);
+        }
+        (Scalar::Int32 | Scalar::IntOrString, Value::Number(number)) => {
+            return integer(context, ty, number, i32::MIN.into()..=i32::MAX.into());
+        }
+        (_, value) => {
+            reject(context, ty, json_type(&value));
+            return None;
+        }
+    };
+    accepted.map_err(|message| context.fail(message)).ok()
+}
+
+fn integer(
+    context: &mut Context<'_>,
+    ty: TypeId,
+    number: Number,
+    range: std::ops::RangeInclusive<i64>,
+) -> Option<Value> {
+    match number.as_i64() {
+        Some(value) if range.contains(&value) => Some(Value::Number(number)),
+        _ => {
+            reject(context, ty, &format!("number {number}"));
+            None
+        }
+    }
+}
+
+fn quantity(text: &str) -> Result<Value, String> {
+    match quantity::canonical(text) {
+        Ok(canonical) => Ok(Value::String(canonical)),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Base64 as it is kept: without line breaks, and with the bits that count.
+fn bytes(text: String) -> Result<Value, String> {
+    if STANDARD.decode(&text).is_ok() {
+        return Ok(Value::String(text));
+    }
+    let joined: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+    match LENIENT.decode(&joined) {
+        Ok(bytes) => Ok(Value::String(STANDARD.encode(bytes))),
+        Err(error) => Err(format!(
+            "illegal base64 data at input byte {}",
+            base64_offset(&error, joined.len())
+        )),
+    }
+}
+
+fn base64_offset(error: &base64::DecodeError, length: usize) -> usize {
+    match error {
+        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => {
+            *at
+        }
+        base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => {
+            length / 4 * 4
+        }
+    }
+}
+
+/// Types with a parser of their own decode into a plain Go value first, and do not know the field they are in.
+fn parser_mismatch(found: &str, wanted: &str) -> String {
+    format!("json: cannot unmarshal {found} into Go value of type {wanted}")
+}
+
+/// The zero value of a type, which Go has in a list or map where the document says `null`.
+pub(super) fn zero(table: &Table, ty: TypeId) -> Value {
+    let Type {
+        shape, nullable, ..
+    } = table.get(ty);
+    if *nullable {
+        return Value::Null;
+    }
+    match shape {
+        Shape::Struct(_) | Shape::Map { .. } => Value::Object(Map::new()),
+        Shape::List(_) => Value::Array(Vec::new()),
+        Shape::Any => Value::Null,
+        Shape::Scalar(scalar) => match scalar {
+            Scalar::String | Scalar::Bytes => Value::String(String::new()),
+            Scalar::Bool => Value::Bool(false),
+            Scalar::Int32 | Scalar::Int64 | Scalar::Double | Scalar::IntOrString => Value::from(0),
+            Scalar::Quantity => Value::from("0"),
+            Scalar::Time | Scalar::MicroTime => Value::Null,
+        },
+    }
+}
+
+/// A value's JSON type as Go's decoder calls it.
+pub(super) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// A type as Go prints it: `int32`, `v1.PodSpec`, `map[string]string`, `[]v1.Container`.
+fn go_type(table: &Table, ty: TypeId) -> String {
+    let definition = table.get(ty);
+    match &definition.shape {
+        Shape::List(list) => format!("[]{}", go_type(table, list.item)),
+        Shape::Map { value, .. } => format!("map[string]{}", go_type(table, *value)),
+        Shape::Struct(_) | Shape::Any => definition
+            .name
+            .as_deref()
+            .map_or_else(|| "map[string]interface {}".to_owned(), go_name),
+        Shape::Scalar(scalar) => match scalar {
+            Scalar::String => "string",
+            Scalar::Bytes => "[]uint8",
+            Scalar::Bool => "bool",
+            Scalar::Int32 => "int32",
+            Scalar::Int64 => "int64",
+            Scalar::Double => "float64",
+            Scalar::Quantity => "resource.Quantity",
+            Scalar::IntOrString => "intstr.IntOrString",
+            Scalar::Time => "v1.Time",
+            Scalar::MicroTime => "v1.MicroTime",
+        }
+        .to_owned(),
+    }
+}
+
+/// `v1.PodSpec` of `io.k8s.api.core.v1.PodSpec`.
+fn go_name(definition: &str) -> String {
+    let mut parts = definition.rsplitn(3, '.');
+    let name = parts.next().unwrap_or_default();
+    let package = parts.next().unwrap_or_default();
+    format!("{package}.{name}")
+}

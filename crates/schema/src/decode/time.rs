@@ -1,0 +1,161 @@
+//! Reads times as Go does and writes them in UTC.
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+
+/// Go's name for RFC 3339, as it stands in error messages.
+const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
+
+/// The parts of a time before the fraction: Go's name of the part, its number of digits, what follows it.
+const PARTS: [(&str, usize, &str); 6] = [
+    ("2006", 4, "-"),
+    ("01", 2, "-"),
+    ("02", 2, "T"),
+    ("15", 2, ":"),
+    ("04", 2, ":"),
+    ("05", 2, ""),
+];
+
+/// A time in whole seconds, in UTC.
+pub(super) fn seconds(text: String) -> Result<String, String> {
+    let at = parse(&text)?;
+    let whole = Timestamp::from_second(at.as_second() - i64::from(at.subsec_nanosecond() < 0));
+    let canonical = whole.map_err(|_| out_of_range(&text, "year"))?.to_string();
+    Ok(canonical)
+}
+
+/// A time with six digits of fraction, in UTC.
+pub(super) fn micros(text: String) -> Result<String, String> {
+    Ok(format!("{:.6}", parse(&text)?))
+}
+
+fn parse(text: &str) -> Result<Timestamp, String> {
+    let mut parser = Parser { text, rest: text };
+    let mut numbers = [0_i16; 6];
+    for (number, (name, digits, separator)) in numbers.iter_mut().zip(PARTS) {
+        *number = parser.number(name, digits)?;
+        parser.separator(separator)?;
+    }
+    let nanoseconds = parser.fraction();
+    let offset = parser.offset()?;
+    let [year, month, day, hour, minute, second] = numbers;
+    check_ranges(text, &numbers)?;
+    DateTime::new(
+        year,
+        month as i8,
+        day as i8,
+        hour as i8,
+        minute as i8,
+        second as i8,
+        nanoseconds,
+    )
+    .ok()
+    .and_then(|local| offset.to_timestamp(local).ok())
+    .ok_or_else(|| out_of_range(text, "day"))
+}
+
+fn check_ranges(text: &str, numbers: &[i16; 6]) -> Result<(), String> {
+    let ranges = [
+        ("year", 0..=9999),
+        ("month", 1..=12),
+        ("day", 1..=31),
+        ("hour", 0..=23),
+        ("minute", 0..=59),
+        ("second", 0..=59),
+    ];
+    for ((name, range), number) in ranges.iter().zip(numbers) {
+        if !range.contains(number) {
+            return Err(out_of_range(text, name));
+        }
+    }
+    Ok(())
+}
+
+fn out_of_range(text: &str, part: &str) -> String {
+    format!("parsing time {text:?}: {part} out of range")
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    rest: &'a str,
+}
+
+impl Parser<'_> {
+    fn number(&mut self, name: &str, digits: usize) -> Result<i16, String> {
+        let found = self
+            .rest
+            .get(..digits)
+            .filter(|found| found.bytes().all(|byte| byte.is_ascii_digit()))
+            .and_then(|found| found.parse().ok())
+            .ok_or_else(|| self.cannot_parse(name))?;
+        self.rest = &self.rest[digits..];
+        Ok(found)
+    }
+
+    fn separator(&mut self, separator: &str) -> Result<(), String> {
+        match self.rest.strip_prefix(separator) {
+            Some(rest) => {
+                self.rest = rest;
+                Ok(())
+            }
+            None => Err(self.cannot_parse(separator)),
+        }
+    }
+
+    /// Nanoseconds of an optional fraction; digits beyond the ninth are dropped.
+    fn fraction(&mut self) -> i32 {
+        let Some(rest) = self.rest.strip_prefix(['.', ',']) else {
+            return 0;
+        };
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        if end == 0 {
+            return 0;
+        }
+        self.rest = &rest[end..];
+        let digits = &rest[..end.min(9)];
+        digits.parse::<i32>().unwrap_or(0) * 10_i32.pow(9 - digits.len() as u32)
+    }
+
+    fn offset(&mut self) -> Result<Offset, String> {
+        if let Some(rest) = self.rest.strip_prefix('Z') {
+            self.rest = rest;
+            return self.end(Offset::UTC);
+        }
+        let sign = match self.rest.as_bytes().first() {
+            Some(b'+') => 1,
+            Some(b'-') => -1,
+            _ => return Err(self.cannot_parse("Z07:00")),
+        };
+        let whole = Parser { ..*self };
+        let fail = |_| whole.cannot_parse("Z07:00");
+        self.rest = &self.rest[1..];
+        let hours = i32::from(self.number("", 2).map_err(fail)?);
+        self.separator(":").map_err(fail)?;
+        let minutes = i32::from(self.number("", 2).map_err(fail)?);
+        match Offset::from_seconds(sign * (hours * 3600 + minutes * 60)) {
+            Ok(offset) if hours <= 24 && minutes < 60 => self.end(offset),
+            _ => Err(out_of_range(self.text, "time zone offset hour")),
+        }
+    }
+
+    fn end(&self, offset: Offset) -> Result<Offset, String> {
+        if self.rest.is_empty() {
+            Ok(offset)
+        } else {
+            Err(format!(
+                "parsing time {:?}: extra text: {:?}",
+                self.text, self.rest
+            ))
+        }
+    }
+
+    fn cannot_parse(&self, part: &str) -> String {
+        format!(
+            "parsing time {:?} as {LAYOUT:?}: cannot parse {:?} as {part:?}",
+            self.text, self.rest
+        )
+    }
+}

@@ -1,0 +1,71 @@
+//! Reads YAML as Kubernetes does: one document, the scalars of YAML 1.1, and a budget on everything that repeats.
+
+use std::thread;
+
+use serde::de::DeserializeSeed;
+use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
+use serde_saphyr::{Options, with_deserializer_from_str_with_options};
+
+use super::{MAX_DEPTH, ParseError};
+
+/// Nodes of one document. The largest published CRDs have a tenth of this.
+const MAX_NODES: usize = 250_000;
+/// Nodes that aliases may add to a document, all together.
+const MAX_REPLAYED: usize = 50_000;
+
+/// Stack of the thread that reads a document. The reader recurses, and without optimisation it needs almost 20 KiB for
+/// a level of nesting: more than a caller may have left.
+const STACK: usize = 64 * 1024 * MAX_DEPTH;
+
+/// Feeds the only document of a text to a seed.
+pub(super) fn run<'de, S>(seed: S, bytes: &'de [u8]) -> Result<S::Value, ParseError>
+where
+    S: DeserializeSeed<'de> + Send,
+    S::Value: Send,
+{
+    let text = std::str::from_utf8(bytes).map_err(|_| failure("invalid UTF-8"))?;
+    thread::scope(|scope| {
+        thread::Builder::new()
+            .name("yaml".to_owned())
+            .stack_size(STACK)
+            .spawn_scoped(scope, || read(seed, text))
+            .map_err(|error| failure(&format!("no thread to read it: {error}")))?
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn read<'de, S: DeserializeSeed<'de>>(seed: S, text: &'de str) -> Result<S::Value, ParseError> {
+    with_deserializer_from_str_with_options(text, options(), |yaml| seed.deserialize(yaml))
+        .map_err(|error| failure(&error.to_string()))
+}
+
+fn failure(message: &str) -> ParseError {
+    ParseError::new(format!("error converting YAML to JSON: yaml: {message}"))
+}
+
+fn options() -> Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: MAX_DEPTH,
+            flow_nesting_limit: MAX_DEPTH,
+            max_nodes: MAX_NODES,
+            max_events: 4 * MAX_NODES,
+            max_aliases: 1_000,
+            max_anchors: 1_000,
+            max_merge_keys: 1_000,
+            max_recorded_anchor_events: MAX_NODES,
+            max_recorded_anchor_bytes: 4 * 1024 * 1024,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: MAX_REPLAYED,
+            max_replay_stack_depth: 16,
+        },
+        emit_comments: false,
+        // The seeds see every pair and report the repeated keys themselves.
+        duplicate_keys: DuplicateKeyPolicy::LastWins,
+        legacy_octal_numbers: true,
+        non_finite_float_policy: NonFiniteFloatPolicy::Reject,
+        with_snippet: false,
+    }
+}
