@@ -9,6 +9,7 @@
 
 pub mod catalog;
 pub mod field;
+pub mod quantity;
 pub mod rules;
 pub mod types;
 
