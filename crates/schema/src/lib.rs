@@ -9,8 +9,10 @@
 
 pub mod catalog;
 pub mod field;
+pub mod names;
 pub mod quantity;
 pub mod rules;
+pub mod selector;
 pub mod types;
 
 pub use field::{FieldError, Reason};
