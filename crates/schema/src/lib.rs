@@ -13,7 +13,10 @@ pub mod discovery;
 pub mod decode;
 pub mod field;
 pub mod openapi;
+pub mod names;
+pub mod quantity;
 pub mod rules;
+pub mod selector;
 pub mod types;
 
 pub use field::{FieldError, Reason};
