@@ -4,3 +4,4 @@
 //! Objects are kept as the bytes they are served as, in a multi-version store with one global revision.
 
 pub mod environment;
+pub mod storage;

@@ -1,0 +1,210 @@
+//! One collection of objects of one resource: writes, reads and watches go through here.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::cursor::{Cursor, Expired};
+use super::event::{Delivery, Event};
+use super::record::{Candidate, Draft, Record, check_key};
+use super::snapshot::{At, Snapshot, SnapshotError};
+use super::state::{Applied, Step};
+use super::store::Inner;
+use super::wakers::Wakers;
+
+/// A handle on one collection; clones are the same collection.
+#[derive(Clone)]
+pub struct Collection {
+    pub(super) inner: Arc<Inner>,
+    pub(super) table: usize,
+    pub(super) name: Arc<str>,
+    pub(super) wakers: Arc<Wakers>,
+}
+
+/// One write to one object. Keys are `namespace/name`, or `name` for cluster-scoped objects.
+#[derive(Debug, Clone)]
+pub enum Write {
+    /// Stores an object that must not exist yet.
+    Create {
+        /// Its key.
+        key: String,
+        /// Its first version.
+        draft: Draft,
+    },
+    /// Replaces an object. If nothing but the revision would change, nothing changes.
+    Update {
+        /// Its key.
+        key: String,
+        /// The revision that the writer has seen.
+        expected_revision: u64,
+        /// Its next version.
+        draft: Draft,
+    },
+    /// Removes an object.
+    Delete {
+        /// Its key.
+        key: String,
+        /// The revision that the writer has seen.
+        expected_revision: u64,
+    },
+}
+
+/// A write that was done.
+#[derive(Debug, Clone)]
+pub struct Committed {
+    /// The object as it is now; for a deletion its last state at the deletion's revision.
+    pub record: Arc<Record>,
+    /// Whether there is anything to tell the watchers.
+    pub effect: Effect,
+}
+
+/// What a write did.
+#[derive(Debug, Clone)]
+pub enum Effect {
+    /// It made a new revision.
+    Changed(Arc<Event>),
+    /// The object was already so: no revision, no event.
+    Unchanged,
+}
+
+/// Why a write was not done. Nothing has changed then.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommitError {
+    /// Create: there is an object under that key.
+    #[error("the object exists")]
+    AlreadyExists {
+        /// That object.
+        current: Arc<Record>,
+    },
+    /// Update or delete: there is no object under that key.
+    #[error("the object does not exist")]
+    NotFound,
+    /// Update or delete: the writer has not seen the present version.
+    #[error("the object is at another revision than the writer has seen")]
+    Conflict {
+        /// The present version.
+        current: Arc<Record>,
+    },
+    /// The draft or key cannot be stored; a mistake of the caller's.
+    #[error("the write cannot be stored: {reason}")]
+    Rejected {
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+}
+
+impl CommitError {
+    /// Whether reading the object again and retrying can help.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Conflict { .. })
+    }
+
+    /// Whether the object is absent.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound)
+    }
+
+    /// Whether the object is already there.
+    pub fn is_already_exists(&self) -> bool {
+        matches!(self, Self::AlreadyExists { .. })
+    }
+}
+
+impl Collection {
+    /// The name it was opened by, such as `apps/deployments`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Does one write. It is visible to everybody when this returns.
+    ///
+    /// # Errors
+    /// [`CommitError`]; nothing has changed then.
+    pub fn commit(&self, write: Write) -> Result<Committed, CommitError> {
+        let step = self.prepare(write)?;
+        let applied = self.inner.commit(self.table, step)?;
+        Ok(match applied {
+            Applied::Unchanged(record) => Committed {
+                record,
+                effect: Effect::Unchanged,
+            },
+            Applied::Changed(event) => {
+                self.wakers.wake_all();
+                Committed {
+                    record: event.record().clone(),
+                    effect: Effect::Changed(event),
+                }
+            }
+        })
+    }
+
+    /// Does one write and waits until it would survive a crash, as far as the store promises that.
+    ///
+    /// # Errors
+    /// [`CommitError`].
+    pub async fn commit_durable(&self, write: Write) -> Result<Committed, CommitError> {
+        self.commit(write)
+    }
+
+    /// The present version of one object.
+    pub fn get(&self, key: &str) -> Option<Arc<Record>> {
+        self.inner.state.read().tables[self.table]
+            .root
+            .get(key)
+            .cloned()
+    }
+
+    /// All objects at one revision. Costs nothing for the latest; for an older one, as much as there were changes
+    /// since, once.
+    ///
+    /// # Errors
+    /// When the revision is not known any more or not yet.
+    pub fn snapshot(&self, at: At) -> Result<Snapshot, SnapshotError> {
+        Snapshot::take(self, at)
+    }
+
+    /// Follows the changes after a revision, which is that of a snapshot or an event. A revision of the future is
+    /// fine: the cursor is silent until it has passed.
+    ///
+    /// # Errors
+    /// When events after that revision may have been forgotten.
+    pub fn watch(&self, from_revision: u64) -> Result<Cursor, Expired> {
+        Cursor::open(self.clone(), from_revision)
+    }
+
+    /// Renders what can be rendered before the lock is taken.
+    fn prepare(&self, write: Write) -> Result<Step, CommitError> {
+        let next = self.inner.revision() + 1;
+        let (Write::Create { key, .. } | Write::Update { key, .. } | Write::Delete { key, .. }) =
+            &write;
+        check_key(key)?;
+        Ok(match write {
+            Write::Create { key, draft } => Step::Create {
+                key: key.into(),
+                candidate: Candidate::new(draft, Delivery::Added, next)?,
+            },
+            Write::Update {
+                key,
+                expected_revision,
+                draft,
+            } => Step::Update {
+                key,
+                expected: expected_revision,
+                candidate: Candidate::new(draft, Delivery::Modified, next)?,
+            },
+            Write::Delete {
+                key,
+                expected_revision,
+            } => Step::Delete {
+                key,
+                expected: expected_revision,
+            },
+        })
+    }
+}
+
+impl fmt::Debug for Collection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Collection").field(&self.name).finish()
+    }
+}
