@@ -4,3 +4,9 @@
 //! Objects are kept as the bytes they are served as, in a multi-version store with one global revision.
 
 pub mod environment;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "request handlers do not ask for tables yet"
+)]
+mod printers;
