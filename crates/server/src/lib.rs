@@ -5,3 +5,9 @@
 
 pub mod environment;
 pub mod storage;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "request handlers do not ask for tables yet"
+)]
+mod printers;

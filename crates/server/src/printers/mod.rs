@@ -1,0 +1,69 @@
+//! Objects as rows: the `Table` and `PartialObjectMetadata` representations that `kubectl get` and metadata
+//! clients ask for.
+//!
+//! A [`Printer`] knows the columns of one kind and how to fill them. Built-in kinds have theirs in [`kinds`];
+//! custom resources bring their own. Rendering goes straight to JSON bytes, one object at a time, so a table
+//! of any length needs memory for its text and one parsed object.
+
+mod column;
+mod duration;
+mod json;
+mod kinds;
+mod partial;
+mod selector;
+mod table;
+mod view;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+pub(crate) use column::{Column, NAME};
+pub(crate) use duration::human;
+pub(crate) use partial::{ListMetadata, MetaVersion, PartialList, partial_metadata};
+pub(crate) use table::{
+    Headers, IncludeObject, InvalidIncludeObject, Options, Printer, RowCondition, Table,
+};
+pub(crate) use view::since;
+
+use view::View;
+
+/// The columns of a built-in kind; a kind without a printer has its name and the time of its creation.
+pub(crate) fn columns(group: &str, kind: &str) -> &'static [Column] {
+    kinds::find(group, kind).map_or(column::DEFAULT, |entry| entry.columns)
+}
+
+/// The cells of one object of a built-in kind, as many as it has columns (but see `IPAddress`).
+pub(crate) fn cells(group: &str, kind: &str, object: &Value, now: Timestamp) -> Vec<Value> {
+    let print = kinds::find(group, kind).map_or(kinds::default_cells as kinds::Cells, |e| e.cells);
+    print(&View { object, now })
+}
+
+impl Printer {
+    /// The printer of a built-in kind, or the default one: name and time of creation.
+    pub(crate) fn builtin(group: &str, kind: &str) -> Self {
+        let Some(entry) = kinds::find(group, kind) else {
+            return Self::default_for_kind();
+        };
+        let print = entry.cells;
+        Self {
+            columns: entry.columns.into(),
+            cells: Arc::new(move |object, now| print(&View { object, now })),
+            condition: entry.condition,
+            no_rows: "[]",
+        }
+    }
+
+    fn default_for_kind() -> Self {
+        Self {
+            columns: column::DEFAULT.into(),
+            cells: Arc::new(|object, now| kinds::default_cells(&View { object, now })),
+            condition: |_| None,
+            no_rows: "null",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! Objects reduced to their metadata, for clients that need no more.
+
+use serde_json::{Map, Value};
+
+use super::json::{append, append_key};
+
+/// Field order of the wire, which is also the list of fields there are.
+const METADATA: &[&str] = &[
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
+const OWNER_REFERENCE: &[&str] = &[
+    "apiVersion",
+    "kind",
+    "name",
+    "uid",
+    "controller",
+    "blockOwnerDeletion",
+];
+
+const MANAGED_FIELDS: &[&str] = &[
+    "manager",
+    "operation",
+    "apiVersion",
+    "time",
+    "fieldsType",
+    "fieldsV1",
+    "subresource",
+];
+
+/// Version of `meta.k8s.io` that a client asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum MetaVersion {
+    /// `v1`
+    #[default]
+    V1,
+    /// `v1beta1`, with the same content.
+    V1Beta1,
+}
+
+impl MetaVersion {
+    /// The `apiVersion` of documents of this version.
+    pub(crate) fn api_version(self) -> &'static str {
+        match self {
+            MetaVersion::V1 => "meta.k8s.io/v1",
+            MetaVersion::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// What a list says about itself. Empty fields are left out.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ListMetadata<'a> {
+    /// Revision the list was read at.
+    pub(crate) resource_version: &'a str,
+    /// Where the next page starts.
+    pub(crate) continue_token: &'a str,
+    /// How many objects the following pages hold.
+    pub(crate) remaining_item_count: Option<i64>,
+}
+
+/// A `PartialObjectMetadata` document: the metadata of an object and nothing else.
+pub(crate) fn partial_metadata(object: &Value, version: MetaVersion) -> Vec<u8> {
+    let mut out = Vec::new();
+    append_partial(&mut out, object, version);
+    out
+}
+
+/// A `PartialObjectMetadataList` that is written object by object.
+#[derive(Debug)]
+pub(crate) struct PartialList {
+    out: Vec<u8>,
+    version: MetaVersion,
+    is_empty: bool,
+}
+
+impl PartialList {
+    /// Starts the list.
+    pub(crate) fn new(metadata: &ListMetadata<'_>, version: MetaVersion) -> Self {
+        let mut out = Vec::new();
+        append_start(&mut out, "PartialObjectMetadataList", version);
+        append_list_metadata(&mut out, metadata);
+        out.extend_from_slice(b",\"items\":");
+        Self {
+            out,
+            version,
+            is_empty: true,
+        }
+    }
+
+    /// Adds an object.
+    pub(crate) fn item(&mut self, object: &Value) {
+        self.out.push(if self.is_empty { b'[' } else { b',' });
+        self.is_empty = false;
+        append_partial(&mut self.out, object, self.version);
+    }
+
+    /// The whole document. A list without items has `null` for them, as the real server sends it.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        let end: &[u8] = if self.is_empty { b"null}" } else { b"]}" };
+        self.out.extend_from_slice(end);
+        self.out
+    }
+}
+
+/// Appends `{"kind":…,"apiVersion":…,"metadata":`.
+pub(super) fn append_start(out: &mut Vec<u8>, kind: &str, version: MetaVersion) {
+    out.extend_from_slice(b"{\"kind\":");
+    append(out, kind);
+    out.extend_from_slice(b",\"apiVersion\":");
+    append(out, version.api_version());
+    out.extend_from_slice(b",\"metadata\":");
+}
+
+/// Appends the metadata of a list.
+pub(super) fn append_list_metadata(out: &mut Vec<u8>, metadata: &ListMetadata<'_>) {
+    let mut fields = Fields::new(out);
+    if !metadata.resource_version.is_empty() {
+        append(fields.key("resourceVersion"), metadata.resource_version);
+    }
+    if !metadata.continue_token.is_empty() {
+        append(fields.key("continue"), metadata.continue_token);
+    }
+    if let Some(count) = metadata.remaining_item_count {
+        append(fields.key("remainingItemCount"), &count);
+    }
+    fields.finish();
+}
+
+/// Appends the metadata document of one object.
+pub(super) fn append_partial(out: &mut Vec<u8>, object: &Value, version: MetaVersion) {
+    append_start(out, "PartialObjectMetadata", version);
+    match object.get("metadata").and_then(Value::as_object) {
+        Some(metadata) => append_ordered(out, metadata, METADATA),
+        None => out.extend_from_slice(b"{}"),
+    }
+    out.push(b'}');
+}
+
+/// Appends the fields of `order` that are set.
+fn append_ordered(out: &mut Vec<u8>, map: &Map<String, Value>, order: &[&str]) {
+    let mut fields = Fields::new(out);
+    for &name in order {
+        let Some(value) = map.get(name).filter(|value| is_set(name, value)) else {
+            continue;
+        };
+        let out = fields.key(name);
+        match name {
+            "ownerReferences" => append_each(out, value, OWNER_REFERENCE),
+            "managedFields" => append_each(out, value, MANAGED_FIELDS),
+            _ => append(out, value),
+        }
+    }
+    fields.finish();
+}
+
+fn append_each(out: &mut Vec<u8>, list: &Value, order: &[&str]) {
+    out.push(b'[');
+    for (index, entry) in list.as_array().into_iter().flatten().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        match entry.as_object() {
+            Some(entry) => append_ordered(out, entry, order),
+            None => append(out, entry),
+        }
+    }
+    out.push(b']');
+}
+
+/// Whether a field is written: empty ones are not, unless empty means something.
+fn is_set(name: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Number(number) => name != "generation" || number.as_i64() != Some(0),
+        // An owner reference without these is invalid, and then it shows.
+        Value::String(text) => !text.is_empty() || matches!(name, "apiVersion" | "kind"),
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(map) => !map.is_empty() || name == "fieldsV1",
+        Value::Bool(_) => true,
+    }
+}
+
+/// Writes the members of one JSON object.
+struct Fields<'a> {
+    out: &'a mut Vec<u8>,
+    is_empty: bool,
+}
+
+impl<'a> Fields<'a> {
+    fn new(out: &'a mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self {
+            out,
+            is_empty: true,
+        }
+    }
+
+    /// Appends a key and hands out the place for its value.
+    fn key(&mut self, name: &str) -> &mut Vec<u8> {
+        if !self.is_empty {
+            self.out.push(b',');
+        }
+        self.is_empty = false;
+        append_key(self.out, name);
+        self.out
+    }
+
+    fn finish(self) {
+        self.out.push(b'}');
+    }
+}
