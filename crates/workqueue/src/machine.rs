@@ -1,0 +1,445 @@
+//! The queue as a pure state machine: no lock, no task, no clock; the time is an argument.
+//!
+//! Guarantees, kept by the phase of each slot (see [`Phase`]):
+//! - a key is never with two workers at once;
+//! - a key added while it runs becomes ready again, at the tail, when that run is done;
+//! - a key that is ready is not added a second time, at most it becomes more urgent;
+//! - of several delays for one key the earliest wins, and a delay is independent of the key being ready or running;
+//! - after shutdown nothing is added, what is ready is still handed out, and what waits for a delay is dropped.
+//!
+//! What others must be told is collected in [`Wake`] and taken by the shell after each call.
+
+use std::time::Duration;
+
+use crate::alarms::{Alarms, Set};
+use crate::lanes::{Entry, Lanes};
+use crate::limiter::{RateLimiter, Retry};
+use crate::moment::Moment;
+use crate::options::{Add, When};
+use crate::priority::{Priority, PriorityPolicy};
+use crate::slots::{Hashed, Phase, Slots};
+use crate::stats::{Histogram, Stats};
+
+/// At most this many delayed keys become ready in one call, so that no call holds the shell's lock for long.
+const RINGS_PER_CALL: usize = 256;
+
+/// The state of one queue.
+pub(crate) struct Machine<K> {
+    slots: Slots<K>,
+    /// Every slot whose phase is `Ready` has exactly one valid entry here, and no other slot has one.
+    lanes: Lanes,
+    alarms: Alarms,
+    /// Every slot whose phase is `Running` or `RunningAgain`, in no order that matters.
+    running: Vec<u32>,
+    /// How many slots are `Ready`.
+    ready: usize,
+    limiter: Box<dyn RateLimiter<K>>,
+    life: Life,
+    /// The latest time seen: time does not go back, even if callers raced for the lock.
+    now: Moment,
+    wake: Wake,
+    adds: u64,
+    retries: u64,
+    queue_duration: Histogram,
+    work_duration: Histogram,
+}
+
+/// Whether the queue takes and gives keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// Takes and gives.
+    Open,
+    /// Gives what is ready; somebody waits for the end of it.
+    Draining,
+    /// Gives what is ready; nobody is to wait.
+    ShutDown,
+}
+
+/// What the answer to a worker is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next<K> {
+    /// A key to run. Its slot must be handed back with [`Machine::done`].
+    Run(Run<K>),
+    /// Nothing is ready.
+    Empty,
+    /// Nothing is ready and nothing ever will be.
+    ShutDown,
+}
+
+/// A key that a worker has.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Run<K> {
+    pub(crate) slot: u32,
+    pub(crate) key: K,
+    pub(crate) priority: Priority,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// Nothing more is known; the count of requeues stays.
+    Ended,
+    /// The count of requeues starts afresh.
+    Succeeded,
+    /// Another run after the limiter's delay.
+    Failed,
+    /// It succeeded, and is to run again after this delay.
+    Again(Duration),
+}
+
+/// Who must look again after a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[must_use]
+pub(crate) struct Wake {
+    /// So many workers: keys became ready.
+    pub(crate) workers: usize,
+    /// Whoever minds the alarms: the next one goes off earlier than it did.
+    pub(crate) timekeeper: Needed,
+    /// Everybody who waits, for a key or for the end: the queue was shut down, or has drained.
+    pub(crate) everybody: Needed,
+}
+
+/// Whether something is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Needed {
+    #[default]
+    No,
+    Yes,
+}
+
+impl<K: Eq + Clone + 'static> Machine<K> {
+    pub(crate) fn new(
+        policy: PriorityPolicy,
+        limiter: Box<dyn RateLimiter<K>>,
+        capacity: usize,
+    ) -> Self {
+        Self {
+            slots: Slots::with_capacity(capacity),
+            lanes: Lanes::new(policy),
+            alarms: Alarms::default(),
+            running: Vec::new(),
+            ready: 0,
+            limiter,
+            life: Life::Open,
+            now: Moment::default(),
+            wake: Wake::default(),
+            adds: 0,
+            retries: 0,
+            queue_duration: Histogram::default(),
+            work_duration: Histogram::default(),
+        }
+    }
+
+    /// Adds a key. The time is asked for only if the add changes something: dedupe is the hot path of a busy queue.
+    pub(crate) fn add(&mut self, key: Hashed<K>, how: Add, now: impl FnOnce() -> Moment) {
+        if self.life != Life::Open {
+            return;
+        }
+        let priority = self.lanes.effective(how.priority);
+        let slot = self.slots.intern(key);
+        match how.when {
+            When::Now => {
+                if !self.would_change(slot, priority) {
+                    return;
+                }
+                self.advance(now());
+                self.want_run(slot, priority);
+            }
+            When::After(_) | When::RateLimited => {
+                self.advance(now());
+                self.retry(slot, how.when, priority);
+            }
+        }
+    }
+
+    /// Whether a run with this priority is more than what is already asked for.
+    fn would_change(&self, slot: u32, priority: Priority) -> bool {
+        let slot = &self.slots[slot];
+        match slot.phase {
+            Phase::Idle | Phase::Running => true,
+            Phase::Ready | Phase::RunningAgain => slot.priority < priority,
+        }
+    }
+
+    /// The key in this slot is to run once more, after the delay that `when` says.
+    fn retry(&mut self, slot: u32, when: When, priority: Priority) {
+        let delay = match when {
+            When::Now => Duration::ZERO,
+            When::After(delay) => delay,
+            When::RateLimited => self.limited_delay(slot),
+        };
+        self.retries += 1;
+        if delay.is_zero() {
+            self.want_run(slot, priority);
+            return;
+        }
+        let raised = match self.slots[slot].alarm {
+            Some(_) => self.slots[slot].alarm_priority.max(priority),
+            None => priority,
+        };
+        self.slots[slot].alarm_priority = raised;
+        if self
+            .alarms
+            .set(&mut self.slots, slot, self.now.after(delay))
+            == Set::First
+        {
+            self.wake.timekeeper = Needed::Yes;
+        }
+    }
+
+    fn limited_delay(&mut self, slot: u32) -> Duration {
+        let held = &mut self.slots[slot];
+        let earlier = held.requeues;
+        held.requeues = earlier.saturating_add(1);
+        let key = held.key.as_ref().expect("a slot in use has a key");
+        let now = self.now.since_epoch();
+        self.limiter.delay(&Retry { key, earlier, now })
+    }
+
+    /// Makes sure that the key in this slot runs, now or as soon as its present run is done.
+    fn want_run(&mut self, slot: u32, priority: Priority) {
+        if !self.would_change(slot, priority) {
+            return;
+        }
+        let held = &mut self.slots[slot];
+        let phase = held.phase;
+        match phase {
+            Phase::Idle | Phase::Running => {
+                self.adds += 1;
+                held.added = self.now;
+            }
+            Phase::Ready | Phase::RunningAgain => self.lanes.lighten(held.priority),
+        }
+        held.priority = priority;
+        self.lanes.deepen(priority);
+        match phase {
+            Phase::Idle => self.make_ready(slot),
+            Phase::Ready => held.ticket = self.lanes.push(priority, slot),
+            Phase::Running => held.phase = Phase::RunningAgain,
+            Phase::RunningAgain => {}
+        }
+    }
+
+    fn make_ready(&mut self, slot: u32) {
+        let held = &mut self.slots[slot];
+        held.phase = Phase::Ready;
+        held.ticket = self.lanes.push(held.priority, slot);
+        self.ready += 1;
+        self.wake.workers += 1;
+    }
+
+    /// Moves the time on: delayed keys that are due become ready, in the order in which they are due.
+    pub(crate) fn advance(&mut self, now: Moment) {
+        self.now = self.now.max(now);
+        for _ in 0..RINGS_PER_CALL {
+            let Some(slot) = self.alarms.ring(&mut self.slots, self.now) else {
+                return;
+            };
+            let priority = self.slots[slot].alarm_priority;
+            self.want_run(slot, priority);
+        }
+    }
+
+    /// The key whose turn it is.
+    pub(crate) fn get(&mut self, now: Moment) -> Next<K> {
+        self.advance(now);
+        let slots = &self.slots;
+        let valid = |entry: Entry| {
+            let slot = &slots[entry.slot];
+            slot.phase == Phase::Ready && slot.ticket == entry.ticket
+        };
+        let Some(entry) = self.lanes.pop(valid) else {
+            return match self.life {
+                Life::Open => Next::Empty,
+                Life::Draining | Life::ShutDown => Next::ShutDown,
+            };
+        };
+        self.ready -= 1;
+        Next::Run(self.start(entry.slot))
+    }
+
+    fn start(&mut self, slot: u32) -> Run<K> {
+        let held = &mut self.slots[slot];
+        held.phase = Phase::Running;
+        held.started = self.now;
+        // Slot numbers are `u32`, and no slot runs twice.
+        held.running_index = self.running.len() as u32;
+        self.running.push(slot);
+        self.queue_duration.observe(self.now.since(held.added));
+        self.lanes.lighten(held.priority);
+        Run {
+            slot,
+            key: held.key.clone().expect("a slot in use has a key"),
+            priority: held.priority,
+        }
+    }
+
+    /// The worker is done. Returns the key if the queue forgets it, to be dropped without the lock.
+    pub(crate) fn done(&mut self, run: &Run<K>, finish: Finish, now: Moment) -> Option<K> {
+        self.advance(now);
+        self.conclude(run, finish);
+        let slot = run.slot;
+        let started = self.slots[slot].started;
+        self.work_duration.observe(self.now.since(started));
+        self.stop_running(slot);
+        let freed = if self.slots[slot].phase == Phase::RunningAgain {
+            self.make_ready(slot);
+            None
+        } else {
+            self.slots[slot].phase = Phase::Idle;
+            self.release(slot)
+        };
+        if self.life != Life::Open && self.is_drained() {
+            self.wake.everybody = Needed::Yes;
+        }
+        freed
+    }
+
+    fn conclude(&mut self, run: &Run<K>, finish: Finish) {
+        if matches!(finish, Finish::Succeeded | Finish::Again(_)) {
+            self.limiter.forget(&run.key);
+            self.slots[run.slot].requeues = 0;
+        }
+        if self.life != Life::Open {
+            return;
+        }
+        match finish {
+            Finish::Ended | Finish::Succeeded => {}
+            Finish::Failed => self.retry(run.slot, When::RateLimited, run.priority),
+            Finish::Again(delay) => self.retry(run.slot, When::After(delay), run.priority),
+        }
+    }
+
+    fn stop_running(&mut self, slot: u32) {
+        let index = self.slots[slot].running_index;
+        self.running.swap_remove(index as usize);
+        if let Some(&moved) = self.running.get(index as usize) {
+            self.slots[moved].running_index = index;
+        }
+    }
+
+    /// Frees the slot if nothing is left to remember, and the memory of a past burst with the last of them.
+    fn release(&mut self, slot: u32) -> Option<K> {
+        let freed = self.slots.free_if_unused(slot);
+        if self.slots.are_worth_dropping() {
+            self.slots.reset();
+            self.lanes.reset();
+            self.alarms.reset();
+        }
+        freed
+    }
+
+    /// Starts the count of requeues of a key afresh. Returns the key if the queue forgets it altogether.
+    pub(crate) fn forget(&mut self, key: &K, hash: u64) -> Option<K> {
+        self.limiter.forget(key);
+        let slot = self.slots.find(key, hash)?;
+        self.slots[slot].requeues = 0;
+        self.release(slot)
+    }
+
+    /// How many rate-limited adds a key had since it was last forgotten.
+    pub(crate) fn requeues(&self, key: &K, hash: u64) -> u32 {
+        let slot = self.slots.find(key, hash);
+        slot.map_or(0, |slot| self.slots[slot].requeues)
+    }
+
+    /// How many keys are ready. Those that are due but have not been moved yet count from the next call on.
+    pub(crate) fn len(&self) -> usize {
+        self.ready
+    }
+
+    /// When the next delayed key is due.
+    pub(crate) fn next_due(&mut self) -> Option<Moment> {
+        self.alarms.next_due(&self.slots)
+    }
+
+    pub(crate) fn life(&self) -> Life {
+        self.life
+    }
+
+    /// Takes no more keys and drops those that wait for a delay; a second call may change how the end is waited for.
+    pub(crate) fn shut_down(&mut self, life: Life) {
+        self.life = life;
+        self.wake.everybody = Needed::Yes;
+        for slot in self.alarms.clear(&mut self.slots) {
+            self.release(slot);
+        }
+    }
+
+    /// Whether nothing is ready and nothing runs.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.ready == 0 && self.running.is_empty()
+    }
+
+    /// Who must look again because of the calls since the last time this was asked.
+    pub(crate) fn take_wake(&mut self) -> Wake {
+        let mut wake = std::mem::take(&mut self.wake);
+        wake.workers = wake.workers.min(self.ready);
+        wake
+    }
+
+    pub(crate) fn stats(&mut self, name: &str, now: Moment) -> Stats {
+        self.advance(now);
+        let spent = |&slot: &u32| self.now.since(self.slots[slot].started);
+        let by_priority = match self.lanes.policy() {
+            PriorityPolicy::Ignore => Vec::new(),
+            PriorityPolicy::Strict | PriorityPolicy::Fair { .. } => self.lanes.depths().collect(),
+        };
+        Stats {
+            name: name.to_owned(),
+            depth: self.lanes.depths().map(|(_, depth)| depth).sum(),
+            depth_by_priority: by_priority,
+            running: self.running.len(),
+            waiting: self.alarms.len(),
+            known: self.slots.len(),
+            adds: self.adds,
+            retries: self.retries,
+            queue_duration: self.queue_duration.clone(),
+            work_duration: self.work_duration.clone(),
+            unfinished_work: self.running.iter().map(spent).sum(),
+            longest_running: self.running.iter().map(spent).max().unwrap_or_default(),
+        }
+    }
+}
+
+/// What tests look at inside.
+#[cfg(test)]
+impl<K: Eq + Clone + 'static> Machine<K> {
+    fn alarm_entries(&self) -> usize {
+        self.alarms.entries()
+    }
+
+    fn slot_count(&self) -> usize {
+        self.slots.all().len()
+    }
+
+    /// The invariants that the fields promise each other.
+    fn check_invariants(&self) {
+        let in_phase = |phase| {
+            let slots = self.slots.all().iter();
+            slots.filter(|slot| slot.phase == phase).count()
+        };
+        assert_eq!(in_phase(Phase::Ready), self.ready);
+        let running = in_phase(Phase::Running) + in_phase(Phase::RunningAgain);
+        assert_eq!(running, self.running.len());
+        for (index, &slot) in self.running.iter().enumerate() {
+            assert_eq!(self.slots[slot].running_index as usize, index);
+        }
+        let entries = self.lanes.entries();
+        let valid = entries.filter(|(priority, entry)| {
+            let slot = &self.slots[entry.slot];
+            let current = slot.phase == Phase::Ready && slot.ticket == entry.ticket;
+            assert!(!current || slot.priority == *priority);
+            current
+        });
+        assert_eq!(valid.count(), self.ready);
+        for slot in self.slots.all().iter().filter(|slot| slot.key.is_none()) {
+            assert!(slot.phase == Phase::Idle && slot.alarm.is_none() && slot.requeues == 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod property;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,368 @@
+//! The queue that tasks share: the state machine behind a lock, and the waking of those who wait.
+//!
+//! There is no background task. Of the workers that wait for a key, one at a time also minds the alarms: the
+//! timekeeper. When it leaves with a key, or is cancelled, the next one takes over. A key that is due already never goes
+//! through a timer, whose steps are a millisecond wide.
+//!
+//! No wake-up is lost: a worker signs up to be woken before it looks the last time, each key that becomes
+//! ready wakes one worker, and a worker that is cancelled passes its wake-up on.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hash};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hashbrown::DefaultHashBuilder;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::task::coop::consume_budget;
+
+use crate::clock::Clock;
+use crate::item::Item;
+use crate::machine::{Finish, Life, Machine, Needed, Next, Run, Wake};
+use crate::moment::Moment;
+use crate::options::{Add, Options};
+use crate::slots::Hashed;
+use crate::stats::Stats;
+
+/// What can be a key. Prefer one that is cheap to clone, such as an `Arc<str>` or a small `Copy` type.
+pub trait Key: Hash + Eq + Clone + Send + 'static {}
+
+impl<K: Hash + Eq + Clone + Send + 'static> Key for K {}
+
+/// A queue of keys to work on. Clones are handles to the same queue.
+///
+/// ```
+/// # use kubewright_workqueue::{Options, Queue};
+/// # tokio_test_block_on(async {
+/// let queue = Queue::new(Options::new().name("pods"));
+/// queue.add("default/web");
+/// queue.add("default/web");
+/// queue.shut_down();
+/// while let Some(item) = queue.get().await {
+///     println!("working on {}", item.key());
+///     item.done();
+/// }
+/// # });
+/// # fn tokio_test_block_on(work: impl Future) {
+/// #     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(work);
+/// # }
+/// ```
+pub struct Queue<K: Key> {
+    shared: Arc<Shared<K>>,
+}
+
+struct Shared<K: Key> {
+    name: String,
+    hasher: DefaultHashBuilder,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State<K>>,
+    /// Wakes workers.
+    workers: Notify,
+    /// Wakes the timekeeper when the next alarm is earlier than the one it sleeps for.
+    timekeeper: Notify,
+    /// Wakes those who wait for the drain.
+    drained: Notify,
+}
+
+struct State<K: Key> {
+    machine: Machine<K>,
+    /// Whether some waiting worker minds the alarms.
+    timekeeper: Post,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Post {
+    Vacant,
+    Taken,
+}
+
+/// How a drain ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Drain {
+    /// Every key that was ready has run.
+    Finished,
+    /// [`Queue::shut_down`] was called meanwhile.
+    CutShort,
+}
+
+impl<K: Key> Queue<K> {
+    /// A queue with these options.
+    pub fn new(options: Options<K>) -> Self {
+        let machine = Machine::new(options.priorities, options.limiter, options.capacity);
+        let state = State {
+            machine,
+            timekeeper: Post::Vacant,
+        };
+        let shared = Shared {
+            name: options.name,
+            hasher: DefaultHashBuilder::default(),
+            clock: options.clock,
+            state: Mutex::new(state),
+            workers: Notify::new(),
+            timekeeper: Notify::new(),
+            drained: Notify::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Asks for a run of the key. Does nothing if one is already asked for and has not begun.
+    ///
+    /// A key that runs at present runs again afterwards, never twice at once.
+    pub fn add(&self, key: K) {
+        self.add_with(key, Add::now());
+    }
+
+    /// Asks for a run of the key once `delay` has passed. Of several delays the earliest wins.
+    ///
+    /// A delay is independent of runs asked for otherwise: a key that is also added now runs both times.
+    pub fn add_after(&self, key: K, delay: Duration) {
+        self.add_with(key, Add::after(delay));
+    }
+
+    /// Asks for a run of the key after a delay that the limiter decides, and counts a requeue.
+    pub fn add_rate_limited(&self, key: K) {
+        self.add_with(key, Add::rate_limited());
+    }
+
+    /// Asks for a run of the key, saying when and how urgently.
+    pub fn add_with(&self, key: K, how: Add) {
+        let hash = self.hash(&key);
+        let now = || self.now();
+        self.locked(|machine| machine.add(Hashed { key, hash }, how, now));
+    }
+
+    /// Starts the count of requeues of a key afresh: it succeeded, or was given up.
+    pub fn forget(&self, key: &K) {
+        let hash = self.hash(key);
+        let forgotten = self.locked(|machine| machine.forget(key, hash));
+        drop(forgotten);
+    }
+
+    /// How many rate-limited adds the key had since it was last forgotten.
+    pub fn requeues(&self, key: &K) -> u32 {
+        let hash = self.hash(key);
+        self.locked(|machine| machine.requeues(key, hash))
+    }
+
+    /// Waits for the key whose turn it is. Nothing comes after shutdown, once what was ready has been handed out.
+    ///
+    /// Cancel safe: a call that is dropped has not taken a key.
+    pub async fn get(&self) -> Option<Item<K>> {
+        // A worker that never waits for anything else must still let the other tasks of its thread run.
+        consume_budget().await;
+        let mut timekeeper: Option<Timekeeper<'_, K>> = None;
+        loop {
+            let mut woken = pin!(self.shared.workers.notified());
+            match self.next() {
+                Next::Run(run) => return Some(Item::new(self.clone(), run)),
+                Next::ShutDown => return None,
+                Next::Empty => {}
+            }
+            // Whatever becomes ready from here on wakes this worker or another one; look once more for what came before.
+            woken.as_mut().enable();
+            match self.next() {
+                Next::Run(run) => return Some(Item::new(self.clone(), run)),
+                Next::ShutDown => return None,
+                Next::Empty => {}
+            }
+            if timekeeper.is_none() {
+                timekeeper = self.take_the_post();
+            }
+            match &timekeeper {
+                None => woken.await,
+                // The order is of no consequence: whoever wakes looks at the queue. It is fixed so that runs repeat.
+                Some(timekeeper) => tokio::select! { biased;
+                    () = woken => {}
+                    () = timekeeper.wait_for_alarm() => {}
+                },
+            }
+        }
+    }
+
+    /// The key whose turn it is, if one is ready now.
+    pub fn try_get(&self) -> Option<Item<K>> {
+        match self.next() {
+            Next::Run(run) => Some(Item::new(self.clone(), run)),
+            Next::Empty | Next::ShutDown => None,
+        }
+    }
+
+    /// How many keys are ready to run. Running and delayed ones do not count.
+    pub fn len(&self) -> usize {
+        let now = self.now();
+        self.locked(|machine| {
+            machine.advance(now);
+            machine.len()
+        })
+    }
+
+    /// Whether no key is ready to run.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The name given in the options.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// What the queue has done so far.
+    pub fn stats(&self) -> Stats {
+        let now = self.now();
+        self.locked(|machine| machine.stats(&self.shared.name, now))
+    }
+
+    /// Takes no more keys. What is ready is still handed out, what waits for a delay is dropped.
+    ///
+    /// Ends a [drain](Queue::shut_down_with_drain) that is under way.
+    pub fn shut_down(&self) {
+        self.locked(|machine| machine.shut_down(Life::ShutDown));
+    }
+
+    /// Takes no more keys, and waits until every key that was ready or running is done.
+    ///
+    /// A key that was added again while running runs once more before the end. Somebody must still be working: keys
+    /// that nobody takes are waited for until [`shut_down`](Queue::shut_down) is called or this future is dropped.
+    pub async fn shut_down_with_drain(&self) -> Drain {
+        self.locked(|machine| machine.shut_down(Life::Draining));
+        loop {
+            let mut woken = pin!(self.shared.drained.notified());
+            woken.as_mut().enable();
+            let (drained, life) = self.locked(|machine| (machine.is_drained(), machine.life()));
+            if drained {
+                return Drain::Finished;
+            }
+            if life == Life::ShutDown {
+                return Drain::CutShort;
+            }
+            woken.await;
+        }
+    }
+
+    /// Whether the queue was shut down, with or without drain.
+    pub fn is_shutting_down(&self) -> bool {
+        self.locked(|machine| machine.life() != Life::Open)
+    }
+
+    pub(crate) fn done(&self, run: &Run<K>, finish: Finish) {
+        let now = self.now();
+        let forgotten = self.locked(|machine| machine.done(run, finish, now));
+        drop(forgotten);
+    }
+
+    fn next(&self) -> Next<K> {
+        let now = self.now();
+        self.locked(|machine| machine.get(now))
+    }
+
+    fn take_the_post(&self) -> Option<Timekeeper<'_, K>> {
+        let mut state = self.shared.state.lock();
+        if state.timekeeper == Post::Taken || state.machine.next_due().is_none() {
+            return None;
+        }
+        state.timekeeper = Post::Taken;
+        Some(Timekeeper { queue: self })
+    }
+
+    fn now(&self) -> Moment {
+        Moment::at(self.shared.clock.now())
+    }
+
+    fn hash(&self, key: &K) -> u64 {
+        self.shared.hasher.hash_one(key)
+    }
+
+    /// Runs one operation under the lock, and wakes whom it concerns without the lock.
+    fn locked<R>(&self, operation: impl FnOnce(&mut Machine<K>) -> R) -> R {
+        let mut state = self.shared.state.lock();
+        let outcome = operation(&mut state.machine);
+        let wake = state.machine.take_wake();
+        let post = state.timekeeper;
+        drop(state);
+        self.wake(wake, post);
+        outcome
+    }
+
+    fn wake(&self, wake: Wake, post: Post) {
+        for _ in 0..wake.workers {
+            self.shared.workers.notify_one();
+        }
+        if wake.timekeeper == Needed::Yes {
+            match post {
+                Post::Taken => self.shared.timekeeper.notify_one(),
+                // A worker that waits, if there is one, finds the post vacant and takes it.
+                Post::Vacant => self.shared.workers.notify_one(),
+            }
+        }
+        if wake.everybody == Needed::Yes {
+            self.shared.workers.notify_waiters();
+            self.shared.drained.notify_waiters();
+        }
+    }
+}
+
+/// The post of the one waiting worker that minds the alarms.
+struct Timekeeper<'a, K: Key> {
+    queue: &'a Queue<K>,
+}
+
+impl<K: Key> Timekeeper<'_, K> {
+    /// Sleeps until the next alarm is due, or there is none any more.
+    async fn wait_for_alarm(&self) {
+        let shared = &self.queue.shared;
+        loop {
+            let due = shared.state.lock().machine.next_due();
+            let Some(due) = due.filter(|due| *due > self.queue.now()) else {
+                return;
+            };
+            // An earlier alarm may be set at any time; its notification is kept until somebody asks for it.
+            tokio::select! { biased;
+                () = shared.timekeeper.notified() => {}
+                () = shared.clock.sleep_until(due.since_epoch()) => {}
+            }
+        }
+    }
+}
+
+impl<K: Key> Drop for Timekeeper<'_, K> {
+    fn drop(&mut self) {
+        let shared = &self.queue.shared;
+        let mut state = shared.state.lock();
+        state.timekeeper = Post::Vacant;
+        let alarms_left = state.machine.next_due().is_some();
+        drop(state);
+        if alarms_left {
+            shared.workers.notify_one();
+        }
+    }
+}
+
+impl<K: Key> Clone for Queue<K> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<K: Key> Default for Queue<K> {
+    fn default() -> Self {
+        Self::new(Options::new())
+    }
+}
+
+impl<K: Key> fmt::Debug for Queue<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue")
+            .field("name", &self.shared.name)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
