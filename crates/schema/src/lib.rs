@@ -11,6 +11,7 @@ mod builtin;
 pub mod catalog;
 pub mod discovery;
 pub mod decode;
+pub mod encode;
 pub mod field;
 pub mod openapi;
 pub mod names;
