@@ -8,6 +8,8 @@
 //! The crate does no I/O and knows no server.
 
 pub mod catalog;
+pub mod crd;
+pub mod duration;
 pub mod field;
 pub mod rules;
 pub mod types;
