@@ -12,6 +12,8 @@ pub mod catalog;
 pub mod discovery;
 pub mod decode;
 pub mod encode;
+pub mod crd;
+pub mod duration;
 pub mod field;
 pub mod openapi;
 pub mod names;

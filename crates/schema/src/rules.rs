@@ -1,27 +1,32 @@
 //! Value rules of CRD schemas: what OpenAPI validation says about a value beyond its shape.
 
-use serde_json::{Number, Value};
+use serde_json::Value;
+
+use crate::crd::Pattern;
 
 /// Rules on one value. The combinators hold rules only: a structural schema may refine what it has specified
 /// outside of them, never add to it.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
+    /// The declared `type`, where it is not the one that the shape implies; an empty list allows every type.
+    /// Absent inside a combinator it allows every type too.
+    pub types: Option<Vec<JsonType>>,
     /// Lower bound.
-    pub minimum: Option<Number>,
+    pub minimum: Option<f64>,
     /// The lower bound itself is not allowed.
     pub exclusive_minimum: bool,
     /// Upper bound.
-    pub maximum: Option<Number>,
+    pub maximum: Option<f64>,
     /// The upper bound itself is not allowed.
     pub exclusive_maximum: bool,
     /// The value is a multiple of this.
-    pub multiple_of: Option<Number>,
+    pub multiple_of: Option<f64>,
     /// Least number of characters.
     pub min_length: Option<u64>,
     /// Largest number of characters.
     pub max_length: Option<u64>,
     /// Unanchored regular expression that a string must match.
-    pub pattern: Option<regex::Regex>,
+    pub pattern: Option<Pattern>,
     /// Least number of items.
     pub min_items: Option<u64>,
     /// Largest number of items.
@@ -32,14 +37,14 @@ pub struct Rules {
     pub max_properties: Option<u64>,
     /// The allowed values.
     pub one_of_values: Option<Vec<Value>>,
-    /// The `format` of a string or number.
+    /// The `format` of a string or number; formats that the API server does not know are absent.
     pub format: Option<Box<str>>,
-    /// `required` inside a combinator; the required fields of a struct itself are on its fields.
+    /// The `required` list as written: it may name properties that the schema does not specify.
     pub required: Vec<Box<str>>,
+    /// What `additionalProperties: true` or `false` says; a schema there makes the type a map.
+    pub additional: Additional,
     /// Rules on named properties, inside a combinator.
     pub properties: Vec<(Box<str>, Rules)>,
-    /// Rules on every property value, inside a combinator.
-    pub additional_properties: Option<Box<Rules>>,
     /// Rules on every item, inside a combinator.
     pub items: Option<Box<Rules>>,
     /// All must hold.
@@ -50,4 +55,62 @@ pub struct Rules {
     pub one_of: Vec<Rules>,
     /// Must not hold.
     pub not: Option<Box<Rules>>,
+    /// `x-kubernetes-validations` as written, for the expression engine.
+    pub expressions: Vec<Value>,
+}
+
+/// A boolean `additionalProperties`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Additional {
+    /// Not given.
+    #[default]
+    Unset,
+    /// `true`: other properties are kept, but what is inside of them is not specified.
+    Allowed,
+    /// `false`: other properties are errors.
+    Forbidden,
+}
+
+/// A `type` of JSON schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JsonType {
+    /// A string.
+    String,
+    /// A number.
+    Number,
+    /// A number without fraction.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// A list.
+    Array,
+    /// A map with string keys.
+    Object,
+}
+
+impl JsonType {
+    /// Reads the `type` keyword.
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "string" => JsonType::String,
+            "number" => JsonType::Number,
+            "integer" => JsonType::Integer,
+            "boolean" => JsonType::Boolean,
+            "array" => JsonType::Array,
+            "object" => JsonType::Object,
+            _ => return None,
+        })
+    }
+
+    /// The `type` keyword.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            JsonType::String => "string",
+            JsonType::Number => "number",
+            JsonType::Integer => "integer",
+            JsonType::Boolean => "boolean",
+            JsonType::Array => "array",
+            JsonType::Object => "object",
+        }
+    }
 }

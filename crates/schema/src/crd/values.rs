@@ -1,0 +1,518 @@
+//! Checks values against the rules of their types.
+
+use serde_json::{Map, Value};
+
+use super::compile::CompiledVersion;
+use super::failure::{self, Outcome, invalid, invalid_nowhere, unsupported, wrong_type};
+use super::go::Num;
+use super::numbers::{NumberCheck, is_json_integer};
+use super::ratchet;
+use super::{formats, path, step};
+use crate::field::FieldError;
+use crate::rules::{Additional, JsonType, Rules};
+use crate::types::{Scalar, Shape, Type, TypeId};
+
+/// A value and where it is.
+pub(super) struct Place<'a> {
+    path: String,
+    /// What specifies the value; correlation with the old value goes by it.
+    ty: TypeId,
+    value: &'a Value,
+    /// The old value that this one correlates with.
+    old: Option<&'a Value>,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(path: &str, ty: TypeId, value: &'a Value, old: Option<&'a Value>) -> Self {
+        Self {
+            path: path.to_owned(),
+            ty,
+            value,
+            old,
+        }
+    }
+}
+
+/// What to check at a place: a type with all below it, or only the rules of one branch of a combinator.
+#[derive(Clone, Copy)]
+enum Node<'a> {
+    Type(&'a Type),
+    Branch(&'a Rules),
+}
+
+impl<'a> Node<'a> {
+    fn rules(self) -> Option<&'a Rules> {
+        match self {
+            Node::Type(ty) => ty.rules.as_deref(),
+            Node::Branch(rules) => Some(rules),
+        }
+    }
+
+    fn nullable(self) -> bool {
+        matches!(self, Node::Type(ty) if ty.nullable)
+    }
+
+    fn types(self) -> &'a [JsonType] {
+        if let Some(types) = self.rules().and_then(|rules| rules.types.as_ref()) {
+            return types;
+        }
+        match self {
+            Node::Branch(_) => &[],
+            Node::Type(ty) => match &ty.shape {
+                Shape::Struct(_) | Shape::Map { .. } => &[JsonType::Object],
+                Shape::List(_) => &[JsonType::Array],
+                Shape::Any => &[],
+                Shape::Scalar(scalar) => scalar_types(*scalar),
+            },
+        }
+    }
+}
+
+fn scalar_types(scalar: Scalar) -> &'static [JsonType] {
+    match scalar {
+        Scalar::Bool => &[JsonType::Boolean],
+        Scalar::Int32 | Scalar::Int64 => &[JsonType::Integer],
+        Scalar::Double => &[JsonType::Number],
+        Scalar::IntOrString => &[JsonType::Integer, JsonType::String],
+        _ => &[JsonType::String],
+    }
+}
+
+/// Checks values of one version. Recursion follows the schema, whose depth is limited.
+pub(super) struct Values<'a> {
+    version: &'a CompiledVersion,
+}
+
+impl<'a> Values<'a> {
+    pub(super) fn new(version: &'a CompiledVersion) -> Self {
+        Self { version }
+    }
+
+    /// Checks a value, and forgives what was wrong with it before if it has not changed.
+    pub(super) fn check(&self, place: &Place<'_>) -> Outcome {
+        let ty = self.version.table.get(place.ty);
+        let out = self.check_node(place, Node::Type(ty));
+        self.forgive(place, out)
+    }
+
+    fn forgive(&self, place: &Place<'_>, mut out: Outcome) -> Outcome {
+        if !out.is_valid()
+            && let Some(old) = place.old
+            && ratchet::unchanged(self.version, place.ty, place.value, old)
+        {
+            out.errors.clear();
+        }
+        out
+    }
+
+    fn check_node(&self, place: &Place<'_>, node: Node<'_>) -> Outcome {
+        let mut out = Outcome::default();
+        let typed = !node.types().is_empty() || node.rules().is_some_and(|r| r.format.is_some());
+        if typed {
+            out.merge(check_type(place, node));
+        }
+        let Some(rules) = node.rules() else {
+            self.check_parts(place, node, &mut out);
+            return out;
+        };
+        if place.value.is_null() {
+            out.errors.extend(enum_error(place, rules));
+            return out;
+        }
+        out.matches = out.matches.saturating_add(u32::from(typed));
+        out.merge(self.check_branches(place, rules));
+        out.matched();
+        check_scalar(place, node, rules, &mut out);
+        self.check_list_size_after_items(place, node, rules, &mut out);
+        out.errors.extend(enum_error(place, rules));
+        out.matched();
+        if let Value::Object(map) = place.value {
+            self.check_object(place, node, map, &mut out);
+            out.matched();
+        }
+        out.matched();
+        if !(rules.all_of.is_empty() && rules.any_of.is_empty() && rules.one_of.is_empty()) {
+            out.remove_repeated();
+        }
+        out
+    }
+
+    /// Items and properties of a value whose type has no rules of its own.
+    fn check_parts(&self, place: &Place<'_>, node: Node<'_>, out: &mut Outcome) {
+        match place.value {
+            Value::Array(items) => self.check_items(place, node, items, out),
+            Value::Object(map) => self.check_object(place, node, map, out),
+            _ => {}
+        }
+    }
+
+    fn check_list_size_after_items(
+        &self,
+        place: &Place<'_>,
+        node: Node<'_>,
+        rules: &Rules,
+        out: &mut Outcome,
+    ) {
+        let Value::Array(items) = place.value else {
+            return;
+        };
+        self.check_items(place, node, items, out);
+        let size = items.len() as u64;
+        if let Some(min) = rules.min_items.filter(|min| size < *min) {
+            let detail = format!("should have at least {min} items");
+            out.add(invalid(&place.path, &Value::from(size), &detail));
+        }
+        if let Some(max) = rules.max_items.filter(|max| size > *max) {
+            out.add(failure::too_many(&place.path, items.len(), max));
+        }
+        out.matches = out.matches.saturating_add(2);
+    }
+
+    fn check_items(&self, place: &Place<'_>, node: Node<'_>, items: &[Value], out: &mut Outcome) {
+        let specified = step::item(self.version.table.get(place.ty)).known();
+        let Some(item_type) = specified.filter(|id| !self.version.is_imported(*id)) else {
+            return;
+        };
+        let branch = match node {
+            Node::Type(ty) if matches!(ty.shape, Shape::List(_)) => None,
+            Node::Branch(Rules {
+                items: Some(rules), ..
+            }) => Some(&**rules),
+            _ => return,
+        };
+        let old = ratchet::OldItems::new(self.version, place.ty, place.old);
+        for (i, value) in items.iter().enumerate() {
+            let place = Place {
+                path: path::index(&place.path, i),
+                ty: item_type,
+                value,
+                old: old.find(value),
+            };
+            out.merge(self.check_part(&place, branch));
+        }
+    }
+
+    fn check_part(&self, place: &Place<'_>, branch: Option<&Rules>) -> Outcome {
+        match branch {
+            None => self.check(place),
+            Some(rules) => self.forgive(place, self.check_node(place, Node::Branch(rules))),
+        }
+    }
+
+    fn check_object(
+        &self,
+        place: &Place<'_>,
+        node: Node<'_>,
+        map: &Map<String, Value>,
+        out: &mut Outcome,
+    ) {
+        if let Some(rules) = node.rules() {
+            property_count(place, rules, map.len(), out);
+            if rules.additional == Additional::Forbidden {
+                forbidden_properties(place, map, out);
+            }
+        }
+        match node {
+            Node::Type(ty) => self.check_properties(place, ty, map, out),
+            Node::Branch(rules) => {
+                for (name, rules) in &rules.properties {
+                    if let Some(value) = map.get(&**name)
+                        && let Some(part) = self.property(place, name, value)
+                    {
+                        out.merge(self.check_part(&part, Some(rules)));
+                    }
+                }
+            }
+        }
+        for name in node.rules().map_or(&[][..], |rules| &rules.required) {
+            if !map.contains_key(&**name) {
+                out.add(FieldError::required(path::child(&place.path, name), ""));
+            }
+        }
+    }
+
+    fn check_properties(
+        &self,
+        place: &Place<'_>,
+        ty: &Type,
+        map: &Map<String, Value>,
+        out: &mut Outcome,
+    ) {
+        match &ty.shape {
+            Shape::Struct(object) => {
+                for field in object.fields() {
+                    if let Some(value) = map.get(&*field.name)
+                        && let Some(part) = self.property(place, &field.name, value)
+                    {
+                        out.merge(self.check(&part));
+                    }
+                }
+            }
+            Shape::Map { .. } => {
+                for (name, value) in super::go::sorted(map) {
+                    if let Some(mut part) = self.property(place, name, value) {
+                        // Keys of maps follow a dot even at the root of a default value.
+                        part.path = format!("{}.{name}", place.path);
+                        out.merge(self.check(&part));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A property that the schema itself specifies, with the old value it correlates with. Versions are converted
+    /// before objects get here, so changes of `apiVersion` and `kind` are not visible and never forgiven.
+    fn property<'v>(&self, place: &Place<'v>, name: &str, value: &'v Value) -> Option<Place<'v>> {
+        let mut ty = step::property(self.version.table.get(place.ty), name).known()?;
+        let at_root = place.path.is_empty() && place.ty == self.version.root;
+        if at_root && name == "metadata" {
+            ty = self.version.metadata?;
+        }
+        let type_meta = at_root && matches!(name, "apiVersion" | "kind");
+        (!self.version.is_imported(ty)).then(|| Place {
+            path: path::child(&place.path, name),
+            ty,
+            value,
+            old: place
+                .old
+                .and_then(|old| old.get(name))
+                .filter(|_| !type_meta),
+        })
+    }
+
+    fn check_branches(&self, place: &Place<'_>, rules: &Rules) -> Outcome {
+        let mut out = Outcome::default();
+        if !rules.any_of.is_empty() {
+            self.check_any_of(place, &rules.any_of, &mut out);
+        }
+        if !rules.one_of.is_empty() {
+            self.check_one_of(place, &rules.one_of, &mut out);
+        }
+        if !rules.all_of.is_empty() {
+            self.check_all_of(place, &rules.all_of, &mut out);
+        }
+        if let Some(not) = &rules.not
+            && self.check_node(place, Node::Branch(not)).is_valid()
+        {
+            let text = format!("{:?} must not validate the schema (not)", place.path);
+            out.add(invalid_nowhere(text));
+        }
+        out.matched();
+        out
+    }
+
+    fn check_any_of(&self, place: &Place<'_>, branches: &[Rules], out: &mut Outcome) {
+        let mut best: Option<Outcome> = None;
+        for branch in branches {
+            let found = self.check_node(place, Node::Branch(branch));
+            if found.is_valid() {
+                return out.merge(found);
+            }
+            if best
+                .as_ref()
+                .is_none_or(|best| found.matches > best.matches)
+            {
+                best = Some(found);
+            }
+        }
+        let text = format!("{:?} must validate at least one schema (anyOf)", place.path);
+        out.add(invalid_nowhere(text));
+        out.merge(best.unwrap_or_default());
+    }
+
+    fn check_one_of(&self, place: &Place<'_>, branches: &[Rules], out: &mut Outcome) {
+        let mut best: Option<Outcome> = None;
+        let mut first: Option<Outcome> = None;
+        let mut valid = 0;
+        for branch in branches {
+            let found = self.check_node(place, Node::Branch(branch));
+            if found.is_valid() {
+                valid += 1;
+                first.get_or_insert(found);
+            } else if best
+                .as_ref()
+                .is_none_or(|best| found.matches > best.matches)
+            {
+                best = Some(found);
+            }
+        }
+        if valid == 1 {
+            return out.merge(first.unwrap_or_default());
+        }
+        let detail = match valid {
+            0 => "Found none valid".to_owned(),
+            n => format!("Found {n} valid alternatives"),
+        };
+        let text = format!(
+            "{:?} must validate one and only one schema (oneOf). {detail}",
+            place.path
+        );
+        out.add(invalid_nowhere(text));
+        if valid == 0 {
+            out.merge(best.unwrap_or_default());
+        }
+    }
+
+    fn check_all_of(&self, place: &Place<'_>, branches: &[Rules], out: &mut Outcome) {
+        let mut valid = 0;
+        for branch in branches {
+            let found = self.check_node(place, Node::Branch(branch));
+            valid += usize::from(found.is_valid());
+            out.merge(found);
+        }
+        if valid != branches.len() {
+            let detail = if valid == 0 { ". None validated" } else { "" };
+            let text = format!(
+                "{:?} must validate all the schemas (allOf){detail}",
+                place.path
+            );
+            out.add(invalid_nowhere(text));
+        }
+    }
+}
+
+/// The JSON type of a value and the number format it is held in.
+fn found_type(value: &Value) -> (JsonType, &'static str) {
+    match value {
+        Value::Bool(_) => (JsonType::Boolean, ""),
+        Value::Number(n) => match Num::of(n) {
+            Num::Int(_) => (JsonType::Integer, "int64"),
+            Num::Float(_) => (JsonType::Number, "float64"),
+        },
+        Value::Array(_) => (JsonType::Array, ""),
+        Value::Object(_) => (JsonType::Object, ""),
+        Value::String(_) | Value::Null => (JsonType::String, ""),
+    }
+}
+
+fn check_type(place: &Place<'_>, node: Node<'_>) -> Outcome {
+    let mut out = Outcome::default();
+    match type_error(place, node) {
+        Some(error) => out.add(error),
+        None => out.matched(),
+    }
+    out
+}
+
+/// A list where a string with a format is declared passes here, as it does in the API server.
+fn type_error(place: &Place<'_>, node: Node<'_>) -> Option<FieldError> {
+    let types = node.types();
+    let expected = || {
+        types
+            .iter()
+            .map(|ty| ty.as_str())
+            .collect::<Vec<_>>()
+            .join(",")
+    };
+    if place.value.is_null() {
+        let wrong = !types.is_empty() && !node.nullable();
+        return wrong.then(|| wrong_type(&place.path, &expected(), "null"));
+    }
+    let (found, found_format) = found_type(place.value);
+    let whole = matches!(place.value, Value::Number(n) if is_json_integer(Num::of(n).as_f64()));
+    let compatible = types.contains(&found)
+        || found == JsonType::Number && whole && types.contains(&JsonType::Integer)
+        || found == JsonType::Integer && types.contains(&JsonType::Number);
+    if compatible {
+        return None;
+    }
+    let textual = matches!(place.value, Value::String(_) | Value::Array(_));
+    let numeric = types.contains(&JsonType::Number) || types.contains(&JsonType::Integer);
+    match node.rules().and_then(|rules| rules.format.as_deref()) {
+        Some(format) if !textual => {
+            (found_format != format).then(|| wrong_type(&place.path, format, found_format))
+        }
+        Some(_) if !numeric => None,
+        _ => Some(wrong_type(&place.path, &expected(), found.as_str())),
+    }
+}
+
+fn check_scalar(place: &Place<'_>, node: Node<'_>, rules: &Rules, out: &mut Outcome) {
+    match place.value {
+        Value::String(text) => {
+            out.errors.extend(string_error(place, rules, text));
+            out.matched();
+            let format = rules.format.as_deref();
+            let format = format.filter(|f| formats::supported("string", f).is_some());
+            if let Some(format) = format {
+                if !formats::matches(format, text) {
+                    out.add(wrong_type(&place.path, format, text));
+                }
+                out.matched();
+            }
+        }
+        Value::Number(number) => {
+            let check = NumberCheck {
+                path: &place.path,
+                number: Num::of(number),
+                ty: match node.types() {
+                    [ty @ (JsonType::Integer | JsonType::Number)] => Some(*ty),
+                    _ => None,
+                },
+                rules,
+            };
+            out.merge(check.run());
+            out.matched();
+        }
+        _ => {}
+    }
+}
+
+/// The first rule that a string breaks; the validator stops there.
+fn string_error(place: &Place<'_>, rules: &Rules, text: &str) -> Option<FieldError> {
+    let path = &place.path;
+    let length = text.chars().count() as u64;
+    if let Some(max) = rules.max_length.filter(|max| length > *max) {
+        return Some(failure::too_long(path, max));
+    }
+    if let Some(min) = rules.min_length.filter(|min| length < *min) {
+        let detail = format!("should be at least {min} chars long");
+        return Some(invalid(path, place.value, &detail));
+    }
+    let pattern = rules.pattern.as_ref()?;
+    (!pattern.is_match(text)).then(|| {
+        let detail = format!("should match '{}'", pattern.as_str());
+        invalid(path, place.value, &detail)
+    })
+}
+
+fn enum_error(place: &Place<'_>, rules: &Rules) -> Option<FieldError> {
+    let allowed = rules.one_of_values.as_ref()?;
+    (!allowed.iter().any(|value| same(place.value, value)))
+        .then(|| unsupported(&place.path, place.value, allowed))
+}
+
+/// Equality after conversion to the type of the allowed value: a fraction is cut off for an integer, and null is
+/// never an allowed value.
+fn same(value: &Value, allowed: &Value) -> bool {
+    match (value, allowed) {
+        (Value::Null, _) => false,
+        (Value::Number(a), Value::Number(b)) => match (Num::of(a), Num::of(b)) {
+            (Num::Float(a), Num::Int(b)) => a.trunc() == b as f64,
+            (a, b) => a.as_f64() == b.as_f64() || a == b,
+        },
+        _ => value == allowed,
+    }
+}
+
+fn property_count(place: &Place<'_>, rules: &Rules, count: usize, out: &mut Outcome) {
+    if let Some(min) = rules.min_properties.filter(|min| (count as u64) < *min) {
+        let detail = format!("should have at least {min} properties");
+        out.add(invalid(&place.path, &Value::from(count), &detail));
+    }
+    if let Some(max) = rules.max_properties.filter(|max| count as u64 > *max) {
+        out.add(failure::too_many(&place.path, count, max));
+    }
+}
+
+fn forbidden_properties(place: &Place<'_>, map: &Map<String, Value>, out: &mut Outcome) {
+    for (name, _) in super::go::sorted(map) {
+        let detail = format!("{}.{name} in body is a forbidden property", place.path);
+        out.add(FieldError::invalid(
+            &*place.path,
+            &Value::from(name.as_str()),
+            &detail,
+        ));
+    }
+}
