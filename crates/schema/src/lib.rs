@@ -10,6 +10,7 @@
 pub mod catalog;
 pub mod field;
 pub mod names;
+pub mod patch;
 pub mod quantity;
 pub mod rules;
 pub mod selector;
