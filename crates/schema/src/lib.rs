@@ -17,6 +17,7 @@ pub mod duration;
 pub mod field;
 pub mod openapi;
 pub mod names;
+pub mod patch;
 pub mod quantity;
 pub mod rules;
 pub mod selector;
