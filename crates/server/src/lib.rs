@@ -4,3 +4,6 @@
 //! Objects are kept as the bytes they are served as, in a multi-version store with one global revision.
 
 pub mod environment;
+
+#[allow(dead_code, unused_imports)] // The request handlers that call it are on their way.
+mod kinds;
