@@ -11,3 +11,6 @@ pub mod storage;
     reason = "request handlers do not ask for tables yet"
 )]
 mod printers;
+
+#[allow(dead_code, unused_imports)] // The request handlers that call it are on their way.
+mod kinds;
