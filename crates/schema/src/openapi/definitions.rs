@@ -48,10 +48,10 @@ impl<'a> Definitions<'a> {
         }
         for operation in paths.values().flat_map(|path| &path.operations) {
             if let Answer::Definition(name) = &operation.answer {
-                definitions.require(name);
+                definitions.require(name.clone());
             }
             if let Some(body) = &operation.body {
-                definitions.require(&body.definition);
+                definitions.require(body.definition.clone());
             }
         }
         definitions
@@ -66,20 +66,20 @@ impl<'a> Definitions<'a> {
             self.entries.insert(name.into(), Entry::Custom(schema));
         }
         for name in [custom::OBJECT_META, custom::LIST_META] {
-            self.require(&Cow::Borrowed(name));
+            self.require(Cow::Borrowed(name));
         }
     }
 
     /// Adds a definition and all it refers to.
-    fn require(&mut self, name: &Cow<'a, str>) {
-        if self.entries.contains_key(name) {
+    fn require(&mut self, name: Cow<'a, str>) {
+        if self.entries.contains_key(&name) {
             return;
         }
-        let Some(id) = self.table.named(name) else {
-            self.entries.insert(name.clone(), Entry::Unknown);
+        let Some(id) = self.table.named(&name) else {
+            self.entries.insert(name, Entry::Unknown);
             return;
         };
-        self.entries.insert(name.clone(), Entry::Table(id));
+        self.entries.insert(name, Entry::Table(id));
         let mut pending = vec![id];
         while let Some(id) = pending.pop() {
             for name in references(self.table, id) {

@@ -77,22 +77,6 @@ impl<'a> GroupVersion<'a> {
     }
 }
 
-/// The definition's name of a kind: the table knows the built-in ones, any other is custom.
-pub(super) fn definition<'a>(
-    table: &'a Table,
-    group: &str,
-    version: &str,
-    kind: &str,
-) -> Cow<'a, str> {
-    table
-        .kind(group, version, kind)
-        .and_then(|id| table.get(id).name.as_deref())
-        .map_or_else(
-            || custom_definition(group, version, kind).into(),
-            Cow::Borrowed,
-        )
-}
-
 /// One resource on its way into the paths.
 pub(super) struct Route<'a> {
     pub(super) gv: &'a GroupVersion<'a>,
@@ -103,7 +87,6 @@ pub(super) struct Route<'a> {
     pub(super) scoped: &'static str,
     /// Path of the collection, within a namespace if there is one.
     pub(super) collection: String,
-    pub(super) object: Cow<'a, str>,
 }
 
 impl<'a> Route<'a> {
@@ -124,18 +107,29 @@ impl<'a> Route<'a> {
             custom: matches!(described.source, Source::Custom(_)),
             scoped,
             collection,
-            object: definition(table, gv.group, gv.version, &resource.kind),
+        }
+    }
+
+    /// The definition's name of a kind of the same group and version.
+    pub(super) fn own(&self, kind: &str) -> Cow<'a, str> {
+        self.definition(self.gv.group, self.gv.version, kind)
+    }
+
+    /// The definition's name of a kind. The table knows the built-in ones; a custom resource's own are its CRD's,
+    /// even if the table has kinds of that name.
+    pub(super) fn definition(&self, group: &str, version: &str, kind: &str) -> Cow<'a, str> {
+        let table: &'a Table = self.table;
+        let own = group == self.gv.group && version == self.gv.version;
+        let known = table.kind(group, version, kind);
+        match known.and_then(|id| table.get(id).name.as_deref()) {
+            Some(name) if !(self.custom && own) => Cow::Borrowed(name),
+            _ => custom_definition(group, version, kind).into(),
         }
     }
 
     fn add_collection(&self, root: &str, paths: &mut Paths<'a>) {
         let kind = &*self.resource.kind;
-        let list = definition(
-            self.table,
-            self.gv.group,
-            self.gv.version,
-            &self.resource.list_kind,
-        );
+        let list = self.own(&self.resource.list_kind);
         let named = format!("{}{kind}", self.scoped);
         if self.resource.allows(Verb::List) {
             if self.resource.scope == Scope::Namespaced {
@@ -171,7 +165,7 @@ impl<'a> Route<'a> {
                 Verb::Patch => self.patch(&named, None),
                 Verb::Delete => {
                     let answer = if self.resource.answers_deleted_object() {
-                        self.object.clone()
+                        self.own(&self.resource.kind)
                     } else {
                         STATUS.into()
                     };

@@ -6,8 +6,8 @@ use super::operation::{
     ANY, Answer, Body, CUSTOM, CUSTOM_PATCHES, GroupVersionKind, LOG, OBJECT, Operation, PATCHES,
     STREAM,
 };
-use super::parameter::{self, NAME, NAMESPACE, PRETTY, Parameter};
-use super::routes::{Route, definition};
+use super::parameter::{self, NAMESPACE, PRETTY, Parameter};
+use super::routes::Route;
 use crate::catalog::{Scope, Subresource};
 
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
@@ -45,15 +45,12 @@ impl<'a> Route<'a> {
     }
 
     pub(super) fn create(&self, named: &str, sub: Option<&'a Subresource>) -> Operation<'a> {
-        let path = if sub.is_some() { Some(NAME) } else { None };
-        let mut operation = Operation {
+        Operation {
             description: self.about("create", "a", sub),
             body: self.body(self.speaks(sub)),
             statuses: &[200, 201, 202],
             ..self.operation("post", "create", "post", named, sub, parameter::WRITE)
-        };
-        operation.parameters.extend(path);
-        operation
+        }
     }
 
     pub(super) fn replace(&self, named: &str, sub: Option<&'a Subresource>) -> Operation<'a> {
@@ -169,8 +166,8 @@ impl<'a> Route<'a> {
 
     fn speaks(&self, sub: Option<&Subresource>) -> Cow<'a, str> {
         match sub {
-            Some(sub) => definition(self.table, &sub.group, &sub.version, &sub.kind),
-            None => self.object.clone(),
+            Some(sub) => self.definition(&sub.group, &sub.version, &sub.kind),
+            None => self.own(&self.resource.kind),
         }
     }
 
