@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubewright_workqueue::{Options, Queue, limiter};
+use kubewright_workqueue::{Add, Options, Queue, limiter};
 use tokio::task::JoinSet;
 
 const ROUNDS: usize = 3;
@@ -16,6 +16,7 @@ fn main() {
             distinct(keys, workers);
         }
     }
+    in_one_go(1_000_000);
     for workers in [0, 1, 8] {
         duplicates(1_000_000, 1_000, workers);
     }
@@ -45,6 +46,21 @@ fn distinct(count: usize, workers: usize) {
         rate(total, best.work),
         rate(total, best.add + best.work),
     );
+}
+
+/// All keys are added by one call.
+fn in_one_go(count: usize) {
+    let keys = keys(count);
+    let best = best_of(|| {
+        let queue = Queue::new(Options::new());
+        let batch = keys.clone();
+        let add = timed(|| queue.add_all(batch, Add::now()));
+        let work = work(&queue, 1, count);
+        Times { add, work }
+    });
+    let total = rate(count as f64, best.add + best.work);
+    let add = rate(count as f64, best.add);
+    println!("{count:>9} distinct keys in one go, 1 workers: add {add}  total {total}");
 }
 
 /// Few keys are added over and over, while workers take what they can.

@@ -16,8 +16,8 @@ const SLACK: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Alarm {
     pub(crate) due: Moment,
-    sequence: u64,
-    slot: u32,
+    pub(crate) sequence: u64,
+    pub(crate) slot: u32,
 }
 
 /// All alarms of one queue.
@@ -29,26 +29,38 @@ pub(crate) struct Alarms {
     next_sequence: u64,
 }
 
+/// What became of an alarm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Set {
+    /// It is the next one to go off.
+    First,
+    /// Others go off before it.
+    Later,
+    /// The slot already had an earlier one, which stays.
+    KeptEarlier,
+}
+
 impl Alarms {
     /// How many slots wait for their time.
     pub(crate) fn len(&self) -> usize {
         self.living
     }
 
-    /// Sets the alarm of a slot unless it already has an earlier one; says whether it was set.
+    /// Sets the alarm of a slot unless it already has an earlier one.
     pub(crate) fn set<K>(&mut self, slots: &mut Slots<K>, slot: u32, due: Moment) -> Set {
-        let held = slots[slot].alarm;
-        if held.is_some_and(|alarm| alarm.due <= due) {
+        let held = &mut slots[slot];
+        if held.has_alarm() && held.alarm_due <= due {
             return Set::KeptEarlier;
         }
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.living += usize::from(!held.has_alarm());
         let alarm = Alarm {
             due,
-            sequence: self.next_sequence,
+            sequence,
             slot,
         };
-        self.next_sequence += 1;
-        self.living += usize::from(held.is_none());
-        slots[slot].alarm = Some(alarm);
+        held.set_alarm(&alarm);
         self.heap.push(Reverse(alarm));
         self.sweep(slots);
         if self.heap.peek() == Some(&Reverse(alarm)) {
@@ -60,8 +72,8 @@ impl Alarms {
 
     /// When the next alarm goes off.
     pub(crate) fn next_due<K>(&mut self, slots: &Slots<K>) -> Option<Moment> {
-        while let Some(&Reverse(alarm)) = self.heap.peek() {
-            if slots[alarm.slot].alarm == Some(alarm) {
+        while let Some(Reverse(alarm)) = self.heap.peek() {
+            if slots[alarm.slot].holds(alarm) {
                 return Some(alarm.due);
             }
             self.heap.pop();
@@ -75,7 +87,7 @@ impl Alarms {
             return None;
         }
         let Reverse(alarm) = self.heap.pop()?;
-        slots[alarm.slot].alarm = None;
+        slots[alarm.slot].clear_alarm();
         self.living -= 1;
         Some(alarm.slot)
     }
@@ -84,8 +96,8 @@ impl Alarms {
     pub(crate) fn clear<K>(&mut self, slots: &mut Slots<K>) -> Vec<u32> {
         let mut cleared = Vec::with_capacity(self.living);
         for Reverse(alarm) in std::mem::take(&mut self.heap) {
-            if slots[alarm.slot].alarm == Some(alarm) {
-                slots[alarm.slot].alarm = None;
+            if slots[alarm.slot].holds(&alarm) {
+                slots[alarm.slot].clear_alarm();
                 cleared.push(alarm.slot);
             }
         }
@@ -107,18 +119,7 @@ impl Alarms {
     fn sweep<K>(&mut self, slots: &Slots<K>) {
         if self.heap.len() > 2 * self.living + SLACK {
             self.heap
-                .retain(|Reverse(alarm)| slots[alarm.slot].alarm == Some(*alarm));
+                .retain(|Reverse(alarm)| slots[alarm.slot].holds(alarm));
         }
     }
-}
-
-/// What became of an alarm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Set {
-    /// It is the next one to go off.
-    First,
-    /// Others go off before it.
-    Later,
-    /// The slot already had an earlier one, which stays.
-    KeptEarlier,
 }

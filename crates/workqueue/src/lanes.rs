@@ -15,7 +15,14 @@ const LANES_KEPT: usize = 16;
 pub(crate) struct Entry {
     pub(crate) slot: u32,
     /// Unique and rising: also the age of the entry.
-    pub(crate) ticket: u64,
+    ticket: u64,
+}
+
+impl Entry {
+    /// The ticket as slots keep it. Should an invalid entry live for 2^32 turns and meet its like, a key runs early.
+    pub(crate) fn ticket(self) -> u32 {
+        self.ticket as u32
+    }
 }
 
 /// All lanes of one queue.
@@ -61,12 +68,12 @@ impl Lanes {
     }
 
     /// Puts a slot at the tail of its lane and returns the ticket that makes the entry valid.
-    pub(crate) fn push(&mut self, priority: Priority, slot: u32) -> u64 {
+    pub(crate) fn push(&mut self, priority: Priority, slot: u32) -> u32 {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let lane = self.lane(priority);
-        lane.entries.push_back(Entry { slot, ticket });
-        ticket
+        let entry = Entry { slot, ticket };
+        self.lane(priority).entries.push_back(entry);
+        entry.ticket()
     }
 
     /// Takes the entry whose turn it is. Entries that are not `valid` are dropped on the way.

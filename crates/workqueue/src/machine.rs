@@ -17,7 +17,7 @@ use crate::limiter::{RateLimiter, Retry};
 use crate::moment::Moment;
 use crate::options::{Add, When};
 use crate::priority::{Priority, PriorityPolicy};
-use crate::slots::{Hashed, Phase, Slots};
+use crate::slots::{Hashed, Phase, RETIRED_KEPT, Slots};
 use crate::stats::{Histogram, Stats};
 
 /// At most this many delayed keys become ready in one call, so that no call holds the shell's lock for long.
@@ -29,8 +29,8 @@ pub(crate) struct Machine<K> {
     /// Every slot whose phase is `Ready` has exactly one valid entry here, and no other slot has one.
     lanes: Lanes,
     alarms: Alarms,
-    /// Every slot whose phase is `Running` or `RunningAgain`, in no order that matters.
-    running: Vec<u32>,
+    /// Every slot whose phase is `Running` or `RunningAgain`, at the index it names, in no order that matters.
+    running: Vec<Running>,
     /// How many slots are `Ready`.
     ready: usize,
     limiter: Box<dyn RateLimiter<K>>,
@@ -42,6 +42,12 @@ pub(crate) struct Machine<K> {
     retries: u64,
     queue_duration: Histogram,
     work_duration: Histogram,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Running {
+    slot: u32,
+    started: Moment,
 }
 
 /// Whether the queue takes and gives keys.
@@ -156,8 +162,8 @@ impl<K: Eq + Clone + 'static> Machine<K> {
     fn would_change(&self, slot: u32, priority: Priority) -> bool {
         let slot = &self.slots[slot];
         match slot.phase {
-            Phase::Idle | Phase::Running => true,
-            Phase::Ready | Phase::RunningAgain => slot.priority < priority,
+            Phase::Idle | Phase::Running { .. } => true,
+            Phase::Ready { .. } | Phase::RunningAgain { .. } => slot.priority < priority,
         }
     }
 
@@ -173,11 +179,11 @@ impl<K: Eq + Clone + 'static> Machine<K> {
             self.want_run(slot, priority);
             return;
         }
-        let raised = match self.slots[slot].alarm {
-            Some(_) => self.slots[slot].alarm_priority.max(priority),
-            None => priority,
+        let held = &mut self.slots[slot];
+        held.alarm_priority = match held.has_alarm() {
+            true => held.alarm_priority.max(priority),
+            false => priority,
         };
-        self.slots[slot].alarm_priority = raised;
         if self
             .alarms
             .set(&mut self.slots, slot, self.now.after(delay))
@@ -204,26 +210,29 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         let held = &mut self.slots[slot];
         let phase = held.phase;
         match phase {
-            Phase::Idle | Phase::Running => {
+            Phase::Idle | Phase::Running { .. } => {
                 self.adds += 1;
                 held.added = self.now;
             }
-            Phase::Ready | Phase::RunningAgain => self.lanes.lighten(held.priority),
+            Phase::Ready { .. } | Phase::RunningAgain { .. } => self.lanes.lighten(held.priority),
         }
         held.priority = priority;
         self.lanes.deepen(priority);
         match phase {
             Phase::Idle => self.make_ready(slot),
-            Phase::Ready => held.ticket = self.lanes.push(priority, slot),
-            Phase::Running => held.phase = Phase::RunningAgain,
-            Phase::RunningAgain => {}
+            Phase::Ready { .. } => {
+                let ticket = self.lanes.push(priority, slot);
+                held.phase = Phase::Ready { ticket };
+            }
+            Phase::Running { index } => held.phase = Phase::RunningAgain { index },
+            Phase::RunningAgain { .. } => {}
         }
     }
 
     fn make_ready(&mut self, slot: u32) {
         let held = &mut self.slots[slot];
-        held.phase = Phase::Ready;
-        held.ticket = self.lanes.push(held.priority, slot);
+        let ticket = self.lanes.push(held.priority, slot);
+        held.phase = Phase::Ready { ticket };
         self.ready += 1;
         self.wake.workers += 1;
     }
@@ -245,8 +254,8 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         self.advance(now);
         let slots = &self.slots;
         let valid = |entry: Entry| {
-            let slot = &slots[entry.slot];
-            slot.phase == Phase::Ready && slot.ticket == entry.ticket
+            let ticket = entry.ticket();
+            slots[entry.slot].phase == Phase::Ready { ticket }
         };
         let Some(entry) = self.lanes.pop(valid) else {
             return match self.life {
@@ -259,13 +268,14 @@ impl<K: Eq + Clone + 'static> Machine<K> {
     }
 
     fn start(&mut self, slot: u32) -> Run<K> {
-        let held = &mut self.slots[slot];
-        held.phase = Phase::Running;
-        held.started = self.now;
+        let started = self.now;
         // Slot numbers are `u32`, and no slot runs twice.
-        held.running_index = self.running.len() as u32;
-        self.running.push(slot);
-        self.queue_duration.observe(self.now.since(held.added));
+        let index = self.running.len() as u32;
+        self.running.push(Running { slot, started });
+        let held = &mut self.slots[slot];
+        held.phase = Phase::Running { index };
+        let waited = started.nanoseconds_since(held.added);
+        self.queue_duration.observe(waited);
         self.lanes.lighten(held.priority);
         Run {
             slot,
@@ -274,25 +284,28 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         }
     }
 
-    /// The worker is done. Returns the key if the queue forgets it, to be dropped without the lock.
-    pub(crate) fn done(&mut self, run: &Run<K>, finish: Finish, now: Moment) -> Option<K> {
+    /// The worker is done. Returns keys that the queue forgets, to be dropped without the lock.
+    pub(crate) fn done(&mut self, run: &Run<K>, finish: Finish, now: Moment) -> Vec<K> {
         self.advance(now);
         self.conclude(run, finish);
         let slot = run.slot;
-        let started = self.slots[slot].started;
-        self.work_duration.observe(self.now.since(started));
-        self.stop_running(slot);
-        let freed = if self.slots[slot].phase == Phase::RunningAgain {
-            self.make_ready(slot);
-            None
-        } else {
-            self.slots[slot].phase = Phase::Idle;
-            self.release(slot)
-        };
+        match self.slots[slot].phase {
+            Phase::Running { index } => {
+                self.stop(index);
+                self.slots[slot].phase = Phase::Idle;
+            }
+            Phase::RunningAgain { index } => {
+                self.stop(index);
+                self.make_ready(slot);
+            }
+            Phase::Idle | Phase::Ready { .. } => {
+                unreachable!("a slot that a worker has is running")
+            }
+        }
         if self.life != Life::Open && self.is_drained() {
             self.wake.everybody = Needed::Yes;
         }
-        freed
+        self.release(slot)
     }
 
     fn conclude(&mut self, run: &Run<K>, finish: Finish) {
@@ -310,35 +323,54 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         }
     }
 
-    fn stop_running(&mut self, slot: u32) {
-        let index = self.slots[slot].running_index;
-        self.running.swap_remove(index as usize);
-        if let Some(&moved) = self.running.get(index as usize) {
-            self.slots[moved].running_index = index;
+    fn stop(&mut self, index: u32) {
+        let stopped = self.running.swap_remove(index as usize);
+        let spent = self.now.nanoseconds_since(stopped.started);
+        self.work_duration.observe(spent);
+        let Some(moved) = self.running.get(index as usize) else {
+            return;
+        };
+        match &mut self.slots[moved.slot].phase {
+            Phase::Running { index: place } | Phase::RunningAgain { index: place } => {
+                *place = index
+            }
+            Phase::Idle | Phase::Ready { .. } => unreachable!("a listed slot is running"),
         }
     }
 
-    /// Frees the slot if nothing is left to remember, and the memory of a past burst with the last of them.
-    fn release(&mut self, slot: u32) -> Option<K> {
-        let freed = self.slots.free_if_unused(slot);
+    /// Lets go of the slot if nothing is left to remember. Freeing is done in batches, and when work runs out.
+    fn release(&mut self, slot: u32) -> Vec<K> {
+        let batch = self.slots.retire(slot);
+        if batch >= RETIRED_KEPT || self.is_drained() {
+            self.free_retired()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Frees slots with nothing to remember, and the memory of a past burst with the last of them.
+    fn free_retired(&mut self) -> Vec<K> {
+        let keys = self.slots.free_retired();
         if self.slots.are_worth_dropping() {
             self.slots.reset();
             self.lanes.reset();
             self.alarms.reset();
         }
-        freed
+        keys
     }
 
-    /// Starts the count of requeues of a key afresh. Returns the key if the queue forgets it altogether.
-    pub(crate) fn forget(&mut self, key: &K, hash: u64) -> Option<K> {
+    /// Starts the count of requeues of a key afresh. Returns keys that the queue forgets altogether.
+    pub(crate) fn forget(&mut self, key: &K, hash: u32) -> Vec<K> {
         self.limiter.forget(key);
-        let slot = self.slots.find(key, hash)?;
+        let Some(slot) = self.slots.find(key, hash) else {
+            return Vec::new();
+        };
         self.slots[slot].requeues = 0;
         self.release(slot)
     }
 
     /// How many rate-limited adds a key had since it was last forgotten.
-    pub(crate) fn requeues(&self, key: &K, hash: u64) -> u32 {
+    pub(crate) fn requeues(&self, key: &K, hash: u32) -> u32 {
         let slot = self.slots.find(key, hash);
         slot.map_or(0, |slot| self.slots[slot].requeues)
     }
@@ -362,8 +394,9 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         self.life = life;
         self.wake.everybody = Needed::Yes;
         for slot in self.alarms.clear(&mut self.slots) {
-            self.release(slot);
+            self.slots.retire(slot);
         }
+        self.free_retired();
     }
 
     /// Whether nothing is ready and nothing runs.
@@ -380,7 +413,8 @@ impl<K: Eq + Clone + 'static> Machine<K> {
 
     pub(crate) fn stats(&mut self, name: &str, now: Moment) -> Stats {
         self.advance(now);
-        let spent = |&slot: &u32| self.now.since(self.slots[slot].started);
+        self.free_retired();
+        let spent = |run: &Running| self.now.since(run.started);
         let by_priority = match self.lanes.policy() {
             PriorityPolicy::Ignore => Vec::new(),
             PriorityPolicy::Strict | PriorityPolicy::Fair { .. } => self.lanes.depths().collect(),
@@ -415,26 +449,33 @@ impl<K: Eq + Clone + 'static> Machine<K> {
 
     /// The invariants that the fields promise each other.
     fn check_invariants(&self) {
-        let in_phase = |phase| {
+        let count = |wanted: fn(&Phase) -> bool| {
             let slots = self.slots.all().iter();
-            slots.filter(|slot| slot.phase == phase).count()
+            slots.filter(|slot| wanted(&slot.phase)).count()
         };
-        assert_eq!(in_phase(Phase::Ready), self.ready);
-        let running = in_phase(Phase::Running) + in_phase(Phase::RunningAgain);
-        assert_eq!(running, self.running.len());
-        for (index, &slot) in self.running.iter().enumerate() {
-            assert_eq!(self.slots[slot].running_index as usize, index);
+        let ready = count(|phase| matches!(phase, Phase::Ready { .. }));
+        let idle = count(|phase| matches!(phase, Phase::Idle));
+        assert_eq!(ready, self.ready);
+        assert_eq!(ready + idle + self.running.len(), self.slot_count());
+        for (at, run) in self.running.iter().enumerate() {
+            match self.slots[run.slot].phase {
+                Phase::Running { index } | Phase::RunningAgain { index } => {
+                    assert_eq!(index as usize, at);
+                }
+                phase => panic!("{phase:?} is listed as running"),
+            }
         }
         let entries = self.lanes.entries();
         let valid = entries.filter(|(priority, entry)| {
             let slot = &self.slots[entry.slot];
-            let current = slot.phase == Phase::Ready && slot.ticket == entry.ticket;
+            let ticket = entry.ticket();
+            let current = slot.phase == Phase::Ready { ticket };
             assert!(!current || slot.priority == *priority);
             current
         });
         assert_eq!(valid.count(), self.ready);
         for slot in self.slots.all().iter().filter(|slot| slot.key.is_none()) {
-            assert!(slot.phase == Phase::Idle && slot.alarm.is_none() && slot.requeues == 0);
+            assert!(slot.phase == Phase::Idle && !slot.has_alarm() && slot.requeues == 0);
         }
     }
 }

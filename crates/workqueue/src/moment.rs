@@ -7,9 +7,13 @@ use std::time::Duration;
 pub(crate) struct Moment(u64);
 
 impl Moment {
+    /// Later than every moment that [`at`](Moment::at) and [`after`](Moment::after) give.
+    pub(crate) const NEVER: Self = Self(u64::MAX);
+    const LAST: u64 = u64::MAX - 1;
+
     /// The moment at this distance from the epoch.
     pub(crate) fn at(since_epoch: Duration) -> Self {
-        Self(nanoseconds(since_epoch))
+        Self(nanoseconds(since_epoch).min(Self::LAST))
     }
 
     /// This moment as a distance from the epoch.
@@ -19,12 +23,17 @@ impl Moment {
 
     /// The moment this much later.
     pub(crate) fn after(self, delay: Duration) -> Self {
-        Self(self.0.saturating_add(nanoseconds(delay)))
+        Self(self.0.saturating_add(nanoseconds(delay)).min(Self::LAST))
     }
 
     /// How long ago `earlier` was; nothing when it lies ahead.
     pub(crate) fn since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.nanoseconds_since(earlier))
+    }
+
+    /// The same in nanoseconds.
+    pub(crate) fn nanoseconds_since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
     }
 }
 
@@ -42,7 +51,8 @@ mod tests {
 
     #[test]
     fn endless_delay_is_cut_off_at_the_last_moment() {
-        let last = Moment(u64::MAX);
+        let last = Moment(Moment::LAST);
+        assert!(last < Moment::NEVER);
         assert_eq!(Moment::at(Duration::MAX), last);
         assert_eq!(
             Moment::at(Duration::from_secs(5)).after(Duration::MAX),

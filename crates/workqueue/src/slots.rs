@@ -2,6 +2,9 @@
 //!
 //! The hash table holds slot numbers only, so a key is stored once and every other structure deals in `u32`.
 //! Nothing ever iterates over the table: the hash decides no order.
+//!
+//! A slot with nothing left to remember is retired first and freed in a batch. Freeing touches memory at random,
+//! and in a batch the processor waits for many such places at once.
 
 use std::ops::{Index, IndexMut};
 
@@ -14,72 +17,111 @@ use crate::priority::Priority;
 /// With fewer slots than this, memory is kept for the next burst.
 const SLOTS_KEPT: usize = 4096;
 
+/// So many slots are freed at once. The keys of fewer stay in memory although they are done.
+pub(crate) const RETIRED_KEPT: usize = 128;
+
 /// A key with its hash, which is computed before any lock is taken.
 #[derive(Debug, Clone)]
 pub(crate) struct Hashed<K> {
     pub(crate) key: K,
-    pub(crate) hash: u64,
+    pub(crate) hash: u32,
 }
 
 /// Where a key is between being added and being done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Neither ready nor running: it waits for an alarm, or failures are remembered.
+    /// Neither ready nor running: it waits for an alarm, or failures are remembered, or it is retired.
     Idle,
-    /// In a lane.
-    Ready,
-    /// A worker has it.
-    Running,
+    /// In a lane, in the entry with this ticket.
+    Ready { ticket: u32 },
+    /// A worker has it; it is at this place in the list of running slots.
+    Running { index: u32 },
     /// A worker has it, and it was added again meanwhile: it becomes ready when that worker is done.
-    RunningAgain,
+    RunningAgain { index: u32 },
 }
 
-/// All that is known of one key.
+/// All that is known of one key. With a key of two words this is one cache line.
 #[derive(Debug)]
 pub(crate) struct Slot<K> {
     /// Nothing while the slot is free.
     pub(crate) key: Option<K>,
-    hash: u64,
     pub(crate) phase: Phase,
-    /// Of the next run; meaningful when ready or running again.
-    pub(crate) priority: Priority,
     /// When the next run was asked for; meaningful when ready or running again.
     pub(crate) added: Moment,
-    /// When the present run began; meaningful when running.
-    pub(crate) started: Moment,
-    /// Which entry of the lanes is the valid one; meaningful when ready.
-    pub(crate) ticket: u64,
-    /// Where this slot is in the list of running slots; meaningful when running.
-    pub(crate) running_index: u32,
-    /// Independent of the phase: a key may be ready now and due again later.
-    pub(crate) alarm: Option<Alarm>,
+    /// When the alarm goes off, or never. Independent of the phase: a key may be ready now and due again later.
+    pub(crate) alarm_due: Moment,
+    /// Tells the alarm from others that this slot had for the same moment.
+    alarm_sequence: u32,
     /// Of the run that the alarm will ask for.
     pub(crate) alarm_priority: Priority,
+    /// Of the present run, or of the next one when ready or running again.
+    pub(crate) priority: Priority,
     /// Rate-limited adds since the key was last forgotten.
     pub(crate) requeues: u32,
+    hash: u32,
+}
+
+impl<K> Slot<K> {
+    pub(crate) fn has_alarm(&self) -> bool {
+        self.alarm_due != Moment::NEVER
+    }
+
+    /// Whether this is the alarm that counts. One that was replaced does not.
+    pub(crate) fn holds(&self, alarm: &Alarm) -> bool {
+        self.alarm_due == alarm.due && self.alarm_sequence == alarm.sequence as u32
+    }
+
+    pub(crate) fn set_alarm(&mut self, alarm: &Alarm) {
+        self.alarm_due = alarm.due;
+        // Alarms of one slot for one moment are never 2^32 apart, and it would do no harm.
+        self.alarm_sequence = alarm.sequence as u32;
+    }
+
+    pub(crate) fn clear_alarm(&mut self) {
+        self.alarm_due = Moment::NEVER;
+    }
+
+    fn is_unused(&self) -> bool {
+        self.phase == Phase::Idle && !self.has_alarm() && self.requeues == 0
+    }
 }
 
 /// All slots of one queue.
 #[derive(Debug)]
 pub(crate) struct Slots<K> {
     slots: Vec<Slot<K>>,
+    table: HashTable<Place>,
     free: Vec<u32>,
-    table: HashTable<u32>,
+    /// Slots that were unused when they were put here. They may have come into use again, and may be here twice.
+    retired: Vec<u32>,
     /// Up to so many slots stay when all keys are gone.
     kept: usize,
+}
+
+/// An entry of the table. The hash is here too, so that neither a probe nor growth touches slots of other keys.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    hash: u32,
+    slot: u32,
+}
+
+/// The table looks at the lowest and the highest bits of a long hash.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
 impl<K> Slots<K> {
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self {
             slots: Vec::with_capacity(capacity),
-            free: Vec::new(),
             table: HashTable::with_capacity(capacity),
+            free: Vec::new(),
+            retired: Vec::new(),
             kept: capacity.max(SLOTS_KEPT),
         }
     }
 
-    /// How many keys are known.
+    /// How many keys are in memory.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
     }
@@ -102,26 +144,44 @@ impl<K> Slots<K> {
         self.kept = kept;
     }
 
-    /// Frees a slot that has nothing left to remember, and returns its key.
-    pub(crate) fn free_if_unused(&mut self, slot: u32) -> Option<K> {
-        let unused = &mut self.slots[slot as usize];
-        if unused.phase != Phase::Idle || unused.alarm.is_some() || unused.requeues > 0 {
-            return None;
+    /// Lets go of the slot if it has nothing left to remember. Says how many slots are to be freed by now.
+    pub(crate) fn retire(&mut self, slot: u32) -> usize {
+        if self[slot].is_unused() {
+            self.retired.push(slot);
         }
-        let key = unused.key.take();
-        if let Ok(entry) = self.table.find_entry(unused.hash, |&other| other == slot) {
-            entry.remove();
+        self.retired.len()
+    }
+
+    /// Frees the retired slots and returns their keys, to be dropped where it does not matter how long that takes.
+    pub(crate) fn free_retired(&mut self) -> Vec<K> {
+        let mut keys = Vec::with_capacity(self.retired.len());
+        for slot in self.retired.drain(..) {
+            let unused = &mut self.slots[slot as usize];
+            if !unused.is_unused() {
+                continue;
+            }
+            let Some(key) = unused.key.take() else {
+                continue;
+            };
+            keys.push(key);
+            let found = |place: &Place| place.slot == slot;
+            if let Ok(place) = self.table.find_entry(spread(unused.hash), found) {
+                place.remove();
+            }
+            self.free.push(slot);
         }
-        self.free.push(slot);
-        key
+        keys
     }
 }
 
 impl<K: Eq> Slots<K> {
     /// The slot of a key, if the key is known.
-    pub(crate) fn find(&self, key: &K, hash: u64) -> Option<u32> {
-        let same = |&slot: &u32| self.slots[slot as usize].key.as_ref() == Some(key);
-        self.table.find(hash, same).copied()
+    pub(crate) fn find(&self, key: &K, hash: u32) -> Option<u32> {
+        let same = |place: &Place| {
+            place.hash == hash && self.slots[place.slot as usize].key.as_ref() == Some(key)
+        };
+        let place = self.table.find(spread(hash), same)?;
+        Some(place.slot)
     }
 
     /// The slot of a key, which is made known if it was not.
@@ -130,25 +190,23 @@ impl<K: Eq> Slots<K> {
             return slot;
         }
         let slot = self.occupy(key, hash);
-        let slots = &self.slots;
+        let place = Place { hash, slot };
         self.table
-            .insert_unique(hash, slot, |&other| slots[other as usize].hash);
+            .insert_unique(spread(hash), place, |place| spread(place.hash));
         slot
     }
 
-    fn occupy(&mut self, key: K, hash: u64) -> u32 {
+    fn occupy(&mut self, key: K, hash: u32) -> u32 {
         let slot = Slot {
             key: Some(key),
-            hash,
             phase: Phase::Idle,
-            priority: Priority::NORMAL,
             added: Moment::default(),
-            started: Moment::default(),
-            ticket: 0,
-            running_index: 0,
-            alarm: None,
+            alarm_due: Moment::NEVER,
+            alarm_sequence: 0,
             alarm_priority: Priority::NORMAL,
+            priority: Priority::NORMAL,
             requeues: 0,
+            hash,
         };
         if let Some(index) = self.free.pop() {
             self.slots[index as usize] = slot;
@@ -171,5 +229,42 @@ impl<K> Index<u32> for Slots<K> {
 impl<K> IndexMut<u32> for Slots<K> {
     fn index_mut(&mut self, slot: u32) -> &mut Slot<K> {
         &mut self.slots[slot as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slot_of_a_two_word_key_is_one_cache_line() {
+        assert_eq!(size_of::<Slot<std::sync::Arc<str>>>(), 64);
+    }
+
+    #[test]
+    fn key_that_comes_back_before_its_slot_is_freed_keeps_it() {
+        let mut slots = Slots::with_capacity(0);
+        let key = || Hashed { key: "a", hash: 7 };
+        let slot = slots.intern(key());
+        slots.retire(slot);
+        slots.retire(slot);
+        assert_eq!(slots.intern(key()), slot);
+        slots[slot].requeues = 1;
+        assert_eq!(slots.free_retired(), [] as [&str; 0]);
+        slots[slot].requeues = 0;
+        slots.retire(slot);
+        slots.retire(slot);
+        assert_eq!(slots.free_retired(), ["a"]);
+        assert_eq!((slots.len(), slots.find(&"a", 7)), (0, None));
+    }
+
+    #[test]
+    fn keys_with_the_same_hash_are_told_apart() {
+        let mut slots = Slots::with_capacity(0);
+        let [a, b] = ["a", "b"].map(|key| slots.intern(Hashed { key, hash: 7 }));
+        assert_ne!(a, b);
+        slots.retire(a);
+        assert_eq!(slots.free_retired(), ["a"]);
+        assert_eq!(slots.find(&"b", 7), Some(b));
     }
 }

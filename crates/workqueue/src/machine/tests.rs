@@ -81,7 +81,7 @@ impl Bench {
 
 /// A poor hash, so that different keys collide.
 pub(super) fn hashed<K: AsRef<str>>(key: K) -> Hashed<K> {
-    let hash = u64::from(key.as_ref().bytes().next().unwrap_or(0) % 4);
+    let hash = u32::from(key.as_ref().bytes().next().unwrap_or(0) % 4);
     Hashed { key, hash }
 }
 
@@ -182,7 +182,9 @@ fn delay_of_nothing_is_an_add() {
 fn earliest_delay_wins_in_either_order() {
     for delays in [[50, 70], [70, 50]] {
         let mut bench = Bench::new();
-        delays.map(|delay| bench.add_after("a", delay));
+        for delay in delays {
+            bench.add_after("a", delay);
+        }
         bench.step(60);
         assert_eq!(bench.drain(), ["a"], "{delays:?}");
         bench.step(60);
