@@ -44,6 +44,7 @@ fn read(text: &str) -> Result<Table, &str> {
         for line in &block.kinds {
             kinds.push(read_kind(line, ty).ok_or(*line)?);
         }
+        reader.read_object_form(block.head, name, ty);
         reader.read_fields(name, ty, &block.fields)?;
     }
     reader.table.set_kinds(kinds);
@@ -169,6 +170,16 @@ impl Reader {
             s.atomic = atomic;
         }
         Ok(())
+    }
+
+    /// `io.k8s.….JSONSchemaPropsOrBool any JSONSchemaProps`
+    fn read_object_form(&mut self, head: &str, name: &str, ty: TypeId) {
+        let package = name.rfind('.').map_or("", |end| &name[..=end]);
+        if let Some((_, object)) = head.split_once(" any ")
+            && let Some(object) = self.resolve_name(object, package)
+        {
+            self.table.set_object_form(ty, object);
+        }
     }
 
     /// The type behind `[]Container`, `{}string` or `io.k8s.api.core.v1.PodSpec`.

@@ -125,9 +125,6 @@ pub fn parse(bytes: &[u8], format: Format) -> Result<Parsed, ParseError> {
     let mut context = Context::new(&empty);
     let seed = UntypedSeed::strict(&mut context);
     let value = run(seed, bytes, format)?;
-    if context.is_too_deep() {
-        return Err(syntax::too_deep());
-    }
     let duplicates = context
         .into_strict()
         .into_iter()

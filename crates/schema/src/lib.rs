@@ -10,6 +10,7 @@
 mod builtin;
 pub mod catalog;
 pub mod decode;
+pub mod encode;
 pub mod field;
 pub mod rules;
 pub mod types;

@@ -20,6 +20,8 @@ pub struct Table {
     by_name: HashMap<Box<str>, TypeId>,
     /// Sorted by group, version and kind.
     kinds: Vec<Kind>,
+    /// Types of shape [`Shape::Any`] whose objects have a type; there are very few.
+    objects: Vec<(TypeId, TypeId)>,
 }
 
 /// A kind of object and its type. One type may have many kinds: every group has its own `DeleteOptions`.
@@ -223,6 +225,17 @@ impl Table {
         &self.kinds
     }
 
+    /// The type that an object has where the table says [`Shape::Any`]: `JSONSchemaPropsOrBool` is a boolean or a
+    /// `JSONSchemaProps`.
+    pub fn object_form(&self, any: TypeId) -> Option<TypeId> {
+        let found = self.objects.iter().find(|(ty, _)| *ty == any)?;
+        Some(found.1)
+    }
+
+    pub(crate) fn set_object_form(&mut self, any: TypeId, object: TypeId) {
+        self.objects.push((any, object));
+    }
+
     pub(crate) fn set_kinds(&mut self, mut kinds: Vec<Kind>) {
         kinds.sort();
         self.kinds = kinds;
@@ -276,7 +289,13 @@ impl Table {
             }
             Shape::Map { value, .. } => *value = self.import_into(from, *value, seen),
             Shape::List(list) => list.item = self.import_into(from, list.item, seen),
-            Shape::Scalar(_) | Shape::Any => {}
+            Shape::Any => {
+                if let Some(object) = from.object_form(id) {
+                    let object = self.import_into(from, object, seen);
+                    self.set_object_form(copy, object);
+                }
+            }
+            Shape::Scalar(_) => {}
         }
         self.set(copy, ty);
         copy

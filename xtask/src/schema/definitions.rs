@@ -18,11 +18,11 @@ const SPECIAL: &[(&str, &str)] = &[
     ),
     (
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray",
-        "any",
+        "any JSONSchemaProps",
     ),
     (
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool",
-        "any",
+        "any JSONSchemaProps",
     ),
     (
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray",
@@ -49,7 +49,7 @@ const USUAL: [&str; 6] = ["kind", "apiVersion", "metadata", "spec", "status", "i
 /// One named type of the table.
 pub(super) struct Type {
     pub(super) name: String,
-    /// `struct`, or the scalar or `any` that a special type stands for.
+    /// `struct`, or the scalar or `any` that a special type stands for; `any X` is an `X` when it is an object.
     pub(super) shape: &'static str,
     pub(super) atomic: bool,
     /// `apps/v1 Deployment`, sorted.

@@ -32,6 +32,14 @@ struct Walk<'t> {
 impl<'t> Walk<'t> {
     /// Conforms a value in place; `false` means that it is not there: `null`, or it does not fit.
     fn conform(&mut self, ty: TypeId, value: &mut Value) -> bool {
+        if value.is_object()
+            && let Some(object) = self.context.table.object_form(ty)
+        {
+            self.context.hush();
+            let fits = self.conform(object, value);
+            self.context.speak();
+            return fits;
+        }
         let shape = &self.context.table.get(ty).shape;
         match (shape, &mut *value) {
             (_, Value::Array(_) | Value::Object(_)) if !self.context.descend() => return false,

@@ -19,6 +19,8 @@ pub(super) struct Context<'t> {
     owner: Option<TypeId>,
     depth: usize,
     too_deep: bool,
+    /// How many values around the present one decode without strict errors.
+    quiet: usize,
     strict: Vec<StrictError>,
     seen: HashSet<StrictError>,
     /// The first value that does not fit. The walk goes on, because a syntax error further on counts more.
@@ -41,6 +43,7 @@ impl<'t> Context<'t> {
             owner: None,
             depth: 0,
             too_deep: false,
+            quiet: 0,
             strict: Vec::new(),
             seen: HashSet::new(),
             error: None,
@@ -99,10 +102,6 @@ impl<'t> Context<'t> {
         self.depth -= 1;
     }
 
-    pub(super) fn is_too_deep(&self) -> bool {
-        self.too_deep
-    }
-
     pub(super) fn unknown(&mut self, key: &str) {
         let path = self.child(key);
         self.save(StrictError::Unknown(path));
@@ -121,8 +120,17 @@ impl<'t> Context<'t> {
         }
     }
 
+    /// Strict errors are not kept until [`Context::speak`]: Go decodes some types without looking at them.
+    pub(super) fn hush(&mut self) {
+        self.quiet += 1;
+    }
+
+    pub(super) fn speak(&mut self) {
+        self.quiet -= 1;
+    }
+
     fn save(&mut self, error: StrictError) {
-        if self.strict.len() < MAX_STRICT && self.seen.insert(error.clone()) {
+        if self.quiet == 0 && self.strict.len() < MAX_STRICT && self.seen.insert(error.clone()) {
             self.strict.push(error);
         }
     }

@@ -1,3 +1,4 @@
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -330,6 +331,26 @@ fn raw_values_keep_what_they_hold() {
 }
 
 #[test]
+fn schemas_within_schemas_are_typed_but_never_strict() {
+    let crd = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
+    let around = |schema: &str| {
+        format!("{{\"spec\":{{\"versions\":[{{\"schema\":{{\"openAPIV3Schema\":{schema}}}}}]}}}}")
+    };
+    let body =
+        around(r#"{"items":{"foo":1,"type":"a","type":"b"},"additionalProperties":false,"bar":1}"#);
+    let expected = around(r#"{"items":{"type":"b"},"additionalProperties":false}"#);
+    let expected: Value = serde_json::from_str(&expected).expect("JSON");
+    let decoded = decode_as(crd, &body, Format::Json).expect("well-typed");
+    assert_eq!(decoded.value, expected);
+    let path = "spec.versions[0].schema.openAPIV3Schema.bar";
+    assert_eq!(decoded.strict, [StrictError::Unknown(path.to_owned())]);
+    let mut value: Value = serde_json::from_str(&body).expect("JSON");
+    let strict = conform(Table::builtin(), type_of(crd), &mut value).expect("well-typed");
+    assert_eq!((value, strict), (expected, decoded.strict));
+    assert!(decode_as(crd, &around(r#"{"items":{"maxLength":"x"}}"#), Format::Json).is_err());
+}
+
+#[test]
 fn parse_reports_duplicates_and_keeps_the_rest() {
     let json = r#"{"spec":{"num":5,"zz":null,"num":6,"list":[{"a":1},{"a":1,"a":2}]}}"#;
     let yaml = "spec:\n  num: 5\n  zz:\n  num: 6\n  list:\n  - a: 1\n  - a: 1\n    a: 2\n";
@@ -490,4 +511,34 @@ fn conform_drops_unknown_fields() {
         texts,
         [r#"unknown field "bar""#, r#"unknown field "metadata.foo""#]
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Documents with damage anywhere are decoded or refused, and what is decoded has nothing left to drop.
+    #[test]
+    fn damaged_documents_do_no_harm(
+        at in 0_usize..2000,
+        length in 0_usize..20,
+        damage in prop::collection::vec(any::<u8>(), 0..6),
+        json: bool,
+    ) {
+        let text = include_str!("../../tests/data/deployment.yaml");
+        let mut document = text.as_bytes().to_vec();
+        if json {
+            let parsed = parse(&document, Format::Yaml).expect("well-formed");
+            document = parsed.value.to_string().into_bytes();
+        }
+        let start = at.min(document.len());
+        let end = (start + length).min(document.len());
+        document.splice(start..end, damage);
+        let format = if json { Format::Json } else { Format::Yaml };
+        let ty = type_of(DEPLOYMENT);
+        if let Ok(decoded) = decode(Table::builtin(), ty, &document, format) {
+            let mut again = decoded.value.clone();
+            prop_assert_eq!(conform(Table::builtin(), ty, &mut again), Ok(vec![]));
+            prop_assert_eq!(again, decoded.value);
+        }
+    }
 }

@@ -110,7 +110,7 @@ impl<'de> Visitor<'de> for TypedSeed<'_, '_> {
         match self.shape() {
             Shape::Struct(s) => self.visit_struct(s, entries),
             Shape::Map { value, .. } => self.visit_entries(*value, entries),
-            Shape::Any => UntypedSeed::raw(self.context).visit_map(entries).map(Some),
+            Shape::Any => self.visit_any(entries),
             Shape::List(_) | Shape::Scalar(_) => {
                 scalar::reject(self.context, self.ty, "object");
                 while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
@@ -121,6 +121,16 @@ impl<'de> Visitor<'de> for TypedSeed<'_, '_> {
 }
 
 impl<'t> TypedSeed<'_, 't> {
+    fn visit_any<'de, A: MapAccess<'de>>(mut self, entries: A) -> Result<Option<Value>, A::Error> {
+        let Some(object) = self.context.table.object_form(self.ty) else {
+            return UntypedSeed::raw(self.context).visit_map(entries).map(Some);
+        };
+        self.context.hush();
+        let value = self.inner(object).visit_map(entries);
+        self.context.speak();
+        value
+    }
+
     fn visit_list<'de, A: SeqAccess<'de>>(
         mut self,
         item: TypeId,
