@@ -98,6 +98,9 @@ impl<'t> Merger<'t> {
         }
         let (field_type, patch) = self.field(ty, &name);
         let merged = match (original.get_mut(&name).map(Value::take), value) {
+            (Some(Value::Object(_)), Value::Object(value)) if is_replaced(patch) => {
+                Some(Value::Object(value))
+            }
             (Some(Value::Object(current)), Value::Object(value)) => {
                 Some(Value::Object(self.object(current, value, field_type)?))
             }
@@ -147,24 +150,22 @@ impl<'t> Merger<'t> {
                 .map(into_list)
                 .transpose()?;
             let wanted = patch.remove(&name).map(into_list).transpose()?;
-            order::check(
-                wanted.as_deref().unwrap_or_default(),
-                &order,
-                field.merge_key(),
-            )?;
-            let server = Order::of(current.as_deref().unwrap_or_default(), field.merge_key())?;
-            let merged = match (current, wanted) {
-                (Some(current), Some(wanted)) => field.merge(current, wanted)?,
-                (Some(current), None) => current,
-                (None, Some(wanted)) => wanted.into_iter().filter_map(without_directives).collect(),
-                (None, None) => continue,
-            };
+            if current.is_none() && wanted.is_none() {
+                continue;
+            }
+            let (merged, server) = field.merge_in_order(current, wanted, &order)?;
             let wanted = Order::of(&order, field.merge_key())?;
             let ordered = order::arrange(merged, &wanted, &server, field.merge_key())?;
             original.insert(name, Value::Array(ordered));
         }
         Ok(())
     }
+}
+
+/// Whether a field is replaced as a whole even though it is an object: its strategy is there, but neither `merge` nor
+/// `retainKeys`. The selector of a PodDisruptionBudget is so.
+fn is_replaced(patch: Option<&Patch>) -> bool {
+    patch.is_some_and(|patch| *patch == Patch::default())
 }
 
 /// Takes `<prefix>/<field>` out of a patch; the field is `None` where the slash is missing.

@@ -191,7 +191,7 @@ fn is_kept_verbatim(parts: &Parts<'_>, suffix: Suffix) -> bool {
         Suffix::Binary { exponent } => {
             let precision = 14 - length as i64 - i64::from(exponent * 3 / 10);
             let value: u64 = parts.whole.parse().unwrap_or(0);
-            parts.fraction.is_empty() && precision >= 0 && value % 8 != 0
+            parts.fraction.is_empty() && precision >= 0 && !value.is_multiple_of(8)
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::error::{go_type, print_list};
 use super::order::{self, Order, identity};
-use super::{DIRECTIVE, Merger, StrategicError};
+use super::{DIRECTIVE, Merger, StrategicError, without_directives};
 use crate::patch::merge::drop_nulls;
 use crate::types::{Patch, Shape, TypeId};
 
@@ -59,6 +59,27 @@ impl<'t> ListField<'t> {
             Items::Scalars => self.merge_scalars(current, &patch),
             Items::Objects => self.merge_objects(current, patch),
         }
+    }
+
+    /// Merges a list that comes with `$setElementOrder`, and tells the order of the server.
+    pub(super) fn merge_in_order(
+        &self,
+        current: Option<Vec<Value>>,
+        patch: Option<Vec<Value>>,
+        order: &[Value],
+    ) -> Result<(Vec<Value>, Order), StrategicError> {
+        let mut items = patch.clone().unwrap_or_default();
+        items.retain(|item| item.get(DIRECTIVE).is_none());
+        let wanted = order::identities(&items, self.merge_key)?;
+        order::check(&wanted, &items, order, self.merge_key)?;
+        let before = order::identities(current.as_deref().unwrap_or_default(), self.merge_key)?;
+        let merged = match (current, patch) {
+            (Some(current), Some(patch)) => self.merge(current, patch)?,
+            (Some(current), None) => current,
+            (None, _) => items.into_iter().filter_map(without_directives).collect(),
+        };
+        let server = Order::after_merge(before, wanted, &Order::of(&merged, self.merge_key)?);
+        Ok((merged, server))
     }
 
     fn merge_scalars(

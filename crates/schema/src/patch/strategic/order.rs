@@ -1,11 +1,11 @@
 //! The order of merged lists: what the patch asks for, with the server's own items in between.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::StrategicError;
 use super::error::go_type;
-use super::{DIRECTIVE, StrategicError};
 
 /// What makes an item of a list the same as another: the value of its merge key, or the item itself.
 pub(super) fn identity(item: &Value, merge_key: Option<&str>) -> Result<String, StrategicError> {
@@ -21,6 +21,14 @@ pub(super) fn identity(item: &Value, merge_key: Option<&str>) -> Result<String, 
         .ok_or_else(|| StrategicError::no_merge_key(members, key))
 }
 
+/// The identities of all items.
+pub(super) fn identities(
+    items: &[Value],
+    merge_key: Option<&str>,
+) -> Result<Vec<String>, StrategicError> {
+    items.iter().map(|item| identity(item, merge_key)).collect()
+}
+
 /// Where items stand in a list. Of items with one identity the first counts.
 pub(super) struct Order {
     positions: HashMap<String, usize>,
@@ -28,11 +36,30 @@ pub(super) struct Order {
 
 impl Order {
     pub(super) fn of(items: &[Value], merge_key: Option<&str>) -> Result<Self, StrategicError> {
-        let mut positions = HashMap::with_capacity(items.len());
-        for (at, item) in items.iter().enumerate() {
-            positions.entry(identity(item, merge_key)?).or_insert(at);
+        Ok(Self::of_identities(identities(items, merge_key)?))
+    }
+
+    fn of_identities(identities: impl IntoIterator<Item = String>) -> Self {
+        let mut positions = HashMap::new();
+        for (at, identity) in identities.into_iter().enumerate() {
+            positions.entry(identity).or_insert(at);
         }
-        Ok(Self { positions })
+        Self { positions }
+    }
+
+    /// The order of the server after a merge.
+    ///
+    /// The API server puts new items into the room that deleted ones leave. So as many new items as were deleted
+    /// count as the last ones of the server, and what only the server has stays before them.
+    pub(super) fn after_merge(before: Vec<String>, patch: Vec<String>, merged: &Self) -> Self {
+        let length = before.len();
+        let mut order: Vec<String> = before;
+        order.retain(|identity| merged.position(identity).is_some());
+        let known: HashSet<String> = order.iter().cloned().collect();
+        let new = patch.into_iter().filter(|id| !known.contains(id));
+        let room = length - order.len();
+        order.extend(new.take(room));
+        Self::of_identities(order)
     }
 
     fn position(&self, identity: &str) -> Option<usize> {
@@ -96,6 +123,7 @@ fn interleave(others: Vec<Placed>, asked: Vec<Placed>, server: &Order) -> Vec<Va
 
 /// Refuses a list of the patch whose items are not a part of `$setElementOrder`, in the same order.
 pub(super) fn check(
+    identities: &[String],
     patch: &[Value],
     order: &[Value],
     merge_key: Option<&str>,
@@ -104,13 +132,12 @@ pub(super) fn check(
         return Ok(());
     }
     let mut rest = order.iter();
-    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
-        let wanted = identity(item, merge_key)?;
+    for wanted in identities {
         loop {
             let next = rest
                 .next()
                 .ok_or_else(|| StrategicError::order_mismatch(patch, order))?;
-            if identity(next, merge_key)? == wanted {
+            if identity(next, merge_key)? == *wanted {
                 break;
             }
         }

@@ -101,7 +101,12 @@ fn deployment() -> (Table, TypeId) {
         retain_keys: true,
         ..Patch::default()
     });
-    let spec = b.object(vec![("strategy", strategy, retain), ("pod", pod, None)]);
+    let replace = Some(Patch::default());
+    let spec = b.object(vec![
+        ("strategy", strategy, retain),
+        ("selector", any, replace),
+        ("pod", pod, None),
+    ]);
     let root = b.object(vec![("metadata", metadata, None), ("spec", spec, None)]);
     (b.table, root)
 }
@@ -367,6 +372,29 @@ fn element_order_works_on_items_by_key() {
         json!({"containers": [{"name": "a", "env": [{"name": "X"}, {"name": "Y"}]}]}),
         json!({"containers": [{"name": "a", "$setElementOrder/env": [{"name": "Y"}, {"name": "X"}]}]}),
         json!({"containers": [{"name": "a", "env": [{"name": "Y"}, {"name": "X"}]}]}),
+    );
+}
+
+#[test]
+fn new_items_take_the_room_of_deleted_ones() {
+    check_pod(
+        json!({"containers": [{"name": "a"}, {"name": "b"}, {"name": "sidecar"}]}),
+        json!({
+            "$setElementOrder/containers": [{"name": "b"}, {"name": "new"}, {"name": "newer"}],
+            "containers": [{"name": "new"}, {"name": "newer"}, {"name": "a", "$patch": "delete"}],
+        }),
+        json!({"containers": [
+            {"name": "b"}, {"name": "sidecar"}, {"name": "new"}, {"name": "newer"}]}),
+    );
+}
+
+#[test]
+fn objects_with_another_strategy_are_replaced() {
+    let selector = |value: Value| json!({"spec": {"selector": value}});
+    check(
+        selector(json!({"matchLabels": {"a": "1"}})),
+        selector(json!({"matchLabels": {"b": "2"}})),
+        selector(json!({"matchLabels": {"b": "2"}})),
     );
 }
 
