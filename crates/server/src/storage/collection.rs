@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::cursor::{Cursor, Expired};
+use super::durable::{Durability, NotDurable};
 use super::event::{Delivery, Event};
 use super::record::{Candidate, Draft, Record, check_key};
 use super::snapshot::{At, Snapshot, SnapshotError};
 use super::state::{Applied, Step};
-use super::store::Inner;
+use super::store::{Inner, Refusal};
 use super::wakers::Wakers;
 
 /// A handle on one collection; clones are the same collection.
@@ -55,6 +56,8 @@ pub struct Committed {
     pub record: Arc<Record>,
     /// Whether there is anything to tell the watchers.
     pub effect: Effect,
+    /// Tells when the write is durable.
+    pub durability: Durability,
 }
 
 /// What a write did.
@@ -66,7 +69,7 @@ pub enum Effect {
     Unchanged,
 }
 
-/// Why a write was not done. Nothing has changed then.
+/// Why a write was not done, or not for good. Nothing has changed, [`CommitError::NotDurable`] excepted.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommitError {
@@ -91,6 +94,18 @@ pub enum CommitError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// The log has to catch up with the disk first. [`Collection::commit_durable`] waits for that.
+    #[error("the log has fallen behind")]
+    Busy,
+    /// The disk has failed or the store was closed. Reads go on.
+    #[error("the store is read-only: {reason}")]
+    ReadOnly {
+        /// What happened.
+        reason: Arc<str>,
+    },
+    /// The write was done and has been seen, but the disk has failed: after a restart it may be gone.
+    #[error(transparent)]
+    NotDurable(NotDurable),
 }
 
 impl CommitError {
@@ -116,34 +131,54 @@ impl Collection {
         &self.name
     }
 
-    /// Does one write. It is visible to everybody when this returns.
+    /// Does one write. It is visible to everybody when this returns, and durable when its [`Durability`] says so.
     ///
     /// # Errors
     /// [`CommitError`]; nothing has changed then.
     pub fn commit(&self, write: Write) -> Result<Committed, CommitError> {
         let step = self.prepare(write)?;
-        let applied = self.inner.commit(self.table, step)?;
-        Ok(match applied {
-            Applied::Unchanged(record) => Committed {
-                record,
-                effect: Effect::Unchanged,
-            },
-            Applied::Changed(event) => {
-                self.wakers.wake_all();
-                Committed {
-                    record: event.record().clone(),
-                    effect: Effect::Changed(event),
-                }
-            }
-        })
+        match self.inner.commit(self.table, step) {
+            Ok(applied) => Ok(self.announce(applied)),
+            Err(Refusal::Error(error)) => Err(error),
+            Err(Refusal::Busy(_)) => Err(CommitError::Busy),
+        }
     }
 
-    /// Does one write and waits until it would survive a crash, as far as the store promises that.
+    /// Does one write and waits until it is as durable as the store promises. In memory that is at once.
+    ///
+    /// Dropping the future does not undo the write.
     ///
     /// # Errors
-    /// [`CommitError`].
+    /// [`CommitError`], but never [`CommitError::Busy`].
     pub async fn commit_durable(&self, write: Write) -> Result<Committed, CommitError> {
-        self.commit(write)
+        let mut step = Box::new(self.prepare(write)?);
+        let done = loop {
+            let progress = self.inner.progress();
+            match self.inner.commit(self.table, *step) {
+                Ok(applied) => break self.announce(applied),
+                Err(Refusal::Error(error)) => return Err(error),
+                Err(Refusal::Busy(same)) => step = same,
+            }
+            progress.await;
+        };
+        let durable = done.durability.clone().wait().await;
+        durable.map_err(CommitError::NotDurable)?;
+        Ok(done)
+    }
+
+    fn announce(&self, applied: Applied) -> Committed {
+        let (record, effect) = match applied {
+            Applied::Unchanged(record) => (record, Effect::Unchanged),
+            Applied::Changed(event) => {
+                self.wakers.wake_all();
+                (event.record().clone(), Effect::Changed(event))
+            }
+        };
+        Committed {
+            durability: self.inner.durability(record.revision),
+            record,
+            effect,
+        }
     }
 
     /// The present version of one object.

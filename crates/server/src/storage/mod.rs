@@ -14,6 +14,7 @@
 
 mod collection;
 mod cursor;
+pub mod durable;
 mod event;
 mod history;
 mod pairs;
@@ -29,6 +30,7 @@ mod tests;
 
 pub use collection::{Collection, CommitError, Committed, Effect, Write};
 pub use cursor::{Cursor, Expired};
+pub use durable::{Durability, Fsync, NotDurable, OpenError, OpenOptions, Recovery};
 pub use event::{Change, Delivery, Event};
 pub use history::HistoryLimits;
 pub use pairs::Pairs;

@@ -33,6 +33,11 @@ impl Pairs {
         (0..self.len()).map(|i| (self.piece(2 * i), self.piece(2 * i + 1)))
     }
 
+    /// Length of all keys and values together.
+    pub(super) fn text_len(&self) -> usize {
+        self.text.len()
+    }
+
     fn piece(&self, index: usize) -> &str {
         let start = match index {
             0 => 0,

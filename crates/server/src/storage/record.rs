@@ -12,6 +12,10 @@ use super::pairs::Pairs;
 const MAX_KEY: usize = 4096;
 /// Largest body. Request limits lie far below; this one keeps offsets in 32 bits and the log's records readable.
 pub(super) const MAX_BODY: usize = 32 << 20;
+/// Most text in labels or selectable fields, which are parts of the body.
+const MAX_PAIRS: usize = 4 << 20;
+/// Longest uid: ours have 36 bytes, and imported ones may be anything.
+const MAX_UID: usize = 1024;
 
 /// One version of one object. Immutable; shared by the collection, its history and everybody who reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,6 +136,10 @@ impl Candidate {
     pub(super) fn new(draft: Draft, kind: Delivery, next: u64) -> Result<Self, CommitError> {
         let reason = match draft.body.get(draft.version_at.wrapping_sub(1)..) {
             _ if draft.body.len() > MAX_BODY => "the object is too large",
+            _ if draft.uid.len() > MAX_UID => "the uid is too long",
+            _ if draft.labels.text_len().max(draft.fields.text_len()) > MAX_PAIRS => {
+                "the labels or fields are too large"
+            }
             Some([b'"', b'"', ..]) => "",
             _ => "the offset of the resourceVersion does not lie between two quotes",
         };

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use super::collection::CommitError;
 use super::cursor::Expired;
+use super::durable::Frozen;
 use super::event::{Change, Event};
 use super::history::{Entry, Excess, HistoryLimits, Log, Queue};
 use super::pins::Pins;
@@ -96,6 +97,15 @@ impl State {
     pub(super) fn fork(&self) -> Self {
         let tables = self.tables.iter().map(|t| (t.name.clone(), t.root.clone()));
         Self::new(self.revision, tables, self.limits)
+    }
+
+    /// Everything as it is now.
+    pub(super) fn freeze(&self) -> Frozen {
+        let tables = self.tables.iter().map(|t| (t.name.clone(), t.root.clone()));
+        Frozen {
+            revision: self.revision,
+            tables: tables.collect(),
+        }
     }
 
     /// The number of a collection, which is created if need be.

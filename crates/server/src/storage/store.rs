@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use parking_lot::RwLock;
 
 use super::collection::{Collection, CommitError};
+use super::durable::{Admission, Durability, Journal, OpenError, OpenOptions, Recovery, recover};
 use super::history::HistoryLimits;
 use super::state::{Applied, State, Step};
 use super::wakers::{Registration, Wakers};
@@ -32,6 +34,17 @@ pub(super) struct Inner {
     /// Those who wait for a revision.
     waiting: Arc<Wakers>,
     environment: Environment,
+    /// Where changes are made durable; none in memory.
+    journal: Option<Journal>,
+}
+
+/// A write that was not done.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// And will not be.
+    Error(CommitError),
+    /// Not now; try again with the same.
+    Busy(Box<Step>),
 }
 
 /// A revision has not been reached.
@@ -43,21 +56,80 @@ pub struct FutureRevision {
 }
 
 impl Store {
-    /// An empty store in memory.
+    /// An empty store in memory. It never touches the disk.
     pub fn new(environment: Environment, limits: HistoryLimits) -> Self {
-        Self::from_state(State::new(FIRST_REVISION, [], limits), environment)
+        Self::from_state(State::new(FIRST_REVISION, [], limits), environment, None)
     }
 
-    fn from_state(state: State, environment: Environment) -> Self {
+    /// Opens a store in a directory, which is created if need be. Reads and writes files: not for an async task.
+    ///
+    /// The last clone that is dropped closes it, or [`Store::close`] does. See [`super::durable`] for what is
+    /// promised. The past is not on disk: watches from before the start are told to list again.
+    ///
+    /// # Errors
+    /// When the directory is in use, cannot be read or written, or is damaged.
+    pub fn open(
+        path: &Path,
+        options: OpenOptions,
+        environment: Environment,
+    ) -> Result<(Self, Recovery), OpenError> {
+        let mut recovered = recover(path, &options, FIRST_REVISION)?;
+        let recovery = recovered.recovery.clone();
+        let tables = std::mem::take(&mut recovered.tables);
+        let journal = Journal::open(recovered, &options)?;
+        let state = State::new(recovery.revision, tables, options.history);
+        let store = Self::from_state(state, environment, Some(journal));
+        store.start_journal().map_err(|source| OpenError::Io {
+            action: "starting the log of",
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok((store, recovery))
+    }
+
+    pub(super) fn start_journal(&self) -> std::io::Result<()> {
+        let weak = Arc::downgrade(&self.inner);
+        let freeze = move || weak.upgrade().map(|inner| inner.state.read().freeze());
+        self.inner
+            .journal
+            .as_ref()
+            .map_or(Ok(()), |j| j.start(freeze))
+    }
+
+    pub(super) fn from_state(
+        state: State,
+        environment: Environment,
+        journal: Option<Journal>,
+    ) -> Self {
         let inner = Inner {
             revision: state.revision.into(),
             state: RwLock::new(state),
             waiting: Arc::default(),
             environment,
+            journal,
         };
         Self {
             inner: Arc::new(inner),
         }
+    }
+
+    /// Writes what is not yet on disk and refuses writes from now on. Blocks until that is done; in memory it does
+    /// nothing.
+    pub fn close(&self) {
+        let Some(journal) = &self.inner.journal else {
+            return;
+        };
+        {
+            // No write is between its admission and the queue while the end is announced.
+            let _state = self.inner.state.write();
+            journal.end();
+        }
+        journal.close();
+    }
+
+    /// Why the store is read-only, if the disk has failed: what a readiness check should say.
+    pub fn failure(&self) -> Option<Arc<str>> {
+        self.inner.journal.as_ref()?.failure()
     }
 
     /// The collection of that name (`pods`, `apps/deployments`), created if need be.
@@ -136,7 +208,7 @@ impl Store {
     /// earlier revision has to list again. Time and randomness are shared with the original.
     pub fn fork(&self) -> Self {
         let state = self.inner.state.read().fork();
-        Self::from_state(state, self.inner.environment.clone())
+        Self::from_state(state, self.inner.environment.clone(), None)
     }
 }
 
@@ -145,12 +217,17 @@ impl Inner {
         self.revision.load(Ordering::Acquire)
     }
 
-    pub(super) fn commit(&self, table: usize, step: Step) -> Result<Applied, CommitError> {
+    pub(super) fn commit(&self, table: usize, step: Step) -> Result<Applied, Refusal> {
         let now = self.environment.now();
         let (applied, gone) = {
             let mut state = self.state.write();
-            let applied = state.apply(table, step, now)?;
+            let step = self.admit(state.revision + 1, step)?;
+            let applied = state.apply(table, step, now).map_err(Refusal::Error)?;
             self.revision.store(state.revision, Ordering::Release);
+            if let (Applied::Changed(event), Some(journal)) = (&applied, &self.journal) {
+                // Under the lock, so that the log has the order of the revisions.
+                journal.push(state.tables[table].name.clone(), event.clone());
+            }
             (applied, state.trim(now))
         };
         drop(gone);
@@ -158,6 +235,32 @@ impl Inner {
             self.waiting.wake_all();
         }
         Ok(applied)
+    }
+
+    fn admit(&self, revision: u64, step: Step) -> Result<Step, Refusal> {
+        let admission = self.journal.as_ref().map(|j| j.admit(revision));
+        match admission {
+            None | Some(Admission::Granted) => Ok(step),
+            Some(Admission::Wait) => Err(Refusal::Busy(Box::new(step))),
+            Some(Admission::Refused(reason)) => {
+                Err(Refusal::Error(CommitError::ReadOnly { reason }))
+            }
+        }
+    }
+
+    pub(super) fn durability(&self, revision: u64) -> Durability {
+        let journal = self.journal.as_ref();
+        journal.map_or_else(Durability::none, |j| j.durability(revision))
+    }
+
+    /// Resolves when the log has got anywhere after this call; at once in memory.
+    pub(super) fn progress(&self) -> impl Future<Output = ()> + use<> {
+        let progress = self.journal.as_ref().map(Journal::progress);
+        async move {
+            if let Some(progress) = progress {
+                progress.await;
+            }
+        }
     }
 }
 
