@@ -9,19 +9,20 @@
 
 mod builtin;
 pub mod catalog;
-pub mod discovery;
-pub mod decode;
-pub mod encode;
 pub mod crd;
+pub mod decode;
+pub mod discovery;
 pub mod duration;
+pub mod encode;
 pub mod field;
-pub mod openapi;
 pub mod names;
+pub mod openapi;
 pub mod patch;
 pub mod quantity;
 pub mod rules;
 pub mod selector;
 pub mod types;
+pub mod yaml;
 
 pub use field::{FieldError, Reason};
 pub use types::{

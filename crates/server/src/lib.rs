@@ -2,15 +2,56 @@
 //!
 //! The server is a `tower::Service` over HTTP bytes: the same code answers in-process calls and TLS sockets.
 //! Objects are kept as the bytes they are served as, in a multi-version store with one global revision.
+//!
+//! ```
+//! # async fn example() -> Result<(), kubewright_server::StartError> {
+//! use kubewright_server::Server;
+//!
+//! let server = Server::builder().start().await?;
+//! let service = server.service(); // for `kube::Client::new(service, "default")`
+//! let endpoint = server.listen("127.0.0.1:0".parse().expect("an address")).await?;
+//! println!("{}", endpoint.url());
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod environment;
 pub mod storage;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "request handlers do not ask for tables yet"
-)]
+
+mod admission;
+mod allocate;
+mod api;
+mod auth;
+mod bootstrap;
+mod conversion;
+mod core;
+mod definitions;
+mod documents;
+mod health;
+mod http;
+mod kinds;
+mod kubeconfig;
+mod listen;
+mod object;
+mod pki;
 mod printers;
 
-#[allow(dead_code, unused_imports)] // The request handlers that call it are on their way.
-mod kinds;
+mod registry;
+mod resource;
+mod server;
+mod service;
+mod status;
+
+pub use auth::{Tokens, User};
+pub use core::RequestLimits;
+pub use environment::{Clock, Environment};
+pub use health::KUBERNETES_MINOR;
+pub use http::body::ResponseBody;
+pub use kubeconfig::Kubeconfig;
+pub use listen::ListenLimits;
+pub use pki::PkiError;
+pub use server::{Builder, Endpoint, Server, StartError};
+pub use service::ApiService;
+
+/// The address of the `kubernetes` Service.
+pub(crate) const SERVICE_ADDRESS: &str = "10.96.0.1";

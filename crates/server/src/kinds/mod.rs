@@ -10,6 +10,7 @@ pub(crate) mod quantity;
 pub(crate) mod selector;
 
 mod checks;
+mod custom;
 mod path;
 mod strategy;
 mod value;
@@ -21,6 +22,7 @@ mod pod;
 mod storage;
 mod workloads;
 
+pub(crate) use custom::custom_strategy;
 pub(crate) use strategy::{
     CreateContext, Deletion, FieldLabels, Generation, Propagation, StatusMeta, Strategy,
 };

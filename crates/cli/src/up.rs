@@ -1,0 +1,111 @@
+//! `kubewright up`: the API server, in the foreground, until Ctrl-C.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap::Args;
+use kubewright_server::Server;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Start an API server on this machine and keep it running until Ctrl-C
+///
+/// The server speaks the Kubernetes API over TLS. kubectl and every other client get in with the kubeconfig that is
+/// written at start. Nothing is installed and, without --data-dir, nothing is kept: the next start is a new cluster.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kubewright up\n  \
+    kubewright up --port 6443 --data-dir ./cluster\n  \
+    kubectl --kubeconfig .kubewright/kubeconfig get namespaces")]
+pub(crate) struct Up {
+    /// Port to listen on; 0 takes a free one
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+
+    /// Address to listen on; anything but loopback lets other machines in
+    #[arg(long, default_value = "127.0.0.1")]
+    address: IpAddr,
+
+    /// Directory to keep the cluster in; without it the cluster ends with the process
+    #[arg(long)]
+    data_dir: Option<PathBuf>,
+
+    /// Where to write the kubeconfig
+    #[arg(long, default_value = ".kubewright/kubeconfig")]
+    kubeconfig: PathBuf,
+}
+
+impl Up {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .context("the async runtime could not be started")?;
+        runtime.block_on(self.serve())
+    }
+
+    async fn serve(self) -> anyhow::Result<()> {
+        let mut builder = Server::builder();
+        if let Some(directory) = &self.data_dir {
+            builder = builder.data_dir(directory);
+        }
+        let server = builder.start().await?;
+        let endpoint = server
+            .listen(SocketAddr::new(self.address, self.port))
+            .await?;
+        endpoint
+            .write_kubeconfig(&self.kubeconfig)
+            .with_context(|| {
+                format!(
+                    "the kubeconfig could not be written to {}",
+                    self.kubeconfig.display()
+                )
+            })?;
+        self.announce(endpoint.url());
+        wait_for_signal().await?;
+        eprintln!("Stopping.");
+        server.stop();
+        tokio::select! {
+            () = endpoint.close() => Ok(()),
+            result = wait_for_signal() => result,
+        }
+    }
+
+    fn announce(&self, url: &str) {
+        println!("The API server answers at {url}");
+        println!("  kubeconfig  {}", self.kubeconfig.display());
+        match &self.data_dir {
+            Some(directory) => println!("  kept in     {}", directory.display()),
+            None => println!("  kept        nowhere: it ends with this process (see --data-dir)"),
+        }
+        if !self.address.is_loopback() {
+            println!("  open to     other machines, on {}", self.address);
+        }
+        println!(
+            "\nTry:  kubectl --kubeconfig {} get namespaces",
+            shell_path(&self.kubeconfig)
+        );
+        println!("Ctrl-C stops it.");
+    }
+}
+
+/// A path as it can be pasted into a shell.
+fn shell_path(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = text
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+    if plain {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+async fn wait_for_signal() -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("signals cannot be received")?;
+    tokio::select! {
+        result = tokio::signal::ctrl_c() => result.context("signals cannot be received"),
+        _ = terminate.recv() => Ok(()),
+    }
+}

@@ -1,0 +1,101 @@
+//! One request for objects: what it is about, and what its answer has to carry.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+use super::write::Written;
+use crate::auth::User;
+use crate::core::Core;
+use crate::http::accept::{Accept, Representation};
+use crate::http::query::{FieldValidation, Query};
+use crate::http::respond::{self, Answer};
+use crate::printers::{self, Headers, InvalidIncludeObject, MetaVersion, Options};
+use crate::resource::Served;
+use crate::status::ApiError;
+
+/// A request for objects.
+pub(crate) struct Call {
+    pub(crate) core: Arc<Core>,
+    pub(crate) served: Arc<Served>,
+    pub(crate) namespace: Option<String>,
+    /// Empty when the request is about the collection.
+    pub(crate) name: String,
+    pub(crate) query: Query,
+    pub(crate) headers: HeaderMap,
+    pub(crate) accept: Accept,
+    pub(crate) user: User,
+    /// Sent along whether the request succeeds or not.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Call {
+    /// The key of the object that the request names.
+    pub(crate) fn key(&self) -> String {
+        self.served.key(self.namespace.as_deref(), &self.name)
+    }
+
+    /// The refusal when that object is not there.
+    pub(crate) fn not_found(&self) -> ApiError {
+        ApiError::not_found(self.served.about(), &self.name)
+    }
+
+    /// Deals with unknown and duplicate fields as the client wished.
+    pub(crate) fn strict(
+        &mut self,
+        strict: Vec<String>,
+        validation: FieldValidation,
+    ) -> Result<(), ApiError> {
+        match validation {
+            FieldValidation::Strict if !strict.is_empty() => Err(self
+                .served
+                .unhandled(&format!("strict decoding error: {}", strict.join(", ")))),
+            FieldValidation::Warn => {
+                self.warnings.extend(strict);
+                Ok(())
+            }
+            FieldValidation::Strict | FieldValidation::Ignore => Ok(()),
+        }
+    }
+
+    /// Answers with an object that was written.
+    pub(crate) fn answer_written(
+        &self,
+        code: StatusCode,
+        written: &Written,
+    ) -> Result<Answer, ApiError> {
+        self.answer_object(code, written.body(&self.served)?)
+    }
+
+    /// Answers with an object, compact JSON of the served version, in the representation asked for.
+    pub(crate) fn answer_object(&self, code: StatusCode, body: Bytes) -> Result<Answer, ApiError> {
+        let body = match self.accept.representation {
+            Representation::Object | Representation::Discovery(_) => body,
+            Representation::PartialMetadata(version) => {
+                let object: Value = serde_json::from_slice(&body).map_err(ApiError::internal)?;
+                printers::partial_metadata(&object, version).into()
+            }
+            Representation::Table(version) => {
+                let object: Value = serde_json::from_slice(&body).map_err(ApiError::internal)?;
+                let options = self.table_options(version)?;
+                let now = self.core.environment.now();
+                self.served
+                    .printer
+                    .single(options, Headers::Shown, &object, &body, now)
+                    .into()
+            }
+        };
+        Ok(respond::json(code, self.accept.format, body))
+    }
+
+    /// How the client wants its table.
+    pub(crate) fn table_options(&self, version: MetaVersion) -> Result<Options, ApiError> {
+        let include = self.query.get("includeObject").unwrap_or("");
+        let include = include
+            .parse()
+            .map_err(|e: InvalidIncludeObject| ApiError::bad_request(e.to_string()))?;
+        Ok(Options { version, include })
+    }
+}

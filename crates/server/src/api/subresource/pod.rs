@@ -1,0 +1,301 @@
+//! Parts of pods: binding to a node, eviction, containers added and resources changed while running.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use kubewright_schema::selector::LabelSelector;
+use kubewright_schema::{Table, TypeId, decode};
+use serde_json::{Value, json};
+
+use crate::api::call::Call;
+use crate::api::delete;
+use crate::api::patch::Patch;
+use crate::api::write::Part;
+use crate::http::body;
+use crate::http::query::WriteOptions;
+use crate::http::respond::{self, Answer};
+use crate::object;
+use crate::resource::Served;
+use crate::status::ApiError;
+use crate::storage::At;
+
+/// There are no nodes here whose agent could be asked for a log.
+pub(crate) fn log(call: &Call) -> Result<Answer, ApiError> {
+    let record = call
+        .served
+        .collection
+        .get(&call.key())
+        .ok_or_else(|| call.not_found())?;
+    let pod = call.served.revive(&record)?;
+    match pod["spec"]["nodeName"].as_str() {
+        Some(node) if !node.is_empty() => Err(ApiError::internal(format!(
+            "the agent of node {node:?} cannot be reached for the log"
+        ))),
+        _ => Err(ApiError::bad_request(format!(
+            "pod {} does not have a host assigned",
+            call.name
+        ))),
+    }
+}
+
+/// Puts a pod on a node.
+pub(crate) async fn bind(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
+    let options = WriteOptions::read(&call.query, "CreateOptions")?;
+    let binding = read(call, body, "io.k8s.api.core.v1.Binding")?;
+    let node = binding["target"]["name"].as_str().unwrap_or("").to_owned();
+    let kind = binding["target"]["kind"].as_str().unwrap_or("Node");
+    if node.is_empty() || kind != "Node" {
+        return Err(ApiError::bad_request(
+            "a pod is bound to a target of kind Node with a name",
+        ));
+    }
+    let now = call.core.environment.now_rfc3339();
+    let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
+    let (about, name) = (served.about(), call.name.clone());
+    let change = |old: &Value| {
+        let bound = old["spec"]["nodeName"].as_str().filter(|n| !n.is_empty());
+        if object::is_deleting(old) {
+            return Err(ApiError::conflict(
+                about,
+                &name,
+                &format!("pod {name} is being deleted, cannot be assigned to a host"),
+            ));
+        }
+        if let Some(bound) = bound {
+            let why = format!("pod {name} is already assigned to node {bound:?}");
+            return Err(ApiError::conflict(about, &name, &why));
+        }
+        let mut new = old.clone();
+        new["spec"]["nodeName"] = json!(node);
+        set_scheduled(&mut new, &now);
+        Ok(new)
+    };
+    core.update(
+        &served,
+        &key,
+        Part::Own,
+        options.persist,
+        &mut call.warnings,
+        change,
+    )
+    .await?;
+    Ok(created(call))
+}
+
+fn set_scheduled(pod: &mut Value, now: &str) {
+    let condition = json!({ "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now });
+    if !pod["status"]["conditions"].is_array() {
+        pod["status"]["conditions"] = json!([]);
+    }
+    if let Some(conditions) = pod["status"]["conditions"].as_array_mut() {
+        conditions.retain(|c| c["type"] != "PodScheduled");
+        conditions.push(condition);
+    }
+}
+
+/// Deletes a pod if the budgets that cover it allow.
+pub(crate) async fn evict(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
+    let eviction = read(call, body, "io.k8s.api.policy.v1.Eviction")?;
+    let record = call
+        .served
+        .collection
+        .get(&call.key())
+        .ok_or_else(|| call.not_found())?;
+    let pod = call.served.revive(&record)?;
+    let phase = pod["status"]["phase"].as_str().unwrap_or("");
+    let unguarded =
+        matches!(phase, "Succeeded" | "Failed" | "Pending") || object::is_deleting(&pod);
+    if !unguarded {
+        spend_budget(call, &pod).await?;
+    }
+    let options = eviction["deleteOptions"].to_string();
+    let options = if eviction["deleteOptions"].is_object() {
+        options.as_bytes()
+    } else {
+        b""
+    };
+    delete::delete(call, options).await?;
+    Ok(created(call))
+}
+
+/// Takes one disruption from the budget that covers a pod.
+async fn spend_budget(call: &mut Call, pod: &Value) -> Result<(), ApiError> {
+    let budgets = call
+        .core
+        .registry
+        .now()
+        .builtin("policy", "v1", "poddisruptionbudgets");
+    let covering = covering_budgets(&budgets, call.namespace.as_deref().unwrap_or(""), pod)?;
+    let key = match covering.as_slice() {
+        [] => return Ok(()),
+        [one] => one.clone(),
+        _ => {
+            return Err(ApiError::internal(
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+            ));
+        }
+    };
+    let (core, now, name) = (
+        call.core.clone(),
+        call.core.environment.now_rfc3339(),
+        call.name.clone(),
+    );
+    let change = |old: &Value| {
+        let allowed = old["status"]["disruptionsAllowed"].as_i64().unwrap_or(0);
+        if allowed < 1 {
+            let budget = object::name(old);
+            return Err(ApiError::too_many_requests(
+                "Cannot evict pod as it would violate the pod's disruption budget.",
+                0,
+            )
+            .with_cause(
+                "DisruptionBudget",
+                &format!("The disruption budget {budget} does not allow any more disruptions now"),
+                "",
+            ));
+        }
+        let mut new = old.clone();
+        new["status"]["disruptionsAllowed"] = json!(allowed - 1);
+        new["status"]["disruptedPods"][&name] = json!(now);
+        Ok(new)
+    };
+    let persist = crate::http::query::Persist::Store;
+    core.update(
+        &budgets,
+        &key,
+        Part::Own,
+        persist,
+        &mut call.warnings,
+        change,
+    )
+    .await?;
+    Ok(())
+}
+
+fn covering_budgets(
+    budgets: &Arc<Served>,
+    namespace: &str,
+    pod: &Value,
+) -> Result<Vec<String>, ApiError> {
+    let snapshot = budgets
+        .collection
+        .snapshot(At::Latest)
+        .map_err(ApiError::internal)?;
+    let labels = object::labels(pod);
+    let mut covering = Vec::new();
+    for record in snapshot.range(&format!("{namespace}/"), None) {
+        let budget = budgets.revive(record)?;
+        let selector =
+            LabelSelector::from_object(&budget["spec"]["selector"]).map_err(ApiError::internal)?;
+        if selector.matches(&labels) {
+            covering.push(record.key().to_owned());
+        }
+    }
+    Ok(covering)
+}
+
+/// Parts of an object that the main path does not let change: each through its own path, and nothing else with it.
+pub(crate) async fn restricted(
+    call: &mut Call,
+    verb: &str,
+    part: &str,
+    body: &[u8],
+) -> Result<Answer, ApiError> {
+    if verb == "get" {
+        return crate::api::get::get(call).await;
+    }
+    let options_kind = if verb == "patch" {
+        "PatchOptions"
+    } else {
+        "UpdateOptions"
+    };
+    let options = WriteOptions::read(&call.query, options_kind)?;
+    let source = if verb == "patch" {
+        let (patch, duplicates) = Patch::read(call, body)?;
+        call.strict(duplicates, options.field_validation)?;
+        Source::Patch(patch)
+    } else {
+        let incoming = call.served.decode(body, body::format(&call.headers)?)?;
+        call.strict(incoming.strict, options.field_validation)?;
+        Source::Object(incoming.object)
+    };
+    let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
+    let change = |old: &Value| {
+        let mut wanted = match &source {
+            Source::Object(object) => object.clone(),
+            Source::Patch(patch) => patch.apply(&served, old)?,
+        };
+        served.conform(&mut wanted)?;
+        served.default(&mut wanted);
+        let mut new = old.clone();
+        new["metadata"]["resourceVersion"] = wanted["metadata"]["resourceVersion"].clone();
+        take_part(part, &mut new, &wanted);
+        let counted = object::generation(old);
+        if part != "approval" && counted > 0 && new["spec"] != old["spec"] {
+            object::set_meta(&mut new, "generation", counted + 1);
+        }
+        Ok(new)
+    };
+    let written = core
+        .update(
+            &served,
+            &key,
+            Part::Own,
+            options.persist,
+            &mut call.warnings,
+            change,
+        )
+        .await?;
+    call.answer_written(StatusCode::OK, &written)
+}
+
+enum Source {
+    Object(Value),
+    Patch(Patch),
+}
+
+fn take_part(part: &str, new: &mut Value, wanted: &Value) {
+    match part {
+        "approval" => new["status"]["conditions"] = wanted["status"]["conditions"].clone(),
+        "ephemeralcontainers" => {
+            new["spec"]["ephemeralContainers"] = wanted["spec"]["ephemeralContainers"].clone()
+        }
+        _ => {
+            for list in ["containers", "initContainers"] {
+                let Some(containers) = new["spec"][list].as_array_mut() else {
+                    continue;
+                };
+                for container in containers {
+                    let same = |c: &&Value| c["name"] == container["name"];
+                    let Some(found) = wanted["spec"][list]
+                        .as_array()
+                        .and_then(|l| l.iter().find(same))
+                    else {
+                        continue;
+                    };
+                    for field in ["resources", "resizePolicy"] {
+                        if !found[field].is_null() {
+                            container[field] = found[field].clone();
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Reads a body of a kind that is not the resource's own.
+fn read(call: &Call, bytes: &[u8], ty: &str) -> Result<Value, ApiError> {
+    let table = Table::builtin();
+    let ty: TypeId = table
+        .named(ty)
+        .ok_or_else(|| ApiError::internal(format!("{ty} is not in the type table")))?;
+    let decoded = decode::decode(table, ty, bytes, body::format(&call.headers)?)
+        .map_err(|e| ApiError::bad_request(e.to_string()))?;
+    Ok(decoded.value)
+}
+
+fn created(call: &Call) -> Answer {
+    let status = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201 });
+    respond::value(StatusCode::CREATED, call.accept.format, &status)
+}

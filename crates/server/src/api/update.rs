@@ -1,0 +1,79 @@
+//! PUT of one object.
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::call::Call;
+use super::write::Part;
+use crate::http::body;
+use crate::http::query::WriteOptions;
+use crate::http::respond::Answer;
+use crate::object;
+use crate::status::ApiError;
+
+/// Replaces an object, or the part of it that the request names.
+pub(crate) async fn update(call: &mut Call, body: &[u8], part: Part) -> Result<Answer, ApiError> {
+    let options = WriteOptions::read(&call.query, "UpdateOptions")?;
+    let incoming = call.served.decode(body, body::format(&call.headers)?)?;
+    call.strict(incoming.strict, options.field_validation)?;
+    let mut object = incoming.object;
+    check_name(call, &mut object)?;
+    let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
+    let absent = served.collection.get(&key).is_none();
+    if absent && part == Part::Whole && served.strategy().allow_create_on_update {
+        return create_instead(call, object, options).await;
+    }
+    let written = core
+        .update(
+            &served,
+            &key,
+            part,
+            options.persist,
+            &mut call.warnings,
+            |_| Ok(object.clone()),
+        )
+        .await?;
+    call.answer_written(StatusCode::OK, &written)
+}
+
+async fn create_instead(
+    call: &mut Call,
+    object: Value,
+    options: WriteOptions,
+) -> Result<Answer, ApiError> {
+    let (core, served, namespace) = (
+        call.core.clone(),
+        call.served.clone(),
+        call.namespace.clone(),
+    );
+    if !object::resource_version(&object).is_empty() {
+        return Err(call.not_found());
+    }
+    let written = core
+        .create(
+            &served,
+            namespace.as_deref(),
+            object,
+            options.persist,
+            &mut call.warnings,
+        )
+        .await?;
+    call.answer_written(StatusCode::CREATED, &written)
+}
+
+/// The name and namespace in the object must be those of the path; absent ones are filled in.
+fn check_name(call: &Call, object: &mut Value) -> Result<(), ApiError> {
+    let name = object::name(object);
+    if name.is_empty() {
+        return Err(ApiError::bad_request(
+            "the name of the object (based on URL) was undeterminable: name must be provided",
+        ));
+    }
+    if name != call.name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            call.name
+        )));
+    }
+    super::write::match_namespace(object, call.namespace.as_deref())
+}

@@ -1,0 +1,448 @@
+//! Where every change of an object passes: create, update, and the rules that hold for all kinds.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kubewright_schema::FieldError;
+use serde_json::{Value, json};
+
+use crate::admission;
+use crate::allocate::Claims;
+use crate::core::Core;
+use crate::http::query::Persist;
+use crate::kinds::CreateContext;
+use crate::object;
+use crate::resource::Served;
+use crate::status::ApiError;
+use crate::storage::{CommitError, Record, Write};
+
+/// How often a name is made up for a `generateName` before giving up.
+const NAME_ATTEMPTS: usize = 8;
+/// How often an update without a version is tried again when others are faster.
+const UPDATE_ATTEMPTS: usize = 64;
+
+/// Which part of an object an update may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Everything but the status.
+    Whole,
+    /// The status.
+    Status,
+    /// Whatever the subresource's own code changed; it has restored the rest.
+    Own,
+}
+
+/// The outcome of a write.
+pub(crate) enum Written {
+    /// Stored, or found unchanged.
+    Stored(Arc<Record>),
+    /// Not stored (a dry run), or removed with this write: the object as it would be or was last.
+    Value {
+        value: Value,
+        /// Resource version to show; none for an object that was never stored.
+        version: Option<u64>,
+    },
+}
+
+impl Written {
+    /// The object as JSON of the served version.
+    pub(crate) fn body(&self, served: &Served) -> Result<Bytes, ApiError> {
+        match self {
+            Written::Stored(record) => served.body(record),
+            Written::Value { value, version } => {
+                Ok(encode_at(served, value.clone(), *version).into())
+            }
+        }
+    }
+
+    /// The object as a value of the served version.
+    pub(crate) fn value(&self, served: &Served) -> Result<Value, ApiError> {
+        serde_json::from_slice(&self.body(served)?).map_err(ApiError::internal)
+    }
+}
+
+/// An object with a given resource version, or without one.
+pub(crate) fn encode_at(served: &Served, mut value: Value, version: Option<u64>) -> Vec<u8> {
+    object::set_meta(&mut value, "resourceVersion", "");
+    let (mut bytes, at) = served.encode(&value);
+    match version {
+        Some(version) => drop(bytes.splice(at..at, version.to_string().bytes())),
+        None => {
+            // Cut the whole member out, with the comma on whichever side it has one.
+            let mut start = at - r#""resourceVersion":""#.len();
+            let mut end = at + 1;
+            if bytes.get(end) == Some(&b',') {
+                end += 1;
+            } else if bytes.get(start - 1) == Some(&b',') {
+                start -= 1;
+            }
+            bytes.drain(start..end);
+        }
+    }
+    bytes
+}
+
+impl Core {
+    /// Creates an object that has been decoded.
+    pub(crate) async fn create(
+        &self,
+        served: &Arc<Served>,
+        namespace: Option<&str>,
+        mut value: Value,
+        persist: Persist,
+        warnings: &mut Vec<String>,
+    ) -> Result<Written, ApiError> {
+        match_namespace(&mut value, namespace)?;
+        if !object::resource_version(&value).is_empty() {
+            return Err(ApiError::unreasoned(
+                "resourceVersion should not be set on objects to be created",
+            ));
+        }
+        served.default(&mut value);
+        let generated =
+            object::name(&value).is_empty() && !object::meta_str(&value, "generateName").is_empty();
+        let prefix = object::meta_str(&value, "generateName").to_owned();
+        for attempt in 1.. {
+            if generated {
+                object::set_meta(
+                    &mut value,
+                    "name",
+                    generated_name(&prefix, &self.environment.name_suffix()),
+                );
+            }
+            let written = self
+                .create_once(served, namespace, value.clone(), persist, warnings)
+                .await;
+            match written {
+                Err(CreateError::Exists(name)) if generated && attempt < NAME_ATTEMPTS => {
+                    tracing::debug!(name, "generated name is taken");
+                }
+                Err(CreateError::Exists(name)) if generated => {
+                    return Err(ApiError::generate_name_conflict(served.about(), &name));
+                }
+                Err(CreateError::Exists(name)) => {
+                    return Err(ApiError::already_exists(served.about(), &name));
+                }
+                Err(CreateError::Refused(error)) => return Err(error),
+                Ok(written) => return Ok(written),
+            }
+        }
+        unreachable!("the loop returns at the last attempt")
+    }
+
+    async fn create_once(
+        &self,
+        served: &Arc<Served>,
+        namespace: Option<&str>,
+        mut value: Value,
+        persist: Persist,
+        warnings: &mut Vec<String>,
+    ) -> Result<Written, CreateError> {
+        admission::namespace_accepts(self, served, namespace, object::name(&value))?;
+        let (uid, now) = (self.environment.uid(), self.environment.now_rfc3339());
+        begin_metadata(&mut value, &uid, &now);
+        served.strategy().prepare_for_create(
+            &mut value,
+            &CreateContext {
+                uid: &uid,
+                now: &now,
+            },
+        );
+        let claims = admission::before_create(self, served, &mut value)?;
+        let mut errors = served.validate(&value);
+        admission::validate_create(served, &value, &mut errors);
+        if !errors.is_empty() {
+            return Err(
+                ApiError::invalid(served.about_kind(), object::name(&value), &errors).into(),
+            );
+        }
+        warnings.extend(served.strategy().warnings(&value));
+        let key = served.key(namespace, object::name(&value));
+        if persist == Persist::DryRun {
+            return match served.collection.get(&key) {
+                Some(_) => Err(CreateError::Exists(object::name(&value).to_owned())),
+                None => Ok(Written::Value {
+                    value,
+                    version: None,
+                }),
+            };
+        }
+        let write = Write::Create {
+            key: key.clone(),
+            draft: served.draft(value.clone()),
+        };
+        match served.collection.commit_durable(write).await {
+            Ok(committed) => {
+                claims.keep();
+                admission::after_write(self, served, &key).await?;
+                Ok(Written::Stored(committed.record))
+            }
+            Err(CommitError::AlreadyExists { .. }) => {
+                Err(CreateError::Exists(object::name(&value).to_owned()))
+            }
+            Err(error) => Err(storage_error(&error).into()),
+        }
+    }
+
+    /// Changes an object: reads it, lets `change` make the new one, checks, stores, and does it all again when
+    /// somebody else was faster and the client did not insist on a version.
+    pub(crate) async fn update(
+        &self,
+        served: &Arc<Served>,
+        key: &str,
+        part: Part,
+        persist: Persist,
+        warnings: &mut Vec<String>,
+        change: impl FnMut(&Value) -> Result<Value, ApiError> + Send,
+    ) -> Result<Written, ApiError> {
+        let written = self
+            .update_alone(served, key, part, persist, warnings, change)
+            .await?;
+        if persist == Persist::Store {
+            admission::after_write(self, served, key).await?;
+            if let Written::Value { value, .. } = &written {
+                admission::after_delete(self, served, value).await?;
+            }
+        }
+        Ok(written)
+    }
+
+    /// As [`Core::update`], without what follows from the write.
+    pub(crate) async fn update_alone(
+        &self,
+        served: &Arc<Served>,
+        key: &str,
+        part: Part,
+        persist: Persist,
+        warnings: &mut Vec<String>,
+        mut change: impl FnMut(&Value) -> Result<Value, ApiError> + Send,
+    ) -> Result<Written, ApiError> {
+        let name = key.rsplit('/').next().unwrap_or(key);
+        for _ in 0..UPDATE_ATTEMPTS {
+            let Some(record) = served.collection.get(key) else {
+                return Err(ApiError::not_found(served.about(), name));
+            };
+            let old = served.revive(&record)?;
+            let mut new = change(&old)?;
+            let insists = check_preconditions(served, &new, &old, &record)?;
+            let claims = self.prepare(served, &mut new, &old, part)?;
+            let gone = object::is_deleting(&old) && may_go(&new);
+            if persist == Persist::DryRun {
+                warnings.extend(served.strategy().warnings(&new));
+                return Ok(Written::Value {
+                    value: new,
+                    version: Some(record.revision()),
+                });
+            }
+            let expected = record.revision();
+            let write = if gone {
+                Write::Delete {
+                    key: key.to_owned(),
+                    expected_revision: expected,
+                }
+            } else {
+                Write::Update {
+                    key: key.to_owned(),
+                    expected_revision: expected,
+                    draft: served.draft(new.clone()),
+                }
+            };
+            match served.collection.commit_durable(write).await {
+                Ok(committed) => {
+                    claims.keep();
+                    warnings.extend(served.strategy().warnings(&new));
+                    // The answer to the write that lets an object go shows its last stored version.
+                    return Ok(if gone {
+                        Written::Value {
+                            value: new,
+                            version: Some(expected),
+                        }
+                    } else {
+                        Written::Stored(committed.record)
+                    });
+                }
+                Err(CommitError::Conflict { .. } | CommitError::NotFound) if !insists => {}
+                Err(CommitError::Conflict { .. }) => {
+                    return Err(ApiError::modified(served.about(), name));
+                }
+                Err(CommitError::NotFound) => {
+                    return Err(ApiError::not_found(served.about(), name));
+                }
+                Err(error) => return Err(storage_error(&error)),
+            }
+        }
+        Err(ApiError::modified(served.about(), name))
+    }
+
+    /// Restores what an update may not change, and validates the rest.
+    fn prepare(
+        &self,
+        served: &Arc<Served>,
+        new: &mut Value,
+        old: &Value,
+        part: Part,
+    ) -> Result<Claims, ApiError> {
+        served.default(new);
+        keep_metadata(new, old);
+        let strategy = served.strategy();
+        match part {
+            Part::Whole => strategy.prepare_for_update(new, old),
+            Part::Status => {
+                strategy.prepare_for_status_update(new, old);
+                keep_metadata(new, old);
+            }
+            Part::Own => {}
+        }
+        let claims = admission::before_update(self, served, new, old, part)?;
+        let mut errors = match part {
+            Part::Status | Part::Own => served.validate_status_update(new, old),
+            Part::Whole => served.validate_update(new, old),
+        };
+        admission::validate_update(served, new, old, part, &mut errors);
+        if errors.is_empty() {
+            Ok(claims)
+        } else {
+            Err(ApiError::invalid(
+                served.about_kind(),
+                object::name(old),
+                &errors,
+            ))
+        }
+    }
+}
+
+/// Why a create did not happen.
+enum CreateError {
+    Exists(String),
+    Refused(ApiError),
+}
+
+impl From<ApiError> for CreateError {
+    fn from(error: ApiError) -> Self {
+        CreateError::Refused(error)
+    }
+}
+
+/// A prefix cut so that the name stays within 63 characters, and a suffix.
+fn generated_name(prefix: &str, suffix: &str) -> String {
+    let most = 63 - suffix.len();
+    let cut = prefix
+        .char_indices()
+        .map(|(i, c)| i + c.len_utf8())
+        .take_while(|end| *end <= most)
+        .last()
+        .unwrap_or(0);
+    format!("{}{suffix}", &prefix[..cut])
+}
+
+/// Fills in the request's namespace; another one in the object is refused.
+pub(crate) fn match_namespace(value: &mut Value, namespace: Option<&str>) -> Result<(), ApiError> {
+    let given = object::namespace(value);
+    match namespace {
+        None => object::remove_meta(value, "namespace"),
+        Some(namespace) if given.is_empty() => object::set_meta(value, "namespace", namespace),
+        Some(namespace) if given != namespace => {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+        Some(_) => {}
+    }
+    Ok(())
+}
+
+/// Metadata that the server alone sets.
+fn begin_metadata(value: &mut Value, uid: &str, now: &str) {
+    for field in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "managedFields",
+        "generation",
+    ] {
+        object::remove_meta(value, field);
+    }
+    object::set_meta(value, "uid", uid);
+    object::set_meta(value, "creationTimestamp", now);
+}
+
+/// Metadata that an update cannot change. What identifies the object is validated instead: silently restoring it
+/// would hide a client's mistake.
+fn keep_metadata(new: &mut Value, old: &Value) {
+    for field in [
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generateName",
+    ] {
+        object::copy_meta(new, old, field);
+    }
+    object::remove_meta(new, "selfLink");
+    object::remove_meta(new, "managedFields");
+    for field in ["uid", "name", "namespace"] {
+        if object::meta_str(new, field).is_empty() {
+            object::copy_meta(new, old, field);
+        }
+    }
+}
+
+/// Checks uid and version that the client sent. Says whether the client insists on the version it read.
+fn check_preconditions(
+    served: &Served,
+    new: &Value,
+    old: &Value,
+    record: &Record,
+) -> Result<bool, ApiError> {
+    let name = object::name(old);
+    let (uid, version) = (object::uid(new), object::resource_version(new));
+    if !uid.is_empty() && uid != record.uid() {
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/{}/{}, ResourceVersion: 0, AdditionalErrorMsg: \
+             Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            served.collection.name(),
+            record.key(),
+            record.uid(),
+        );
+        return Err(ApiError::conflict(served.about(), name, &why));
+    }
+    if version.is_empty() || version == "0" {
+        if served.strategy().allow_unconditional_update {
+            return Ok(false);
+        }
+        let error = FieldError::invalid(
+            "metadata.resourceVersion",
+            &json!(0),
+            "must be specified for an update",
+        );
+        return Err(ApiError::invalid(served.about(), name, &[error]));
+    }
+    match version.parse::<u64>() {
+        Ok(version) if version == record.revision() => Ok(true),
+        Ok(_) => Err(ApiError::modified(served.about(), name)),
+        Err(_) => {
+            let error = FieldError::invalid(
+                "metadata.resourceVersion",
+                &json!(version),
+                "strconv.ParseUint: parsing: invalid syntax",
+            );
+            Err(ApiError::invalid(served.about(), name, &[error]))
+        }
+    }
+}
+
+/// Whether nothing holds a deleted object any more.
+fn may_go(new: &Value) -> bool {
+    let grace = object::metadata(new)
+        .and_then(|m| m.get("deletionGracePeriodSeconds"))
+        .and_then(Value::as_i64);
+    let held = new.get("kind").is_some_and(|k| k == "Namespace")
+        && new["spec"]["finalizers"]
+            .as_array()
+            .is_some_and(|f| !f.is_empty());
+    object::finalizers(new).is_empty() && grace.unwrap_or(0) == 0 && !held
+}
+
+/// A refusal of the store that no client caused.
+pub(crate) fn storage_error(error: &CommitError) -> ApiError {
+    ApiError::internal(error)
+}

@@ -1,0 +1,73 @@
+//! What every cluster has from the start: its namespaces and the Service of the server itself.
+
+use serde_json::{Value, json};
+
+use crate::admission::used;
+use crate::core::Core;
+use crate::http::query::Persist;
+use crate::status::ApiError;
+use crate::storage::At;
+
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+impl Core {
+    /// Makes sure that what every cluster has is there, and takes up what an earlier run left.
+    pub(crate) async fn bootstrap(&self) -> Result<(), ApiError> {
+        self.adopt_addresses()?;
+        for name in NAMESPACES {
+            let namespace =
+                json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+            self.ensure("namespaces", None, namespace).await?;
+        }
+        self.ensure("services", Some("default"), kubernetes_service())
+            .await?;
+        self.load_definitions().await
+    }
+
+    async fn ensure(
+        &self,
+        plural: &str,
+        namespace: Option<&str>,
+        value: Value,
+    ) -> Result<(), ApiError> {
+        let served = self.registry.now().builtin("", "v1", plural);
+        let name = value["metadata"]["name"].as_str().unwrap_or("");
+        if served
+            .collection
+            .get(&served.key(namespace, name))
+            .is_none()
+        {
+            self.create(&served, namespace, value, Persist::Store, &mut Vec::new())
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Marks the addresses and ports of stored Services as taken.
+    fn adopt_addresses(&self) -> Result<(), ApiError> {
+        let services = self.registry.now().builtin("", "v1", "services");
+        let snapshot = services
+            .collection
+            .snapshot(At::Latest)
+            .map_err(ApiError::internal)?;
+        for record in snapshot.range("", None) {
+            let (address, ports) = used(&services.revive(record)?);
+            self.addresses.adopt(&address, &ports);
+        }
+        Ok(())
+    }
+}
+
+fn kubernetes_service() -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {
+            "name": "kubernetes", "namespace": "default",
+            "labels": { "component": "apiserver", "provider": "kubernetes" },
+        },
+        "spec": {
+            "clusterIP": crate::SERVICE_ADDRESS,
+            "ports": [{ "name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443 }],
+        },
+    })
+}

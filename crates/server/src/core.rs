@@ -1,0 +1,92 @@
+//! The heart of a server: its objects, its resources, and what all requests share.
+
+use std::sync::Arc;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio_util::sync::CancellationToken;
+
+use crate::allocate::Addresses;
+use crate::api::watch::Watches;
+use crate::auth::Tokens;
+use crate::documents::Documents;
+use crate::environment::Environment;
+use crate::registry::Registry;
+use crate::status::ApiError;
+use crate::storage::Store;
+
+/// Limits on what requests may cost together, as in Kubernetes.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RequestLimits {
+    /// Most reads at once; watches do not count.
+    pub reads: usize,
+    /// Most writes at once.
+    pub writes: usize,
+    /// Most watches at once for one user.
+    pub watches_per_user: usize,
+}
+
+impl Default for RequestLimits {
+    fn default() -> Self {
+        Self {
+            reads: 400,
+            writes: 200,
+            watches_per_user: 10_000,
+        }
+    }
+}
+
+/// What all requests share.
+pub(crate) struct Core {
+    pub(crate) store: Store,
+    pub(crate) environment: Environment,
+    pub(crate) registry: Registry,
+    pub(crate) documents: Documents,
+    pub(crate) addresses: Addresses,
+    pub(crate) watches: Watches,
+    pub(crate) tokens: Tokens,
+    /// Cancelled when the server stops: watches end.
+    pub(crate) stopping: CancellationToken,
+    reads: Semaphore,
+    writes: Semaphore,
+}
+
+/// What a request does to the server's load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Load {
+    Read,
+    Write,
+}
+
+impl Core {
+    pub(crate) fn new(
+        store: Store,
+        environment: Environment,
+        tokens: Tokens,
+        limits: &RequestLimits,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            registry: Registry::builtin(&store),
+            addresses: Addresses::default(),
+            documents: Documents::default(),
+            watches: Watches::new(limits.watches_per_user),
+            tokens,
+            stopping: CancellationToken::new(),
+            reads: Semaphore::new(limits.reads),
+            writes: Semaphore::new(limits.writes),
+            environment,
+            store,
+        })
+    }
+
+    /// A place for a request, or the advice to come back.
+    pub(crate) fn admit(&self, load: Load) -> Result<SemaphorePermit<'_>, ApiError> {
+        let places = match load {
+            Load::Read => &self.reads,
+            Load::Write => &self.writes,
+        };
+        places.try_acquire().map_err(|_| {
+            ApiError::too_many_requests("too many requests, please try again later", 1)
+        })
+    }
+}

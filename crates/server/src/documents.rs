@@ -1,0 +1,368 @@
+//! Discovery and OpenAPI: documents about what is served, made when first asked for and kept until that changes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use jiff::SignedDuration;
+use kubewright_schema::discovery::{self, Aggregated};
+use kubewright_schema::openapi::{self, Described, Source};
+use kubewright_schema::{Table, catalog};
+use parking_lot::Mutex;
+use sha2::{Digest, Sha512};
+
+use crate::core::Core;
+use crate::http::accept::{Accept, DiscoveryVersion, Format, Representation};
+use crate::http::body::full;
+use crate::http::path::{GroupVersion, Target};
+use crate::http::query::Query;
+use crate::http::respond::{self, Answer};
+use crate::registry::Resources;
+use crate::resource::Nature;
+use crate::status::ApiError;
+
+/// Documents of one state of the registry.
+#[derive(Debug, Default)]
+pub(crate) struct Documents(Mutex<Cache>);
+
+#[derive(Debug, Default)]
+struct Cache {
+    generation: u64,
+    documents: HashMap<Name, Document>,
+}
+
+/// Which document.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Name {
+    Aggregated { core: bool, older: bool },
+    CoreVersions,
+    Groups,
+    Group(String),
+    Resources(GroupVersion),
+    OpenApiV2,
+    OpenApiV3(GroupVersion),
+}
+
+/// A document and the hash that names its content.
+#[derive(Debug, Clone)]
+struct Document {
+    bytes: Bytes,
+    hash: Arc<str>,
+}
+
+impl Documents {
+    fn get(
+        &self,
+        resources: &Resources,
+        name: Name,
+        make: impl FnOnce() -> Option<Vec<u8>>,
+    ) -> Option<Document> {
+        let mut cache = self.0.lock();
+        if cache.generation != resources.generation {
+            *cache = Cache {
+                generation: resources.generation,
+                documents: HashMap::new(),
+            };
+        }
+        if let Some(document) = cache.documents.get(&name) {
+            return Some(document.clone());
+        }
+        let bytes = Bytes::from(make()?);
+        let hash: String = Sha512::digest(&bytes)
+            .iter()
+            .map(|b| format!("{b:02X}"))
+            .collect();
+        let document = Document {
+            bytes,
+            hash: hash.into(),
+        };
+        cache.documents.insert(name, document.clone());
+        Some(document)
+    }
+}
+
+/// Answers a request for a document.
+pub(crate) fn answer(
+    core: &Core,
+    target: &Target,
+    headers: &HeaderMap,
+    query: &Query,
+    accept: Result<Accept, ApiError>,
+) -> Result<Answer, ApiError> {
+    let resources = core.registry.now();
+    match target {
+        Target::CoreVersions | Target::Groups => groups(core, &resources, target, headers, accept?),
+        Target::Group(group) => {
+            let make = || discovery::group(&resources.catalog(), group);
+            let document = core
+                .documents
+                .get(&resources, Name::Group(group.clone()), make);
+            Ok(plain(document, accept?.format))
+        }
+        Target::GroupVersion(gv) => {
+            let make = || discovery::resource_list(&resources.catalog(), &gv.group, &gv.version);
+            let document = core
+                .documents
+                .get(&resources, Name::Resources(gv.clone()), make);
+            Ok(plain(document, accept?.format))
+        }
+        Target::OpenApiV2 => openapi_v2(core, &resources, headers),
+        Target::OpenApiV3Index => Ok(openapi_v3_index(core, &resources)),
+        Target::OpenApiV3(path) => Ok(openapi_v3(core, &resources, path, headers, query)),
+        _ => Ok(respond::page_not_found()),
+    }
+}
+
+fn plain(document: Option<Document>, format: Format) -> Answer {
+    match document {
+        Some(document) => respond::json(StatusCode::OK, format, document.bytes),
+        None => respond::page_not_found(),
+    }
+}
+
+/// `/api` and `/apis`, aggregated when the client can read that.
+fn groups(
+    core: &Core,
+    resources: &Resources,
+    target: &Target,
+    headers: &HeaderMap,
+    accept: Accept,
+) -> Result<Answer, ApiError> {
+    let is_core = *target == Target::CoreVersions;
+    let Representation::Discovery(version) = accept.representation else {
+        let name = if is_core {
+            Name::CoreVersions
+        } else {
+            Name::Groups
+        };
+        let document = core.documents.get(resources, name, || {
+            let catalog = resources.catalog();
+            Some(if is_core {
+                discovery::api_versions(&catalog, "127.0.0.1")
+            } else {
+                discovery::group_list(&catalog)
+            })
+        });
+        let mut answer = plain(document, accept.format);
+        answer
+            .headers_mut()
+            .insert(VARY, HeaderValue::from_static("Accept"));
+        return Ok(answer);
+    };
+    let (aggregated, content_type) = match version {
+        DiscoveryVersion::V2 => (
+            Aggregated::V2,
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        ),
+        DiscoveryVersion::V2Beta1 => (
+            Aggregated::V2Beta1,
+            "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
+        ),
+    };
+    let name = Name::Aggregated {
+        core: is_core,
+        older: version == DiscoveryVersion::V2Beta1,
+    };
+    let document = core.documents.get(resources, name, || {
+        let catalog = resources.catalog();
+        Some(if is_core {
+            discovery::aggregated_core(&catalog, aggregated)
+        } else {
+            discovery::aggregated_groups(&catalog, aggregated)
+        })
+    });
+    let document = document.ok_or_else(|| ApiError::internal("no discovery document"))?;
+    Ok(tagged(document, content_type, headers))
+}
+
+/// An answer that the client need not take again while the content is the same.
+fn tagged(document: Document, content_type: &'static str, headers: &HeaderMap) -> Answer {
+    let tag = format!("\"{}\"", document.hash);
+    let known = headers
+        .get_all(IF_NONE_MATCH)
+        .iter()
+        .any(|v| v.as_bytes() == tag.as_bytes());
+    let mut answer = if known {
+        let mut answer =
+            respond::answer(StatusCode::NOT_MODIFIED, content_type, full(Bytes::new()));
+        answer.headers_mut().remove(http::header::CONTENT_TYPE);
+        answer
+    } else {
+        respond::answer(StatusCode::OK, content_type, full(document.bytes))
+    };
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        answer.headers_mut().insert(ETAG, tag);
+    }
+    answer
+        .headers_mut()
+        .insert(VARY, HeaderValue::from_static("Accept"));
+    answer
+}
+
+fn described(resources: &Resources) -> Vec<Described<'_>> {
+    resources
+        .all
+        .iter()
+        .map(|served| Described {
+            resource: &served.resource,
+            source: match &served.nature {
+                Nature::Builtin(_) => Source::Table,
+                Nature::Custom(custom) => Source::Custom(&custom.schema),
+            },
+        })
+        .collect()
+}
+
+fn openapi_v2(core: &Core, resources: &Resources, headers: &HeaderMap) -> Result<Answer, ApiError> {
+    let accepted = headers
+        .get(http::header::ACCEPT)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or("*/*");
+    let json = accepted.split(',').any(|a| {
+        let media_type = a.split(';').next().unwrap_or("").trim();
+        matches!(media_type, "application/json" | "application/*" | "*/*")
+    });
+    if !json {
+        return Err(ApiError::not_acceptable(
+            "406: Not Acceptable\n\nAvailable representations: application/json",
+        )
+        .with_empty_details());
+    }
+    let make = || {
+        Some(openapi::v2::document(
+            Table::builtin(),
+            &described(resources),
+        ))
+    };
+    let document = core
+        .documents
+        .get(resources, Name::OpenApiV2, make)
+        .ok_or_else(|| ApiError::internal("no OpenAPI document"))?;
+    Ok(tagged(document, "application/json", headers))
+}
+
+fn openapi_v3_document(core: &Core, resources: &Resources, gv: &GroupVersion) -> Option<Document> {
+    core.documents
+        .get(resources, Name::OpenApiV3(gv.clone()), || {
+            let (group, version) = (gv.group.as_str(), gv.version.as_str());
+            Some(openapi::v3::document(
+                Table::builtin(),
+                group,
+                version,
+                &described(resources),
+            ))
+        })
+}
+
+/// The groups and versions that are served, once each.
+fn group_versions(resources: &Resources) -> Vec<GroupVersion> {
+    let mut all: Vec<GroupVersion> = resources
+        .all
+        .iter()
+        .map(|s| GroupVersion {
+            group: s.resource.group.to_string(),
+            version: s.resource.version.to_string(),
+        })
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+fn openapi_v3_index(core: &Core, resources: &Resources) -> Answer {
+    let entries = group_versions(resources).into_iter().filter_map(|gv| {
+        let document = openapi_v3_document(core, resources, &gv)?;
+        Some((
+            openapi::v3::path(&gv.group, &gv.version),
+            document.hash.to_string(),
+        ))
+    });
+    respond::json(
+        StatusCode::OK,
+        Format::Json,
+        openapi::v3::index(entries).into(),
+    )
+}
+
+fn openapi_v3(
+    core: &Core,
+    resources: &Resources,
+    path: &str,
+    headers: &HeaderMap,
+    query: &Query,
+) -> Answer {
+    let all = group_versions(resources);
+    let found = all
+        .iter()
+        .find(|gv| openapi::v3::path(&gv.group, &gv.version) == path);
+    let Some(document) = found.and_then(|gv| openapi_v3_document(core, resources, gv)) else {
+        return respond::page_not_found();
+    };
+    let asked = query.get("hash");
+    let hash = document.hash.clone();
+    let location = format!("/openapi/v3/{path}?hash={hash}");
+    let mut answer = tagged(document, "application/json", headers);
+    match asked {
+        None => {}
+        Some(asked) if *asked == *hash => {
+            let year = core
+                .environment
+                .now()
+                .saturating_add(SignedDuration::from_hours(24 * 365));
+            if let Ok(expires) = year.map_err(|_| ()).and_then(|t| http_date(t).ok_or(())) {
+                answer.headers_mut().insert(EXPIRES, expires);
+            }
+            answer
+                .headers_mut()
+                .insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
+        }
+        // The content has changed since the client read the index: show it the new address.
+        Some(_) => {
+            *answer.status_mut() = StatusCode::MOVED_PERMANENTLY;
+            *answer.body_mut() = full(Bytes::new());
+            if let Ok(location) = HeaderValue::from_str(&location) {
+                answer.headers_mut().insert(LOCATION, location);
+            }
+        }
+    }
+    answer
+}
+
+fn http_date(at: jiff::Timestamp) -> Option<HeaderValue> {
+    let text = jiff::fmt::strtime::format("%a, %d %b %Y %H:%M:%S GMT", at).ok()?;
+    HeaderValue::from_str(&text).ok()
+}
+
+/// The paths of `/`.
+pub(crate) fn index(core: &Core) -> Answer {
+    let resources = core.registry.now();
+    let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
+    for gv in group_versions(&resources) {
+        let path = catalog::api_version(&gv.group, &gv.version);
+        if gv.group.is_empty() {
+            paths.push(format!("/api/{path}"));
+        } else {
+            paths.extend([format!("/apis/{}", gv.group), format!("/apis/{path}")]);
+        }
+    }
+    for path in [
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ] {
+        paths.push(path.to_owned());
+    }
+    paths.sort();
+    paths.dedup();
+    respond::value(
+        StatusCode::OK,
+        Format::PrettyJson,
+        &serde_json::json!({ "paths": paths }),
+    )
+}

@@ -1,0 +1,103 @@
+//! Request bodies with their limits, and the body type of every answer.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http_body::Body;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use kubewright_schema::decode;
+
+use crate::status::ApiError;
+
+/// Largest request body, as in Kubernetes.
+pub(crate) const MAX_BODY: usize = 3 * 1024 * 1024;
+/// How long a body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The body of every answer: whole, or a stream that ends without an error.
+pub type ResponseBody = UnsyncBoxBody<Bytes, Infallible>;
+
+/// An answer's body from bytes.
+pub(crate) fn full(bytes: impl Into<Bytes>) -> ResponseBody {
+    Full::new(bytes.into()).boxed_unsync()
+}
+
+/// Reads a request body up to the limit; what exceeds it is never buffered.
+pub(crate) async fn read<B>(headers: &HeaderMap, body: B) -> Result<Bytes, ApiError>
+where
+    B: Body<Data = Bytes> + Send,
+{
+    let declared = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|v| v.to_str().ok()?.parse::<u64>().ok());
+    if declared.is_some_and(|n| n > MAX_BODY as u64) {
+        return Err(too_large());
+    }
+    if headers
+        .get(CONTENT_ENCODING)
+        .is_some_and(|v| v != "identity")
+    {
+        return Err(ApiError::unsupported_media_type(
+            "compressed request bodies are not accepted",
+        ));
+    }
+    match tokio::time::timeout(BODY_TIMEOUT, collect(Box::pin(body))).await {
+        Ok(result) => result,
+        Err(_) => Err(ApiError::request_timeout()),
+    }
+}
+
+async fn collect<B>(mut body: Pin<Box<B>>) -> Result<Bytes, ApiError>
+where
+    B: Body<Data = Bytes> + Send,
+{
+    let mut first = Bytes::new();
+    let mut all = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| ApiError::bad_request("the request body broke off"))?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        if first.len() + all.len() + data.len() > MAX_BODY {
+            return Err(too_large());
+        }
+        // Most bodies come in one frame and are passed on without a copy.
+        if first.is_empty() && all.is_empty() {
+            first = data;
+        } else {
+            all.extend_from_slice(&std::mem::take(&mut first));
+            all.extend_from_slice(&data);
+        }
+    }
+    Ok(if all.is_empty() { first } else { all.freeze() })
+}
+
+fn too_large() -> ApiError {
+    ApiError::too_large(format!("Request entity too large: limit is {MAX_BODY}"))
+}
+
+/// The format of an object in a request body.
+pub(crate) fn format(headers: &HeaderMap) -> Result<decode::Format, ApiError> {
+    match media_type(headers) {
+        "" | "application/json" => Ok(decode::Format::Json),
+        "application/yaml" => Ok(decode::Format::Yaml),
+        _ => Err(ApiError::unsupported_media_type(
+            "the body of the request was in an unknown format - accepted media types include: application/json, \
+             application/yaml",
+        )),
+    }
+}
+
+/// The media type without its parameters.
+pub(crate) fn media_type(headers: &HeaderMap) -> &str {
+    let value = headers
+        .get(CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or("");
+    value.split(';').next().unwrap_or("").trim()
+}

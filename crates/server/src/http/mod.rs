@@ -1,0 +1,7 @@
+//! The HTTP side: what a request asks for, and how an answer is written.
+
+pub(crate) mod accept;
+pub(crate) mod body;
+pub(crate) mod path;
+pub(crate) mod query;
+pub(crate) mod respond;

@@ -1,0 +1,185 @@
+//! Writing answers: objects in the format the client asked for, errors, and the headers all answers carry.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use http::{HeaderName, Response, StatusCode};
+use serde_json::Value;
+
+use super::accept::Format;
+use super::body::{ResponseBody, full};
+use crate::status::ApiError;
+
+/// The answer to a request.
+pub(crate) type Answer = Response<ResponseBody>;
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+const NO_SNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
+
+/// Longest text of one `Warning` header.
+const MAX_WARNING: usize = 4 * 1024;
+
+/// Answers with an object that is compact JSON.
+pub(crate) fn json(code: StatusCode, format: Format, compact: Bytes) -> Answer {
+    match format {
+        Format::Json => answer(code, "application/json", full(compact)),
+        Format::PrettyJson => answer(code, "application/json", full(indent(&compact))),
+        Format::Yaml => match yaml(&compact) {
+            Ok(text) => answer(code, "application/yaml", full(text)),
+            Err(error) => failure(&error, Format::Json),
+        },
+    }
+}
+
+/// Answers with a value.
+pub(crate) fn value(code: StatusCode, format: Format, value: &Value) -> Answer {
+    json(code, format, Bytes::from(value.to_string()))
+}
+
+/// Answers with a refusal.
+pub(crate) fn failure(error: &ApiError, format: Format) -> Answer {
+    let mut answer = value(error.code(), format, &error.to_value());
+    if let Some(seconds) = error.retry_after() {
+        answer
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    answer
+}
+
+/// Answers with plain text.
+pub(crate) fn text(code: StatusCode, text: impl Into<Bytes>) -> Answer {
+    let mut answer = answer(code, "text/plain; charset=utf-8", full(text));
+    answer
+        .headers_mut()
+        .insert(NO_SNIFF, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+/// The answer to a path that names nothing.
+pub(crate) fn page_not_found() -> Answer {
+    text(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+/// An answer of this type.
+pub(crate) fn answer(code: StatusCode, content_type: &'static str, body: ResponseBody) -> Answer {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = code;
+    answer
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer
+}
+
+/// Adds what every answer carries. Whatever set `Cache-Control` before keeps it.
+pub(crate) fn finish(answer: &mut Answer, audit_id: &str, warnings: &[String]) {
+    let headers = answer.headers_mut();
+    if let Ok(id) = HeaderValue::from_str(audit_id) {
+        headers.insert(AUDIT_ID, id);
+    }
+    headers
+        .entry(CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-cache, private"));
+    for warning in warnings {
+        if let Some(value) = warning_header(warning) {
+            headers.append(WARNING, value);
+        }
+    }
+}
+
+/// `299 - "text"`, the text quoted as RFC 9110 asks, without anything that cannot stand in a header.
+fn warning_header(text: &str) -> Option<HeaderValue> {
+    let mut quoted = String::with_capacity(text.len() + 8);
+    quoted.push_str("299 - \"");
+    for c in text.chars().filter(|c| !c.is_control()) {
+        if quoted.len() >= MAX_WARNING {
+            break;
+        }
+        if matches!(c, '"' | '\\') {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    quoted.push('"');
+    HeaderValue::from_bytes(quoted.as_bytes()).ok()
+}
+
+/// Indents compact JSON by two spaces without taking it apart, so that the order of fields stays.
+pub(crate) fn indent(compact: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(compact.len() * 2);
+    let mut depth = 0;
+    let mut in_string = false;
+    let mut escaped = false;
+    for (i, &b) in compact.iter().enumerate() {
+        if in_string {
+            out.push(b);
+            match b {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        let next = compact.get(i + 1).copied();
+        let previous = i.checked_sub(1).map(|p| compact[p]);
+        match b {
+            b'{' | b'[' => {
+                out.push(b);
+                if !matches!(next, Some(b'}' | b']')) {
+                    depth += 1;
+                    new_line(&mut out, depth);
+                }
+            }
+            b'}' | b']' => {
+                if !matches!(previous, Some(b'{' | b'[')) {
+                    depth -= 1;
+                    new_line(&mut out, depth);
+                }
+                out.push(b);
+            }
+            b',' => {
+                out.push(b);
+                new_line(&mut out, depth);
+            }
+            b':' => out.extend_from_slice(b": "),
+            b'\n' | b' ' => {}
+            other => {
+                in_string = other == b'"';
+                out.push(other);
+            }
+        }
+    }
+    out
+}
+
+fn new_line(out: &mut Vec<u8>, depth: usize) {
+    out.push(b'\n');
+    out.resize(out.len() + depth * 2, b' ');
+}
+
+fn yaml(compact: &[u8]) -> Result<String, ApiError> {
+    let value: Value = serde_json::from_slice(compact).map_err(ApiError::internal)?;
+    kubewright_schema::yaml::to_string(&value).map_err(ApiError::internal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indented_json_is_the_same_value_in_the_same_order() {
+        let compact = br#"{"b":{},"a":[1,{"x":"a,b{\"\\"}],"e":[]}"#;
+        let pretty = String::from_utf8(indent(compact)).expect("still text");
+        let expected = "{\n  \"b\": {},\n  \"a\": [\n    1,\n    {\n      \"x\": \"a,b{\\\"\\\\\"\n    }\n  ],\n  \"e\": []\n}";
+        assert_eq!(pretty, expected);
+    }
+
+    #[test]
+    fn warnings_are_quoted_and_cannot_break_the_header() {
+        let value = warning_header("unknown field \"a\"\r\nSet-Cookie: x").expect("a header");
+        assert_eq!(
+            value.to_str().expect("text"),
+            r#"299 - "unknown field \"a\"Set-Cookie: x""#
+        );
+    }
+}

@@ -1,0 +1,252 @@
+//! The socket side: TLS connections, with limits on what a stranger can cost.
+//!
+//! A connection is a stranger until a request on it was authenticated. Strangers are few: when a new one would be
+//! too many, the oldest is closed, so that a flood of silent connections cannot keep clients out.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::{Caller, User};
+use crate::service::ApiService;
+
+/// How long a stranger may take for the TLS handshake, and any client for the headers of a request.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long requests may go on after the server was told to stop.
+const DRAIN: Duration = Duration::from_secs(5);
+/// Most requests at once on one HTTP/2 connection.
+const MAX_STREAMS: u32 = 1_000;
+/// Largest set of headers.
+const MAX_HEADERS: u32 = 64 * 1024;
+/// Pause when the process has no file handles left.
+const BREATHER: Duration = Duration::from_millis(20);
+
+/// Limits of a listener.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ListenLimits {
+    /// Most connections at once.
+    pub connections: usize,
+    /// Most connections at once that have not been authenticated.
+    pub strangers: usize,
+}
+
+impl Default for ListenLimits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            strangers: 256,
+        }
+    }
+}
+
+/// Serves TLS connections until cancelled, then lets requests finish for a moment.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    service: ApiService,
+    limits: ListenLimits,
+    cancel: CancellationToken,
+) {
+    let strangers = Arc::new(Strangers::new(limits.strangers));
+    let mut connections = JoinSet::new();
+    loop {
+        // Finished connections are taken first, or a flood of new ones would let them pile up.
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            accepted = listener.accept(), if connections.len() < limits.connections => match accepted {
+                Ok((stream, peer)) => {
+                    let stranger = strangers.arrive();
+                    let connection = Connection { tls: tls.clone(), service: service.clone(), cancel: cancel.clone() };
+                    connections.spawn(connection.run(stream, peer, stranger));
+                }
+                Err(error) => out_of_handles(&error, &strangers).await,
+            },
+        }
+    }
+    drop(listener);
+    let finished = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(DRAIN, finished).await.is_err() {
+        tracing::debug!("connections still open after {DRAIN:?} are closed");
+    }
+}
+
+async fn out_of_handles(error: &io::Error, strangers: &Strangers) {
+    tracing::warn!(%error, "a connection could not be accepted; the oldest stranger has to go");
+    strangers.evict_oldest();
+    tokio::time::sleep(BREATHER).await;
+}
+
+/// What one connection needs.
+struct Connection {
+    tls: TlsAcceptor,
+    service: ApiService,
+    cancel: CancellationToken,
+}
+
+impl Connection {
+    async fn run(self, stream: TcpStream, peer: SocketAddr, stranger: Stranger) {
+        let evicted = stranger.evicted();
+        tokio::select! {
+            () = evicted.cancelled() => tracing::debug!(%peer, "too many strangers; connection closed"),
+            result = self.speak(stream, stranger) => if let Err(error) = result {
+                tracing::debug!(%peer, error, "connection ended");
+            },
+        }
+    }
+
+    async fn speak(self, stream: TcpStream, stranger: Stranger) -> Result<(), String> {
+        let _ = stream.set_nodelay(true);
+        let handshake = tokio::time::timeout(PATIENCE, self.tls.accept(stream));
+        let stream = handshake
+            .await
+            .map_err(|_| "TLS handshake took too long")?
+            .map_err(|e| e.to_string())?;
+        let certificate = stream
+            .get_ref()
+            .1
+            .peer_certificates()
+            .and_then(|c| c.first());
+        let user = certificate.and_then(|c| User::of_certificate(c));
+        let service = self.service.for_connection(Caller::Peer(user), stranger);
+        let builder = builder();
+        let connection = builder.serve_connection_with_upgrades(
+            TokioIo::new(stream),
+            TowerToHyperService::new(service),
+        );
+        tokio::pin!(connection);
+        tokio::select! {
+            result = connection.as_mut() => return result.map_err(|e| e.to_string()),
+            () = self.cancel.cancelled() => connection.as_mut().graceful_shutdown(),
+        }
+        connection.await.map_err(|e| e.to_string())
+    }
+}
+
+fn builder() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_HEADERS)
+        .keep_alive_interval(Some(Duration::from_secs(30)))
+        .initial_stream_window_size(1024 * 1024)
+        .initial_connection_window_size(4 * 1024 * 1024);
+    builder
+}
+
+/// The connections that nobody has vouched for yet, oldest first.
+struct Strangers {
+    most: usize,
+    next: AtomicU64,
+    waiting: Mutex<VecDeque<(u64, CancellationToken)>>,
+}
+
+impl Strangers {
+    fn new(most: usize) -> Self {
+        Self {
+            most: most.max(1),
+            next: AtomicU64::new(0),
+            waiting: Mutex::default(),
+        }
+    }
+
+    fn arrive(self: &Arc<Self>) -> Stranger {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let evicted = CancellationToken::new();
+        let mut waiting = self.waiting.lock();
+        if waiting.len() >= self.most
+            && let Some((_, oldest)) = waiting.pop_front()
+        {
+            oldest.cancel();
+        }
+        waiting.push_back((id, evicted.clone()));
+        Stranger(Arc::new(Entry {
+            id,
+            evicted,
+            all: self.clone(),
+        }))
+    }
+
+    fn evict_oldest(&self) {
+        if let Some((_, oldest)) = self.waiting.lock().pop_front() {
+            oldest.cancel();
+        }
+    }
+
+    fn forget(&self, id: u64) {
+        let mut waiting = self.waiting.lock();
+        if let Ok(at) = waiting.binary_search_by_key(&id, |(id, _)| *id) {
+            waiting.remove(at);
+        }
+    }
+}
+
+/// A connection's place among the strangers; given up when it is vouched for or ends.
+#[derive(Clone)]
+pub(crate) struct Stranger(Arc<Entry>);
+
+struct Entry {
+    id: u64,
+    evicted: CancellationToken,
+    all: Arc<Strangers>,
+}
+
+impl Stranger {
+    /// A request on the connection was authenticated.
+    pub(crate) fn vouch(&self) {
+        self.0.all.forget(self.0.id);
+    }
+
+    fn evicted(&self) -> CancellationToken {
+        self.0.evicted.clone()
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.all.forget(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_stranger_leaves_when_there_are_too_many() {
+        let all = Arc::new(Strangers::new(2));
+        let [a, b] = [all.arrive(), all.arrive()];
+        b.vouch();
+        let c = all.arrive();
+        assert!(!a.evicted().is_cancelled(), "two strangers are allowed");
+        let d = all.arrive();
+        assert!(a.evicted().is_cancelled(), "the oldest goes");
+        assert!(
+            !b.evicted().is_cancelled()
+                && !c.evicted().is_cancelled()
+                && !d.evicted().is_cancelled()
+        );
+        drop(c);
+        assert_eq!(all.waiting.lock().len(), 1);
+    }
+}

@@ -1,0 +1,255 @@
+//! Keys and certificates: a certificate authority, the server's certificate, the administrator's.
+//!
+//! Made at start and kept in memory, or kept in a directory so that a kubeconfig outlives a restart.
+
+use std::fs;
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose,
+};
+use rustls::RootCertStore;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+
+use crate::auth::User;
+
+/// Names under which the server is known besides those it listens on.
+const NAMES: [&str; 5] = [
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+];
+
+/// Why keys or certificates could not be made or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PkiError {
+    /// A certificate could not be made.
+    #[error("making the {what} failed")]
+    Make {
+        /// Which one.
+        what: &'static str,
+        /// Why.
+        #[source]
+        source: rcgen::Error,
+    },
+    /// A key file could not be read or written.
+    #[error("{path} could not be read or written")]
+    File {
+        /// Which one.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The TLS library refused the certificates.
+    #[error("TLS could not be set up: {0}")]
+    Tls(String),
+}
+
+/// A certificate authority and the two certificates that a server needs.
+pub struct Pki {
+    authority: String,
+    server: Pair,
+    admin: Pair,
+}
+
+/// A certificate and its key, both PEM.
+struct Pair {
+    certificate: String,
+    key: String,
+}
+
+impl Pki {
+    /// Makes everything anew; the server's certificate names these addresses besides loopback.
+    ///
+    /// # Errors
+    /// When the randomness or the signing fails.
+    pub fn generate(addresses: &[IpAddr]) -> Result<Self, PkiError> {
+        let key = KeyPair::generate().map_err(making("certificate authority's key"))?;
+        Self::issue(key, addresses)
+    }
+
+    /// As [`Pki::generate`], with an authority whose key is kept in `directory`.
+    ///
+    /// # Errors
+    /// When a key file cannot be read or written.
+    pub fn load_or_generate(directory: &Path, addresses: &[IpAddr]) -> Result<Self, PkiError> {
+        let path = directory.join("authority.key");
+        let file_error = |source| PkiError::File {
+            path: path.display().to_string(),
+            source,
+        };
+        let key = match fs::read_to_string(&path) {
+            Ok(pem) => KeyPair::from_pem(&pem)
+                .map_err(making("certificate authority from its key file"))?,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                let key = KeyPair::generate().map_err(making("certificate authority's key"))?;
+                write_private(&path, &key.serialize_pem()).map_err(file_error)?;
+                key
+            }
+            Err(e) => return Err(file_error(e)),
+        };
+        Self::issue(key, addresses)
+    }
+
+    fn issue(authority_key: KeyPair, addresses: &[IpAddr]) -> Result<Self, PkiError> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = distinguished_name("kubewright-ca", &[]);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
+        let authority = params
+            .self_signed(&authority_key)
+            .map_err(making("certificate authority"))?
+            .pem();
+        let issuer = Issuer::new(params, authority_key);
+        Ok(Self {
+            authority,
+            server: server(&issuer, addresses)?,
+            admin: client(&issuer, &User::admin())?,
+        })
+    }
+
+    /// The authority's certificate, PEM.
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// The administrator's certificate, PEM.
+    pub fn admin_certificate(&self) -> &str {
+        &self.admin.certificate
+    }
+
+    /// The administrator's key, PEM.
+    pub fn admin_key(&self) -> &str {
+        &self.admin.key
+    }
+
+    /// TLS as the server speaks it: 1.2 and newer, HTTP/2 and HTTP/1.1, client certificates welcome.
+    ///
+    /// # Errors
+    /// When the TLS library refuses what was made here.
+    pub fn server_config(&self) -> Result<Arc<ServerConfig>, PkiError> {
+        let tls = |e: &dyn std::fmt::Display| PkiError::Tls(e.to_string());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots
+            .add(certificate(&self.authority)?)
+            .map_err(|e| tls(&e))?;
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+                .allow_unauthenticated()
+                .build()
+                .map_err(|e| tls(&e))?;
+        let key = PrivateKeyDer::from_pem_slice(self.server.key.as_bytes()).map_err(|e| tls(&e))?;
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|e| tls(&e))?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(vec![certificate(&self.server.certificate)?], key)
+            .map_err(|e| tls(&e))?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+}
+
+impl std::fmt::Debug for Pki {
+    /// Says nothing of the keys.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Pki")
+    }
+}
+
+fn server(issuer: &Issuer<'_, KeyPair>, addresses: &[IpAddr]) -> Result<Pair, PkiError> {
+    let mut names: Vec<String> = NAMES.iter().map(|n| (*n).to_owned()).collect();
+    names.extend([
+        "127.0.0.1".to_owned(),
+        "::1".to_owned(),
+        crate::SERVICE_ADDRESS.to_owned(),
+    ]);
+    names.extend(
+        addresses
+            .iter()
+            .filter(|a| !a.is_unspecified())
+            .map(ToString::to_string),
+    );
+    names.sort();
+    names.dedup();
+    let mut params = CertificateParams::new(names).map_err(making("server's certificate"))?;
+    params.distinguished_name = distinguished_name("kube-apiserver", &[]);
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    signed(params, issuer, "server's certificate")
+}
+
+fn client(issuer: &Issuer<'_, KeyPair>, user: &User) -> Result<Pair, PkiError> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = distinguished_name(&user.name, &user.groups);
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    signed(params, issuer, "client certificate")
+}
+
+fn signed(
+    params: CertificateParams,
+    issuer: &Issuer<'_, KeyPair>,
+    what: &'static str,
+) -> Result<Pair, PkiError> {
+    let key = KeyPair::generate().map_err(making(what))?;
+    let certificate = params.signed_by(&key, issuer).map_err(making(what))?.pem();
+    Ok(Pair {
+        certificate,
+        key: key.serialize_pem(),
+    })
+}
+
+fn distinguished_name(common_name: &str, organizations: &[String]) -> DistinguishedName {
+    let mut name = DistinguishedName::new();
+    for organization in organizations {
+        name.push(DnType::OrganizationName, organization.as_str());
+    }
+    name.push(DnType::CommonName, common_name);
+    name
+}
+
+fn certificate(pem: &str) -> Result<CertificateDer<'static>, PkiError> {
+    CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|e| PkiError::Tls(e.to_string()))
+}
+
+fn making(what: &'static str) -> impl Fn(rcgen::Error) -> PkiError {
+    move |source| PkiError::Make { what, source }
+}
+
+/// Writes a file that only its owner can read; an older file of that name is replaced.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let directory = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
+    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("file");
+    let temporary = directory.join(format!(".{name}.{}", std::process::id()));
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temporary)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&temporary, path)
+}

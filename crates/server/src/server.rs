@@ -1,0 +1,260 @@
+//! The server as programs see it: started with a builder, called in-process, listening where it is told to.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::{Tokens, User};
+use crate::core::{Core, RequestLimits};
+use crate::environment::Environment;
+use crate::kubeconfig::Kubeconfig;
+use crate::listen::{self, ListenLimits};
+use crate::pki::{Pki, PkiError};
+use crate::service::ApiService;
+use crate::storage::{HistoryLimits, Store};
+
+/// A running API server. It stops when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    core: Stopping,
+    data_dir: Option<PathBuf>,
+    limits: ListenLimits,
+}
+
+/// The core, told to stop when it goes.
+struct Stopping(Arc<Core>);
+
+/// How a server is to be.
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Builder {
+    environment: Environment,
+    tokens: Tokens,
+    requests: RequestLimits,
+    connections: ListenLimits,
+    history: HistoryLimits,
+    data_dir: Option<PathBuf>,
+}
+
+/// Why a server could not start or listen.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The first objects could not be made.
+    #[error("the first objects could not be made: {0}")]
+    Bootstrap(String),
+    /// Keys or certificates could not be made.
+    #[error("keys and certificates could not be made")]
+    Pki(#[source] PkiError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Builder {
+    /// Where time and randomness come from.
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// Bearer tokens that are accepted over sockets.
+    pub fn tokens(mut self, tokens: Tokens) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// Limits on requests.
+    pub fn request_limits(mut self, limits: RequestLimits) -> Self {
+        self.requests = limits;
+        self
+    }
+
+    /// Limits on connections.
+    pub fn listen_limits(mut self, limits: ListenLimits) -> Self {
+        self.connections = limits;
+        self
+    }
+
+    /// How much of the past is kept for watches and consistent pages.
+    pub fn history(mut self, limits: HistoryLimits) -> Self {
+        self.history = limits;
+        self
+    }
+
+    /// Keeps objects and keys in this directory. Without one nothing touches the disk.
+    pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.data_dir = Some(directory.into());
+        self
+    }
+
+    /// Starts the server. It answers in-process calls at once; see [`Server::listen`] for sockets.
+    ///
+    /// # Errors
+    /// When the first objects cannot be made.
+    pub async fn start(self) -> Result<Server, StartError> {
+        let store = Store::new(self.environment.clone(), self.history);
+        let core = Core::new(store, self.environment, self.tokens, &self.requests);
+        core.bootstrap()
+            .await
+            .map_err(|e| StartError::Bootstrap(e.to_string()))?;
+        Ok(Server {
+            core: Stopping(core),
+            data_dir: self.data_dir,
+            limits: self.connections,
+        })
+    }
+}
+
+impl Server {
+    /// A server with everything by default: in memory, the machine's clock.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A service for calls from inside the process, made as the administrator.
+    pub fn service(&self) -> ApiService {
+        self.service_as(User::admin())
+    }
+
+    /// A service for calls from inside the process, made as this user.
+    pub fn service_as(&self, user: User) -> ApiService {
+        ApiService::trusted(self.core.0.clone(), user)
+    }
+
+    /// The revision of the newest write.
+    pub fn revision(&self) -> u64 {
+        self.core.0.store.revision()
+    }
+
+    /// Forgets the history up to a revision: older watches and pages expire.
+    pub fn compact(&self, revision: u64) {
+        let _ = self.core.0.store.compact(revision);
+    }
+
+    /// Listens for TLS connections. Port 0 takes a free port.
+    ///
+    /// # Errors
+    /// When the address cannot be had, or keys cannot be made or read.
+    pub async fn listen(&self, address: SocketAddr) -> Result<Endpoint, StartError> {
+        let pki = self.pki(&[address.ip()]).map_err(StartError::Pki)?;
+        let tls = TlsAcceptor::from(pki.server_config().map_err(StartError::Pki)?);
+        let failed = |source| StartError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let local = listener.local_addr().map_err(failed)?;
+        let cancel = self.core.0.stopping.child_token();
+        let service = self.service();
+        let task = tokio::spawn(listen::serve(
+            listener,
+            tls,
+            service,
+            self.limits.clone(),
+            cancel.clone(),
+        ));
+        let url = url(local);
+        Ok(Endpoint {
+            kubeconfig: Kubeconfig::new(&pki, &url),
+            url,
+            address: local,
+            cancel,
+            task: Some(task),
+        })
+    }
+
+    fn pki(&self, addresses: &[std::net::IpAddr]) -> Result<Pki, PkiError> {
+        match &self.data_dir {
+            Some(directory) => Pki::load_or_generate(&directory.join("pki"), addresses),
+            None => Pki::generate(addresses),
+        }
+    }
+
+    /// Ends all watches and connections; requests under way are answered.
+    pub fn stop(&self) {
+        self.core.0.stopping.cancel();
+    }
+}
+
+impl Drop for Stopping {
+    fn drop(&mut self) {
+        self.0.stopping.cancel();
+    }
+}
+
+impl std::fmt::Debug for Stopping {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "revision {}", self.0.store.revision())
+    }
+}
+
+/// A socket that a server listens on. It is closed when this is dropped.
+#[derive(Debug)]
+pub struct Endpoint {
+    url: String,
+    address: SocketAddr,
+    kubeconfig: Kubeconfig,
+    cancel: CancellationToken,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Endpoint {
+    /// `https://127.0.0.1:6443`
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The address and port.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// How clients get in.
+    pub fn kubeconfig(&self) -> &Kubeconfig {
+        &self.kubeconfig
+    }
+
+    /// Writes the kubeconfig to a file that only its owner can read.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write_kubeconfig(&self, path: &Path) -> io::Result<()> {
+        self.kubeconfig.write(path)
+    }
+
+    /// Stops listening and waits until the connections are closed.
+    pub async fn close(mut self) {
+        self.cancel.cancel();
+        if let Some(task) = self.task.take() {
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+/// Clients on this machine reach a server that listens everywhere on loopback.
+fn url(address: SocketAddr) -> String {
+    let mut reachable = address;
+    if address.ip().is_unspecified() {
+        reachable.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    format!("https://{reachable}")
+}

@@ -1,0 +1,177 @@
+//! The service: a request comes in, an answer goes out. In-process calls and sockets meet here.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response};
+use http_body::Body;
+use tower_service::Service;
+
+use crate::api;
+use crate::auth::{self, Caller, User};
+use crate::core::{Core, Load};
+use crate::documents;
+use crate::health;
+use crate::http::accept::{Accept, Format};
+use crate::http::body::{self, ResponseBody};
+use crate::http::path::{self, ResourcePath, Target};
+use crate::http::query::Query;
+use crate::http::respond::{self, Answer};
+use crate::listen::Stranger;
+use crate::status::ApiError;
+
+/// Answers requests. Cheap to clone; clones answer for the same server.
+///
+/// It takes any HTTP request and never fails: what goes wrong is told in the answer.
+#[derive(Clone)]
+pub struct ApiService {
+    core: Arc<Core>,
+    caller: Caller,
+    stranger: Option<Stranger>,
+}
+
+impl ApiService {
+    /// A service for calls from inside the process, made as this user.
+    pub(crate) fn trusted(core: Arc<Core>, user: User) -> Self {
+        Self {
+            core,
+            caller: Caller::Trusted(user),
+            stranger: None,
+        }
+    }
+
+    /// The service of one connection.
+    pub(crate) fn for_connection(&self, caller: Caller, stranger: Stranger) -> Self {
+        Self {
+            core: self.core.clone(),
+            caller,
+            stranger: Some(stranger),
+        }
+    }
+
+    async fn handle<B>(self, request: Request<B>) -> Answer
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+    {
+        let (parts, body) = request.into_parts();
+        let audit_id = self.core.environment.uid();
+        let mut warnings = Vec::new();
+        let mut answer = match self.route(&parts, body, &mut warnings).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::debug!(method = %parts.method, uri = %parts.uri, code = %error.code(), %error, "refused");
+                respond::failure(&error, error_format(&parts))
+            }
+        };
+        respond::finish(&mut answer, &audit_id, &warnings);
+        answer
+    }
+
+    async fn route<B>(
+        &self,
+        parts: &Parts,
+        body: B,
+        warnings: &mut Vec<String>,
+    ) -> Result<Answer, ApiError>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+    {
+        let target = path::parse(parts.uri.path());
+        let user = auth::authenticate(&self.core.tokens, &self.caller, &parts.headers, &target)?;
+        if let Some(stranger) = &self.stranger {
+            stranger.vouch();
+        }
+        let query = Query::parse(parts.uri.query().unwrap_or(""))?;
+        match target {
+            Target::Resource(path) => self.objects(parts, path, query, user, body, warnings).await,
+            _ if !matches!(parts.method, Method::GET | Method::HEAD) => {
+                Err(ApiError::method_not_allowed())
+            }
+            Target::Index => Ok(documents::index(&self.core)),
+            Target::Health(path) => Ok(health::health(&self.core, &path, &query)),
+            Target::Version => Ok(health::version()),
+            Target::Metrics => Ok(health::metrics(&self.core)),
+            Target::Unknown => Ok(respond::page_not_found()),
+            document => {
+                let accept = Accept::read(&parts.headers, &query);
+                documents::answer(&self.core, &document, &parts.headers, &query, accept)
+            }
+        }
+    }
+
+    async fn objects<B>(
+        &self,
+        parts: &Parts,
+        path: ResourcePath,
+        query: Query,
+        user: User,
+        body: B,
+        warnings: &mut Vec<String>,
+    ) -> Result<Answer, ApiError>
+    where
+        B: Body<Data = Bytes> + Send + 'static,
+    {
+        let load = match parts.method {
+            Method::GET | Method::HEAD => Load::Read,
+            _ => Load::Write,
+        };
+        // Held until the answer is made, not until it is sent: a watch or a slow reader keeps nobody out.
+        let _place = self.core.admit(load)?;
+        let bytes = match load {
+            Load::Read => Bytes::new(),
+            Load::Write => body::read(&parts.headers, body).await?,
+        };
+        api::dispatch(
+            &self.core,
+            &parts.method,
+            &parts.headers,
+            path,
+            query,
+            user,
+            bytes,
+            warnings,
+        )
+        .await
+    }
+}
+
+impl<B> Service<Request<B>> for ApiService
+where
+    B: Body<Data = Bytes> + Send + 'static,
+{
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.handle(request).await) })
+    }
+}
+
+impl std::fmt::Debug for ApiService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ApiService")
+    }
+}
+
+/// Refusals are written for whoever asked, even when the question could not be read.
+fn error_format(parts: &Parts) -> Format {
+    let query = Query::parse(parts.uri.query().unwrap_or("")).unwrap_or_default();
+    let json_only = HeaderMap::from_iter(
+        parts
+            .headers
+            .get(http::header::USER_AGENT)
+            .map(|agent| (http::header::USER_AGENT, agent.clone())),
+    );
+    Accept::read(&json_only, &query).map_or(Format::Json, |accept| accept.format)
+}

@@ -1,0 +1,425 @@
+//! `Status` errors: how the API says no. One constructor for each reason of the API, with the texts clients match on.
+
+use std::fmt;
+
+use http::StatusCode;
+use kubewright_schema::FieldError;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+/// A refusal, sent to the client as a `Status` object. Small, because it is the error of every handler.
+#[derive(Debug, Clone)]
+pub struct ApiError(Box<Status>);
+
+/// The `meta/v1` Status object.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    kind: &'static str,
+    api_version: &'static str,
+    metadata: Map<String, Value>,
+    status: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<u16>,
+}
+
+/// What a [`Status`] is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Details {
+    /// Name of the object.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Its API group.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// Its resource or kind, as the reason demands.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// Its uid.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// What is wrong, one by one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+    /// When to try again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after_seconds: Option<u32>,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// Machine-readable class.
+    pub reason: &'static str,
+    /// Text for people.
+    pub message: String,
+    /// Path of the field, if there is one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field: String,
+}
+
+/// The resource a refusal speaks of: group and plural.
+#[derive(Debug, Clone, Copy)]
+pub struct About<'a> {
+    /// API group, empty for the core group.
+    pub group: &'a str,
+    /// Plural or kind.
+    pub resource: &'a str,
+}
+
+impl fmt::Display for About<'_> {
+    /// `deployments.apps`, `pods`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.resource)?;
+        if !self.group.is_empty() {
+            write!(f, ".{}", self.group)?;
+        }
+        Ok(())
+    }
+}
+
+impl About<'_> {
+    fn details(&self, name: &str) -> Details {
+        Details {
+            name: name.to_owned(),
+            group: self.group.to_owned(),
+            kind: self.resource.to_owned(),
+            ..Details::default()
+        }
+    }
+}
+
+impl ApiError {
+    fn new(
+        code: StatusCode,
+        reason: impl Into<Option<&'static str>>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self(Box::new(Status {
+            kind: "Status",
+            api_version: "v1",
+            metadata: Map::new(),
+            status: "Failure",
+            message: message.into(),
+            reason: reason.into(),
+            details: None,
+            code: Some(code.as_u16()),
+        }))
+    }
+
+    fn details(mut self, details: Details) -> Self {
+        self.0.details = Some(details);
+        self
+    }
+
+    /// The object is not there.
+    pub fn not_found(about: About<'_>, name: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            format!("{about} \"{name}\" not found"),
+        )
+        .details(about.details(name))
+    }
+
+    /// The resource itself is not served.
+    pub fn no_such_resource() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+        .details(Details::default())
+    }
+
+    /// The name is taken.
+    pub fn already_exists(about: About<'_>, name: &str) -> Self {
+        Self::new(
+            StatusCode::CONFLICT,
+            "AlreadyExists",
+            format!("{about} \"{name}\" already exists"),
+        )
+        .details(about.details(name))
+    }
+
+    /// No free name was found for a `generateName`.
+    pub fn generate_name_conflict(about: About<'_>, name: &str) -> Self {
+        let message = format!(
+            "{about} \"{name}\" already exists, the server was not able to generate a unique name for the object"
+        );
+        let details = Details {
+            retry_after_seconds: Some(1),
+            ..about.details(name)
+        };
+        Self::new(StatusCode::CONFLICT, "AlreadyExists", message).details(details)
+    }
+
+    /// Somebody else was faster, or a precondition does not hold.
+    pub fn conflict(about: About<'_>, name: &str, why: &str) -> Self {
+        let message = format!("Operation cannot be fulfilled on {about} \"{name}\": {why}");
+        Self::new(StatusCode::CONFLICT, "Conflict", message).details(about.details(name))
+    }
+
+    /// The object changed since the client read it.
+    pub fn modified(about: About<'_>, name: &str) -> Self {
+        Self::conflict(
+            about,
+            name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    /// The object breaks rules; `about` names its kind.
+    pub fn invalid(about: About<'_>, name: &str, errors: &[FieldError]) -> Self {
+        let causes = errors
+            .iter()
+            .map(|e| Cause {
+                reason: e.reason.as_str(),
+                message: e.message.clone(),
+                field: e.field.clone(),
+            })
+            .collect();
+        let message = format!("{about} \"{name}\" is invalid: {}", aggregate(errors));
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message).details(Details {
+            causes,
+            ..about.details(name)
+        })
+    }
+
+    /// The options of a request are wrong.
+    pub fn invalid_options(kind: &'static str, errors: &[FieldError]) -> Self {
+        Self::invalid(
+            About {
+                group: "meta.k8s.io",
+                resource: kind,
+            },
+            "",
+            errors,
+        )
+    }
+
+    /// A patch does not apply. The API is deliberately silent on why.
+    pub fn rejected() -> Self {
+        Self::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            "the server rejected our request due to an error in our request",
+        )
+        .details(Details::default())
+    }
+
+    /// The request cannot be understood.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    /// The caller did not prove who they are.
+    pub fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+    }
+
+    /// The request is understood and refused.
+    pub fn forbidden(about: About<'_>, name: &str, why: &str) -> Self {
+        let subject = if name.is_empty() {
+            about.to_string()
+        } else {
+            format!("{about} \"{name}\"")
+        };
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "Forbidden",
+            format!("{subject} is forbidden: {why}"),
+        )
+        .details(about.details(name))
+    }
+
+    /// Adds a cause to the details.
+    pub fn with_cause(mut self, reason: &'static str, message: &str, field: &str) -> Self {
+        let details = self.0.details.get_or_insert_default();
+        details.causes.push(Cause {
+            reason,
+            message: message.to_owned(),
+            field: field.to_owned(),
+        });
+        self
+    }
+
+    /// A list or page at a version that is no longer kept.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GONE, "Expired", message)
+    }
+
+    /// An expired page, with a token that goes on at the newest version.
+    pub fn expired_continue(token: String) -> Self {
+        let mut error = Self::expired(
+            "The provided continue parameter is too old to display a consistent list result. You can start a new \
+             list without the continue parameter, or use the continue token in this response to retrieve the \
+             remainder of the results. Continuing with the provided token results in an inconsistent list - \
+             objects that were created, modified, or deleted between the time the first chunk was returned and \
+             now may show up in the list.",
+        );
+        error.0.metadata.insert("continue".into(), json!(token));
+        error
+    }
+
+    /// A watch from a version that is no longer kept.
+    pub fn too_old(asked: u64, oldest: u64) -> Self {
+        Self::expired(format!("too old resource version: {asked} ({oldest})"))
+    }
+
+    /// A read at a version that does not exist yet.
+    pub fn too_large_version(asked: u64, current: u64) -> Self {
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).details(Details {
+            causes: vec![Cause {
+                reason: "ResourceVersionTooLarge",
+                message: "Too large resource version".into(),
+                field: String::new(),
+            }],
+            retry_after_seconds: Some(1),
+            ..Details::default()
+        })
+    }
+
+    /// The verb is not served here.
+    pub fn method_not_allowed() -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "MethodNotAllowed",
+            "the server does not allow this method on the requested resource",
+        )
+        .details(Details::default())
+    }
+
+    /// The server is busy, or a budget is used up.
+    pub fn too_many_requests(message: impl Into<String>, retry_after: u32) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message).details(Details {
+            retry_after_seconds: Some(retry_after),
+            ..Details::default()
+        })
+    }
+
+    /// No representation the client accepts.
+    pub fn not_acceptable(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
+    /// A body in a format the server does not read.
+    pub fn unsupported_media_type(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "UnsupportedMediaType",
+            message,
+        )
+    }
+
+    /// A body or patch that is too large.
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            message,
+        )
+    }
+
+    /// The request took too long to arrive.
+    pub fn request_timeout() -> Self {
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "Timeout",
+            "the request body did not arrive in time",
+        )
+    }
+
+    /// The server failed.
+    pub fn internal(message: impl fmt::Display) -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        )
+    }
+
+    /// An error the real server sends without a reason, as code 500.
+    pub fn unreasoned(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, None, message)
+    }
+
+    /// An error with empty details, which some of the generic ones carry.
+    pub fn with_empty_details(mut self) -> Self {
+        self.0.details = Some(Details::default());
+        self
+    }
+
+    /// The HTTP status.
+    pub fn code(&self) -> StatusCode {
+        self.0
+            .code
+            .and_then(|c| StatusCode::from_u16(c).ok())
+            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// Seconds for the `Retry-After` header.
+    pub fn retry_after(&self) -> Option<u32> {
+        self.0.details.as_ref()?.retry_after_seconds
+    }
+
+    /// The text.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The Status object as a JSON value.
+    pub fn to_value(&self) -> Value {
+        serde_json::to_value(&*self.0).expect("a Status is plain data")
+    }
+}
+
+/// `Status: Success` with the details of what was deleted.
+pub fn success(about: About<'_>, name: &str, uid: &str) -> Value {
+    let details = Details {
+        uid: uid.to_owned(),
+        ..about.details(name)
+    };
+    let status = Status {
+        kind: "Status",
+        api_version: "v1",
+        metadata: Map::new(),
+        status: "Success",
+        message: String::new(),
+        reason: None,
+        details: Some(details),
+        code: None,
+    };
+    serde_json::to_value(status).expect("a Status is plain data")
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+/// One error as it is, several in brackets, each text once.
+fn aggregate(errors: &[FieldError]) -> String {
+    let mut texts: Vec<String> = Vec::with_capacity(errors.len());
+    for error in errors {
+        let text = error.to_string();
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    match texts.as_slice() {
+        [one] => one.clone(),
+        many => format!("[{}]", many.join(", ")),
+    }
+}
