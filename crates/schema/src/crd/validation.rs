@@ -10,6 +10,7 @@
 mod approval;
 mod conversion;
 mod names;
+mod selectable;
 mod version;
 
 use serde_json::{Value, json};
@@ -122,8 +123,9 @@ fn spec_errors(crd: &Value, definition: &Definition, old: Option<&Value>) -> Vec
         errors.extend(version::errors(version, &lifted, &context, &at));
     }
     errors.extend(version_set_errors(spec, versions, &lifted));
-    if let Some(first) = versions.first() {
-        errors.extend(version_name_error(&first["name"], "spec.version"));
+    let first = versions.first().map(|version| &version["name"]);
+    if let Some(name) = first.filter(|name| name.as_str().is_some_and(|name| !name.is_empty())) {
+        errors.extend(version_name_error(name, "spec.version"));
     }
     errors.extend(names::missing(&definition.names));
     errors.extend(names::errors(&definition.names, "spec.names"));
@@ -179,8 +181,7 @@ fn has_defaults(versions: &[Value]) -> bool {
 fn version_name_error(name: &Value, field: &str) -> Option<FieldError> {
     let name = name.as_str().unwrap_or("");
     let faults = dns::label_1035(name);
-    let relevant = !faults.is_empty() && !(field == "spec.version" && name.is_empty());
-    relevant.then(|| FieldError::invalid(field, &json!(name), &faults.join(",")))
+    (!faults.is_empty()).then(|| FieldError::invalid(field, &json!(name), &faults.join(",")))
 }
 
 fn version_set_errors(spec: &Value, versions: &[Value], lifted: &Lifted<'_>) -> Vec<FieldError> {

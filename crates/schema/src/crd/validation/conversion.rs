@@ -152,7 +152,7 @@ fn url_errors(url: &str, path: &str, errors: &mut Vec<FieldError>) {
     };
     let mut invalid =
         |value: &str, detail: &str| errors.push(FieldError::invalid(path, &json!(value), detail));
-    if scheme.to_ascii_lowercase() != "https" {
+    if !scheme.eq_ignore_ascii_case("https") {
         invalid(
             scheme,
             &format!("'https' is the only allowed URL scheme{FORM}"),
