@@ -1,9 +1,15 @@
 //! The `format` keyword: which formats the API server knows, and whether a string has one.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+mod network;
+mod time;
+
+use std::net::Ipv6Addr;
 use std::sync::LazyLock;
 
 use regex::Regex;
+
+use self::network::{is_cidr, is_email, is_hostname, is_ip, is_mac, is_request_uri};
+use self::time::{is_date, is_date_time, is_duration};
 
 /// Formats of strings, without the dashes that the validator ignores.
 const STRINGS: [&str; 26] = [
@@ -103,8 +109,6 @@ static CREDIT_CARD: LazyLock<Regex> = LazyLock::new(|| {
          |3(?:0[0-5]|[68][0-9])[0-9]{11}|(?:2131|1800|35[0-9]{3})[0-9]{11})$",
     )
 });
-static DURATION_PART: LazyLock<Regex> = LazyLock::new(|| compiled(r"([0-9]+)\s*([A-Za-zµ]+)"));
-
 fn is_hex(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_hexdigit())
 }
@@ -117,114 +121,6 @@ fn is_label(text: &str) -> bool {
         && bytes
             .iter()
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
-}
-
-/// An absolute path, or a URI with a scheme.
-fn is_request_uri(text: &str) -> bool {
-    if text.is_empty() || text.chars().any(|c| c.is_ascii_control()) {
-        return false;
-    }
-    if text.starts_with('/') {
-        return has_valid_escapes(text);
-    }
-    let Some((scheme, rest)) = text.split_once(':') else {
-        return false;
-    };
-    let starts = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
-    let valid = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-    let authority = rest
-        .strip_prefix("//")
-        .map(|r| r.split('/').next().unwrap_or(r));
-    starts
-        && scheme.chars().all(valid)
-        && has_valid_escapes(rest)
-        && !authority
-            .is_some_and(|host| host.contains([' ', '<', '>', '"', '\\', '^', '`', '{', '|', '}']))
-}
-
-fn has_valid_escapes(text: &str) -> bool {
-    text.split('%')
-        .skip(1)
-        .all(|part| part.len() >= 2 && part.is_char_boundary(2) && is_hex(&part[..2]))
-}
-
-/// `local@domain`, also as `Name <local@domain>`.
-fn is_email(text: &str) -> bool {
-    let address = match (text.rfind('<'), text.trim_end().strip_suffix('>')) {
-        (Some(open), Some(inner)) => &inner[open + 1..],
-        (None, None) => text.trim(),
-        _ => return false,
-    };
-    let Some((local, domain)) = address.rsplit_once('@') else {
-        return false;
-    };
-    let atom = |s: &str| {
-        let special = |c: char| c.is_ascii_control() || " ()<>[]:;@\\,\"".contains(c);
-        !s.is_empty()
-            && s.split('.')
-                .all(|part| !part.is_empty() && !part.contains(special))
-    };
-    let quoted = local.len() >= 2 && local.starts_with('"') && local.ends_with('"');
-    (quoted || atom(local)) && atom(domain)
-}
-
-/// Labels of letters, digits, symbols and inner dashes; the last of several is of letters.
-fn is_hostname(text: &str) -> bool {
-    let part =
-        |c: char| c.is_alphanumeric() && !c.is_numeric() || c.is_ascii_digit() || is_symbol(c);
-    let label = |s: &str| {
-        s.len() <= 63
-            && s.starts_with(part)
-            && s.ends_with(part)
-            && s.chars().all(|c| part(c) || c == '-')
-    };
-    if text.len() > 255 {
-        return false;
-    }
-    match text.rsplit_once('.') {
-        None => label(text),
-        Some((rest, top)) => {
-            let top_length = top.chars().count();
-            (2..=63).contains(&top_length)
-                && top.chars().all(char::is_alphabetic)
-                && rest.split('.').all(label)
-        }
-    }
-}
-
-fn is_symbol(c: char) -> bool {
-    !c.is_ascii() && !c.is_alphanumeric() && !c.is_whitespace() && !c.is_control()
-        || "$+<=>^`|~".contains(c)
-}
-
-/// An address; leading zeros in the parts of an IPv4 address are tolerated.
-fn is_ip(text: &str) -> bool {
-    is_ipv4(text) || text.parse::<Ipv6Addr>().is_ok()
-}
-
-fn is_ipv4(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('.').collect();
-    let part = |p: &&str| {
-        !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()) && p.parse::<u8>().is_ok()
-    };
-    parts.len() == Ipv4Addr::UNSPECIFIED.octets().len() && parts.iter().all(part)
-}
-
-fn is_cidr(text: &str) -> bool {
-    let Some((address, bits)) = text.split_once('/') else {
-        return false;
-    };
-    let max = if is_ipv4(address) { 32 } else { 128 };
-    let digits = !bits.is_empty() && bits.bytes().all(|b| b.is_ascii_digit());
-    digits && is_ip(address) && bits.parse::<u8>().is_ok_and(|bits| bits <= max)
-}
-
-fn is_mac(text: &str) -> bool {
-    let grouped = |separator: char, width: usize, counts: &[usize]| {
-        let parts: Vec<&str> = text.split(separator).collect();
-        counts.contains(&parts.len()) && parts.iter().all(|p| p.len() == width && is_hex(p))
-    };
-    grouped(':', 2, &[6, 8, 20]) || grouped('-', 2, &[6, 8, 20]) || grouped('.', 4, &[3, 4, 10])
 }
 
 /// The dashes are optional, each on its own.
@@ -300,115 +196,6 @@ fn is_base64(text: &str) -> bool {
         && body
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b == b'+' || b == b'/')
-}
-
-fn is_date(text: &str) -> bool {
-    text.len() == 10
-        && text.bytes().enumerate().all(|(i, b)| {
-            if i == 4 || i == 7 {
-                b == b'-'
-            } else {
-                b.is_ascii_digit()
-            }
-        })
-        && text.parse::<jiff::civil::Date>().is_ok()
-}
-
-/// Go reads the time after the first `t` and compares its parts as text.
-fn is_date_time(text: &str) -> bool {
-    let text = text.to_lowercase();
-    let mut parts = text.split('t');
-    let (Some(date), Some(time)) = (parts.next(), parts.next()) else {
-        return false;
-    };
-    is_date(date) && is_time(time)
-}
-
-fn is_time(time: &str) -> bool {
-    let bytes = time.as_bytes();
-    let two = |at: usize, max: &str| {
-        bytes.len() >= at + 2
-            && bytes[at..at + 2].iter().all(u8::is_ascii_digit)
-            && &bytes[at..at + 2] <= max.as_bytes()
-    };
-    let colon = |at: usize| bytes.get(at) == Some(&b':');
-    if !(two(0, "23") && colon(2) && two(3, "59") && colon(5) && two(6, "59")) {
-        return false;
-    }
-    let mut zone = &bytes[8..];
-    if zone.len() > 1 && zone[1].is_ascii_digit() && !is_zone(zone) {
-        let digits = zone[1..].iter().take_while(|b| b.is_ascii_digit()).count();
-        zone = &zone[1 + digits..];
-    }
-    is_zone(zone)
-}
-
-fn is_zone(zone: &[u8]) -> bool {
-    match zone {
-        b"z" => true,
-        [b'+' | b'-', a, b, b':', c, d] => [a, b, c, d].iter().all(|b| b.is_ascii_digit()),
-        _ => false,
-    }
-}
-
-/// A Go duration such as `1h30m`, or words such as `2 days`.
-fn is_duration(text: &str) -> bool {
-    if is_go_duration(text) {
-        return true;
-    }
-    const UNITS: [&[&str]; 8] = [
-        &["ns", "nano"],
-        &["us", "µs", "micro"],
-        &["ms", "milli"],
-        &["s", "sec"],
-        &["m", "min"],
-        &["h", "hr", "hour"],
-        &["d", "day"],
-        &["w", "wk", "week"],
-    ];
-    let unit = |unit: &str| {
-        UNITS.iter().any(|names| {
-            names.contains(&unit) || names.last().is_some_and(|word| unit.starts_with(word))
-        })
-    };
-    let mut found = false;
-    for part in DURATION_PART.captures_iter(text) {
-        if part[1].parse::<i64>().is_err() {
-            return false;
-        }
-        found |= unit(&part[2].to_lowercase());
-    }
-    found
-}
-
-fn is_go_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let number = rest.len()
-            - rest
-                .trim_start_matches(|c: char| c.is_ascii_digit() || c == '.')
-                .len();
-        let digits = &rest[..number];
-        let after = &rest[number..];
-        let units = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
-        let unit = units.iter().find(|u| {
-            after.strip_prefix(**u).is_some_and(|r| {
-                r.is_empty() || r.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-            })
-        });
-        let valid = digits.matches('.').count() <= 1 && digits.bytes().any(|b| b.is_ascii_digit());
-        let Some(unit) = unit.filter(|_| valid) else {
-            return false;
-        };
-        rest = &after[unit.len()..];
-    }
-    true
 }
 
 #[cfg(test)]

@@ -79,8 +79,9 @@ fn map_errors(keys: &[Box<str>], items: &[Value], at: &str, errors: &mut Vec<Fie
 
 /// The keys of an item as an object; keys that are not there are left out.
 fn key(keys: &[Box<str>], item: &Value) -> Value {
-    let entry = |key: &Box<str>| Some((key.to_string(), item.get(&**key)?.clone()));
-    Value::Object(keys.iter().filter_map(entry).collect::<Map<_, _>>())
+    let names = keys.iter().map(|key| &**key);
+    let entry = |name: &str| Some((name.to_owned(), item.get(name)?.clone()));
+    Value::Object(names.filter_map(entry).collect::<Map<_, _>>())
 }
 
 /// The second place of every value that occurs more than once.

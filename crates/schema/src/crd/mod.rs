@@ -4,6 +4,7 @@
 //! pruned ([`prune`]), defaulted ([`default`]) and validated ([`validate`]). Expressions of
 //! `x-kubernetes-validations` are kept with the types and are not evaluated here.
 
+mod columns;
 mod compile;
 mod defaulting;
 mod defaults;
@@ -11,28 +12,39 @@ mod definition;
 mod dns;
 mod embedded;
 mod failure;
+mod field_path;
 mod formats;
 mod go;
+mod jsonpath;
 mod list_type;
 mod numbers;
+mod openapi;
 mod path;
 mod pattern;
 mod prune;
 mod ratchet;
 mod scale;
 mod schema;
+mod schema_defaults;
+mod selectable;
 mod step;
+mod structural;
 mod validate;
+mod validation;
 mod values;
 
+pub use columns::{ColumnDefinition, Columns};
 pub use compile::{CompileError, CompiledVersion};
 pub use defaulting::default;
 pub use defaults::{carry_status, default_definition, reset_status};
 pub use definition::{Column, Conversion, Definition, Names, Scale, Version};
+pub use jsonpath::{JsonPath, JsonPathError};
 pub use pattern::{Pattern, PatternError};
 pub use prune::prune;
 pub use schema::SizeError;
+pub use selectable::SelectableFields;
 pub use validate::{blocks_expressions, validate, validate_status};
+pub use validation::{validate_definition, validate_definition_status, validate_definition_update};
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 mod objects;
 mod properties;
 mod rules;
+mod schemas;
 
 use serde_json::{Value, json};
 
