@@ -18,7 +18,13 @@ mod value;
 #[cfg(test)]
 mod testing;
 
+mod batch;
+mod config;
+pub(crate) mod namespace;
+mod node;
 mod pod;
+mod quota;
+pub(crate) mod service;
 mod storage;
 mod workloads;
 
@@ -34,6 +40,8 @@ pub(crate) fn strategy(group: &str, kind: &str) -> &'static Strategy {
     match group {
         "" => core(kind),
         "apps" => apps(kind),
+        "batch" => batch(kind),
+        "node.k8s.io" if kind == "RuntimeClass" => &node::RUNTIME_CLASS,
         "storage.k8s.io" => storage(kind),
         _ => &PLAIN,
     }
@@ -41,11 +49,18 @@ pub(crate) fn strategy(group: &str, kind: &str) -> &'static Strategy {
 
 fn core(kind: &str) -> &'static Strategy {
     match kind {
+        "ConfigMap" => &config::CONFIG_MAP,
+        "LimitRange" => &quota::LIMIT_RANGE,
+        "Namespace" => &namespace::NAMESPACE,
+        "Node" => &node::NODE,
         "PersistentVolume" => &storage::PERSISTENT_VOLUME,
         "PersistentVolumeClaim" => &storage::PERSISTENT_VOLUME_CLAIM,
         "Pod" => &pod::POD,
         "PodTemplate" => &workloads::POD_TEMPLATE,
         "ReplicationController" => &workloads::REPLICATION_CONTROLLER,
+        "ResourceQuota" => &quota::RESOURCE_QUOTA,
+        "Secret" => &config::SECRET,
+        "Service" => &service::SERVICE,
         _ => &PLAIN,
     }
 }
@@ -57,6 +72,14 @@ fn apps(kind: &str) -> &'static Strategy {
         "Deployment" => &workloads::DEPLOYMENT,
         "ReplicaSet" => &workloads::REPLICA_SET,
         "StatefulSet" => &workloads::STATEFUL_SET,
+        _ => &PLAIN,
+    }
+}
+
+fn batch(kind: &str) -> &'static Strategy {
+    match kind {
+        "CronJob" => &batch::CRON_JOB,
+        "Job" => &batch::JOB,
         _ => &PLAIN,
     }
 }
