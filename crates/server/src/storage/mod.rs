@@ -6,7 +6,38 @@
 //! - A watcher that falls behind the history is told so ([`Expired`]) and never costs a writer anything.
 //! - Each event is rendered once, whatever the number of watchers.
 //!
-//! The state machine ([`state`]) is pure: time, revisions and bytes come in as arguments. [`Store`] is the thin shell
+//! ```
+//! use kubewright_server::environment::Environment;
+//! use kubewright_server::storage::{At, Draft, HistoryLimits, Pairs, Store, Write};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let store = Store::new(Environment::system(), HistoryLimits::default());
+//! let pods = store.collection("pods");
+//! let before = pods.snapshot(At::Latest)?;
+//!
+//! let head = r#"{"metadata":{"name":"web","resourceVersion":""#;
+//! let draft = Draft {
+//!     uid: "7c1d".into(),
+//!     labels: [("app", "web")].into_iter().collect(),
+//!     fields: Pairs::default(),
+//!     body: format!(r#"{head}"}}}}"#).into_bytes(),
+//!     version_at: head.len(),
+//! };
+//! let key = "default/web".to_owned();
+//! let done = pods.commit_durable(Write::Create { key, draft }).await?;
+//! assert_eq!(done.record.body(), r#"{"metadata":{"name":"web","resourceVersion":"2"}}"#);
+//!
+//! let mut events = Vec::new();
+//! pods.watch(before.revision())?.next_batch(&mut events, 100).await?;
+//! let delivery = events[0].delivery(|record| record.labels().get("app") == Some("web"));
+//! let frame = events[0].frame(delivery.expect("it matches"));
+//! assert!(frame.starts_with(br#"{"type":"ADDED","object":{"metadata""#));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The state machine (`state`) is pure: time, revisions and bytes come in as arguments. [`Store`] is the thin shell
 //! with the lock and the wake-ups. Durability ([`durable`]) is optional; without it nothing touches the disk.
 //!
 //! Deliberately absent: transactions over several objects, secondary indexes, leases. An object is the bytes that are

@@ -28,7 +28,8 @@ pub struct Store {
 
 pub(super) struct Inner {
     /// Held for microseconds: to clone a root, to read a batch, to do one write. Never across an await.
-    pub(super) state: RwLock<State>,
+    /// Shared with the thread that writes images, which must not keep the rest alive.
+    pub(super) state: Arc<RwLock<State>>,
     /// The state's revision for those who need no lock. Moves under the lock, after the state.
     revision: AtomicU64,
     /// Those who wait for a revision.
@@ -63,7 +64,7 @@ impl Store {
 
     /// Opens a store in a directory, which is created if need be. Reads and writes files: not for an async task.
     ///
-    /// The last clone that is dropped closes it, or [`Store::close`] does. See [`super::durable`] for what is
+    /// [`Store::close`] closes it, or else the end of the last store, collection, cursor or snapshot. See [`super::durable`] for what is
     /// promised. The past is not on disk: watches from before the start are told to list again.
     ///
     /// # Errors
@@ -88,8 +89,8 @@ impl Store {
     }
 
     pub(super) fn start_journal(&self) -> std::io::Result<()> {
-        let weak = Arc::downgrade(&self.inner);
-        let freeze = move || weak.upgrade().map(|inner| inner.state.read().freeze());
+        let state = self.inner.state.clone();
+        let freeze = move || state.read().freeze();
         self.inner
             .journal
             .as_ref()
@@ -103,7 +104,7 @@ impl Store {
     ) -> Self {
         let inner = Inner {
             revision: state.revision.into(),
-            state: RwLock::new(state),
+            state: Arc::new(RwLock::new(state)),
             waiting: Arc::default(),
             environment,
             journal,

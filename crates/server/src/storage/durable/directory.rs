@@ -4,7 +4,7 @@ use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::OpenError;
+use super::{Fsync, OpenError};
 
 /// A data directory that this process has locked. The lock ends with the value, or with the process.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(super) struct Directory {
     path: PathBuf,
     /// Held, never read.
     _lock: File,
-    sync: bool,
+    fsync: Fsync,
 }
 
 /// The files of a store, in order.
@@ -23,8 +23,8 @@ pub(super) struct Listing {
 }
 
 impl Directory {
-    /// Creates it if need be and locks it. Without `sync`, nothing is ever forced to the disk.
-    pub(super) fn lock(path: &Path, sync: bool) -> Result<Self, OpenError> {
+    /// Creates it if need be and locks it. With [`Fsync::Never`] nothing is ever forced to the disk.
+    pub(super) fn lock(path: &Path, fsync: Fsync) -> Result<Self, OpenError> {
         create_private(path).map_err(failed("creating", path))?;
         let lock_path = path.join("lock");
         let lock = private()
@@ -38,7 +38,7 @@ impl Directory {
                 let directory = Self {
                     path,
                     _lock: lock,
-                    sync,
+                    fsync,
                 };
                 directory.sync_own_name()?;
                 Ok(directory)
@@ -54,9 +54,9 @@ impl Directory {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
-        match self.sync {
-            true => File::open(parent).and_then(|parent| parent.sync_all()),
-            false => Ok(()),
+        match self.fsync {
+            Fsync::Never => Ok(()),
+            _ => File::open(parent).and_then(|parent| parent.sync_all()),
         }
         .map_err(failed("forcing to disk", parent))
     }
@@ -94,17 +94,17 @@ impl Directory {
 
     /// Forces a file's content to the disk, if anything is.
     pub(super) fn sync_file(&self, file: &File) -> io::Result<()> {
-        match self.sync {
-            true => file.sync_data(),
-            false => Ok(()),
+        match self.fsync {
+            Fsync::Never => Ok(()),
+            _ => file.sync_data(),
         }
     }
 
     /// Forces names to the disk: files that were created, renamed or removed stay so.
     pub(super) fn sync_names(&self) -> io::Result<()> {
-        match self.sync {
-            true => File::open(&self.path)?.sync_all(),
-            false => Ok(()),
+        match self.fsync {
+            Fsync::Never => Ok(()),
+            _ => File::open(&self.path)?.sync_all(),
         }
     }
 }

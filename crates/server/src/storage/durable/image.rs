@@ -29,6 +29,16 @@ pub(super) struct Image {
     pub(super) bytes: u64,
 }
 
+impl Image {
+    /// Before the first: nothing, and the whole log after it.
+    pub(super) fn none() -> Self {
+        Self {
+            first_segment: 1,
+            ..Self::default()
+        }
+    }
+}
+
 /// Writes an image, then removes the log and the images that it replaces. Returns its size, or none if it was called
 /// off.
 pub(super) fn write(

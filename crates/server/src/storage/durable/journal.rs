@@ -131,7 +131,7 @@ impl Journal {
     /// Starts the writing thread, which calls `freeze` when it is time for an image.
     pub(in crate::storage) fn start(
         &self,
-        freeze: impl Fn() -> Option<Frozen> + Send + 'static,
+        freeze: impl Fn() -> Frozen + Send + 'static,
     ) -> std::io::Result<()> {
         let Some(writer) = self.writer.lock().take() else {
             return Ok(());
@@ -195,11 +195,12 @@ impl Journal {
     /// Writes what is waiting and closes the log. Blocks until that is done.
     pub(in crate::storage) fn close(&self) {
         self.end();
-        let Some(thread) = self.thread.lock().take() else {
+        // Held while waiting, so that a second call does not return before the end, either.
+        let mut thread = self.thread.lock();
+        let Some(thread) = thread.take() else {
             return;
         };
-        // The last reference to a store may end on the writing thread itself, while it makes an image.
-        if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
+        if thread.join().is_err() {
             tracing::error!("the storage log's thread panicked");
         }
     }

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::BufReader;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::directory::{Directory, failed};
 use super::entry::Entry;
 use super::frame::{FrameError, Frames};
-use super::segment::FIRST_RECORD;
-use super::{Fsync, OpenError, OpenOptions, Recovery, image};
+use super::image::{self, Image};
+use super::segment::{CLOSE_RECORD, FIRST_RECORD};
+use super::{OpenError, OpenOptions, Recovery};
 use crate::storage::record::Record;
 use crate::storage::state::Root;
 
@@ -45,51 +46,48 @@ struct Replay {
     records: u64,
 }
 
+/// Where a segment is in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Another follows, so it was complete once.
+    Middle,
+    /// A crash may have cut it short.
+    End,
+}
+
+/// How much of the log was good, and how much was cut off.
+#[derive(Debug, Default)]
+struct Extent {
+    good: u64,
+    torn: u64,
+}
+
 /// Locks the directory and reads it. `first` is the revision of a store that is new.
 pub(in crate::storage) fn recover(
     path: &Path,
     options: &OpenOptions,
     first: u64,
 ) -> Result<Recovered, OpenError> {
-    let directory = Directory::lock(path, options.fsync != Fsync::Never)?;
+    let directory = Directory::lock(path, options.fsync)?;
     let listing = directory.list()?;
     let image = match listing.images.last() {
         Some(revision) => image::read(&directory.image(*revision))?,
-        None => image::Image {
-            first_segment: 1,
-            ..image::Image::default()
-        },
+        None => Image::none(),
     };
-    let (first_segment, image_revision) = (image.first_segment, image.revision);
-    let segments = needed(
-        &directory,
-        &listing.segments,
-        first_segment,
-        image.bytes > 0,
-    )?;
-    let mut replay = Replay {
-        tables: image.tables,
-        image_revision,
-        revision: image_revision,
-        reserved: image_revision,
-        ..Replay::default()
-    };
-    let (mut log_bytes, mut truncated_bytes) = (0, 0);
-    for sequence in &segments {
-        let last = Some(sequence) == segments.last();
-        let (whole, torn) = read_segment(&directory, *sequence, last, &mut replay)?;
-        log_bytes += whole;
-        truncated_bytes += torn;
-    }
+    let (first_segment, image_revision, image_bytes) =
+        (image.first_segment, image.revision, image.bytes);
+    let segments = needed(&directory, &listing.segments, &image)?;
+    let mut replay = Replay::after(image);
+    let extent = read_log(&directory, &segments, &mut replay)?;
     image::remove_older(&directory, image_revision, first_segment)
         .map_err(failed("cleaning", path))?;
-    let fresh = segments.is_empty();
     let next_segment = match segments.last() {
         None => first_segment,
         // One that was cut off entirely is begun again, so that the sequence has no gap.
         Some(last) if !directory.segment(*last).exists() => *last,
         Some(last) => last + 1,
     };
+    let fresh = segments.is_empty();
     Ok(Recovered {
         directory,
         recovery: Recovery {
@@ -98,25 +96,21 @@ pub(in crate::storage) fn recover(
             records: replay.records,
             segments: segments.len(),
             closed: fresh || replay.closed.is_some(),
-            truncated_bytes,
+            truncated_bytes: extent.torn,
         },
         tables: replay.tables,
         next_segment,
-        log_bytes,
-        image_bytes: image.bytes,
+        log_bytes: extent.good,
+        image_bytes,
     })
 }
 
 /// The segments from the first that counts to the last, without a gap.
-fn needed(
-    directory: &Directory,
-    found: &[u64],
-    first: u64,
-    has_image: bool,
-) -> Result<Vec<u64>, OpenError> {
+fn needed(directory: &Directory, found: &[u64], image: &Image) -> Result<Vec<u64>, OpenError> {
+    let first = image.first_segment;
     let segments: Vec<u64> = found.iter().copied().filter(|s| *s >= first).collect();
     // An image is written after the segment that follows it was begun.
-    let least = if has_image { 1 } else { 0 };
+    let least = usize::from(image.bytes > 0);
     let expected = first..first + segments.len().max(least) as u64;
     for (i, sequence) in expected.enumerate() {
         if segments.get(i) != Some(&sequence) {
@@ -127,16 +121,34 @@ fn needed(
     Ok(segments)
 }
 
-/// Reads one segment; returns its good bytes and those that were cut off.
+fn read_log(
+    directory: &Directory,
+    segments: &[u64],
+    replay: &mut Replay,
+) -> Result<Extent, OpenError> {
+    let mut all = Extent::default();
+    for sequence in segments {
+        let place = match Some(sequence) == segments.last() {
+            true => Place::End,
+            false => Place::Middle,
+        };
+        let extent = read_segment(directory, *sequence, place, replay)?;
+        all.good += extent.good;
+        all.torn += extent.torn;
+    }
+    Ok(all)
+}
+
 fn read_segment(
     directory: &Directory,
     sequence: u64,
-    last: bool,
+    place: Place,
     replay: &mut Replay,
-) -> Result<(u64, u64), OpenError> {
+) -> Result<Extent, OpenError> {
     let path = directory.segment(sequence);
-    let file = File::open(&path).map_err(failed("opening", &path))?;
+    let mut file = File::open(&path).map_err(failed("opening", &path))?;
     let length = file.metadata().map_err(failed("reading", &path))?.len();
+    let closed = ends_with_close(&mut file, length).map_err(failed("reading", &path))?;
     let mut frames = Frames::new(BufReader::new(file), length);
     loop {
         let offset = frames.offset();
@@ -145,31 +157,46 @@ fn read_segment(
             offset,
             reason,
         };
-        match frames.read() {
-            Ok(None) if offset > 0 => return Ok((length, 0)),
-            Ok(Some(payload)) => Entry::decode(payload)
-                .and_then(|entry| replay.apply(entry, offset, sequence))
-                .map_err(damaged)?,
-            Err(FrameError::Io(source)) => return Err(failed("reading", &path)(source)),
-            Ok(None) | Err(FrameError::Damaged(_)) if last && is_torn(offset, length) => {
-                let torn = frames.remaining();
-                cut(directory, &path, offset).map_err(failed("cutting", &path))?;
-                return Ok((offset, torn));
+        let reason = match frames.read() {
+            Ok(Some(payload)) => {
+                let entry = Entry::decode(payload).map_err(damaged)?;
+                replay.apply(entry, offset, sequence).map_err(damaged)?;
+                continue;
             }
-            Ok(None) => return Err(damaged("the segment is empty")),
-            Err(FrameError::Damaged(reason)) => return Err(damaged(reason)),
+            Ok(None) if offset > 0 => {
+                let (good, torn) = (length, 0);
+                return Ok(Extent { good, torn });
+            }
+            Ok(None) => "the segment is empty",
+            Err(FrameError::Damaged(reason)) => reason,
+            Err(FrameError::Io(source)) => return Err(failed("reading", &path)(source)),
+        };
+        // The first record was on disk before the second was written, and everything before a close was, too: damage
+        // there is not a torn write.
+        let torn = (offset > 0 || length <= FIRST_RECORD) && !closed;
+        if place == Place::Middle || !torn {
+            return Err(damaged(reason));
         }
+        cut(directory, &path, offset).map_err(failed("cutting", &path))?;
+        let (good, torn) = (offset, frames.remaining());
+        return Ok(Extent { good, torn });
     }
 }
 
-/// Whether a crash can have left the last segment so. Its first record was on disk before the second was written, so a
-/// bad first record with something behind it is not a torn one.
-fn is_torn(offset: u64, length: u64) -> bool {
-    offset > 0 || length <= FIRST_RECORD
+/// Whether a segment's last record says that it was closed. Leaves the file at its beginning.
+fn ends_with_close(file: &mut File, length: u64) -> io::Result<bool> {
+    let mut tail = Vec::new();
+    file.seek(SeekFrom::Start(length.saturating_sub(CLOSE_RECORD)))?;
+    file.read_to_end(&mut tail)?;
+    file.rewind()?;
+    let mut frames = Frames::new(&tail[..], tail.len() as u64);
+    let payload = frames.read().ok().flatten();
+    let entry = payload.and_then(|payload| Entry::decode(payload).ok());
+    Ok(matches!(entry, Some(Entry::Close { .. })))
 }
 
 /// Cuts a segment's end off for good. One without a beginning is nothing.
-fn cut(directory: &Directory, path: &Path, offset: u64) -> std::io::Result<()> {
+fn cut(directory: &Directory, path: &Path, offset: u64) -> io::Result<()> {
     if offset == 0 {
         fs::remove_file(path)?;
         return directory.sync_names();
@@ -180,6 +207,16 @@ fn cut(directory: &Directory, path: &Path, offset: u64) -> std::io::Result<()> {
 }
 
 impl Replay {
+    fn after(image: Image) -> Self {
+        Self {
+            tables: image.tables,
+            image_revision: image.revision,
+            revision: image.revision,
+            reserved: image.revision,
+            ..Self::default()
+        }
+    }
+
     fn apply(&mut self, entry: Entry<'_>, offset: u64, file: u64) -> Result<(), &'static str> {
         let begins = matches!(entry, Entry::Segment { sequence, .. } if sequence == file);
         if begins != (offset == 0) {

@@ -9,6 +9,8 @@ use super::frame::HEAD;
 
 /// Length of a segment's first record. It is on disk before a second one is written.
 pub(super) const FIRST_RECORD: u64 = HEAD as u64 + 1 + 4 + 8 + 8;
+/// Length of the record that ends a log which was closed.
+pub(super) const CLOSE_RECORD: u64 = HEAD as u64 + 1 + 8;
 
 /// The end of the log.
 #[derive(Debug)]

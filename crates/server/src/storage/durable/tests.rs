@@ -1,5 +1,7 @@
 //! Tests of what is on disk: what comes back after a close, a crash, a torn write, damage.
 
+mod lives;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::environment::Environment;
 use crate::storage::state::State;
-use crate::storage::tests::{create, delete, update};
+use crate::storage::tests::{Hand, create, delete, update};
 use crate::storage::{At, Collection, CommitError, Expired, Store};
 
 /// Key to uid, revision, creation and body.
@@ -21,7 +23,11 @@ fn options() -> OpenOptions {
 }
 
 fn open(path: &Path, options: OpenOptions) -> Result<(Store, Recovery), OpenError> {
-    Store::open(path, options, Environment::system())
+    Store::open(path, options, environment())
+}
+
+fn environment() -> Environment {
+    Environment::seeded(Hand::default(), 7)
 }
 
 fn objects(collection: &Collection) -> Objects {
@@ -197,6 +203,8 @@ async fn damage_that_no_crash_can_do_refuses_to_start_and_names_the_place() {
     let end = fs::metadata(&segments[0]).unwrap().len() - 1;
     check(&segments[0], end, end + 1 - 17);
     check(&segments[1], 3, 0);
+    // The last segment was closed, so nothing of it can be torn.
+    check(&segments[1], first_record + 20, first_record);
 
     let copy = crash(dir.path());
     fs::remove_file(copy.path().join(segments[0].file_name().unwrap())).unwrap();
@@ -295,7 +303,7 @@ fn unstarted(path: &Path, prepare: impl FnOnce(&mut writer::Writer)) -> Store {
     let journal = Journal::open(recovered, &options()).unwrap();
     prepare(journal.writer.lock().as_mut().unwrap());
     let state = State::new(1, [], HistoryLimits::default());
-    Store::from_state(state, Environment::system(), Some(journal))
+    Store::from_state(state, environment(), Some(journal))
 }
 
 #[cfg(target_os = "linux")]

@@ -81,7 +81,7 @@ impl Writer {
     }
 
     /// Writes until the end has come or the disk has failed.
-    pub(super) fn run(mut self, freeze: &dyn Fn() -> Option<Frozen>) {
+    pub(super) fn run(mut self, freeze: &dyn Fn() -> Frozen) {
         if let Err(error) = self.write_all(freeze) {
             tracing::error!(%error, "the storage log cannot be written; the store is read-only now");
             self.shared.fail(&error.to_string());
@@ -90,7 +90,7 @@ impl Writer {
         tracing::debug!(revision = self.revision, "the storage log ends");
     }
 
-    fn write_all(&mut self, freeze: &dyn Fn() -> Option<Frozen>) -> io::Result<()> {
+    fn write_all(&mut self, freeze: &dyn Fn() -> Frozen) -> io::Result<()> {
         loop {
             self.make_image(freeze)?;
             let work = self.shared.wait(self.sync_due);
@@ -107,16 +107,16 @@ impl Writer {
             entry::append_event(&mut self.buffer, collection, event);
             self.revision = event.revision();
         }
-        let reserve = self.revision + BLOCK / 2 > self.reserved;
-        if reserve {
+        let used_up = self.revision + BLOCK / 2 > self.reserved;
+        if used_up {
             self.reserved = self.revision + BLOCK;
             entry::append_reserve(&mut self.buffer, self.reserved);
+            // At once in every mode: its revisions are about to be seen.
+            self.sync_due = Some(Instant::now());
         }
         self.flush()?;
-        self.sync(reserve)?;
-        if reserve {
-            self.shared.reserved(self.reserved);
-        }
+        self.sync()?;
+        self.shared.reserved(self.reserved);
         if !work.events.is_empty() {
             self.shared.durable(self.revision);
         }
@@ -138,12 +138,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Forces to the disk what is due. A reservation always is: its revisions are about to be seen.
-    fn sync(&mut self, reserve: bool) -> io::Result<()> {
+    /// Forces to the disk what is due.
+    fn sync(&mut self) -> io::Result<()> {
         let due = match self.fsync {
-            Fsync::Always => true,
-            Fsync::Interval(_) => reserve || self.sync_due.is_some_and(|due| due <= Instant::now()),
-            Fsync::Never => false,
+            Fsync::Interval(_) => self.sync_due.is_some_and(|due| due <= Instant::now()),
+            // The directory knows that never means never.
+            Fsync::Always | Fsync::Never => true,
         };
         if due {
             self.directory.sync_file(&self.segment.file)?;
@@ -161,7 +161,7 @@ impl Writer {
 
     /// Begins an image when the log has grown enough, one at a time. The log continues in a new segment first, so that
     /// all of the old ones is in memory when the image is taken.
-    fn make_image(&mut self, freeze: &dyn Fn() -> Option<Frozen>) -> io::Result<()> {
+    fn make_image(&mut self, freeze: &dyn Fn() -> Frozen) -> io::Result<()> {
         if let Some(bytes) = self.images.finished() {
             self.image_after = bytes.max(self.images.least);
         }
@@ -173,10 +173,8 @@ impl Writer {
         let sequence = self.segment.sequence + 1;
         self.segment = Segment::create(&self.directory, sequence, self.reserved)?;
         self.log_bytes = 0;
-        let Some(frozen) = freeze() else {
-            return Ok(());
-        };
-        self.images.begin(self.directory.clone(), frozen, sequence)
+        self.images
+            .begin(self.directory.clone(), freeze(), sequence)
     }
 }
 
