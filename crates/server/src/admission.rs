@@ -10,6 +10,7 @@ use crate::allocate::{Claims, Refusal};
 use crate::api::write::Part;
 use crate::core::Core;
 use crate::definitions;
+use crate::kinds::service;
 use crate::object;
 use crate::resource::Served;
 use crate::status::{About, ApiError};
@@ -157,22 +158,8 @@ fn is_definition(served: &Served) -> bool {
 
 /// The address and node ports that a Service uses.
 pub(crate) fn used(object: &Value) -> (String, Vec<u16>) {
-    let address = object["spec"]["clusterIP"]
-        .as_str()
-        .unwrap_or("")
-        .to_owned();
-    let port = |p: &Value| {
-        p["nodePort"]
-            .as_u64()
-            .and_then(|n| u16::try_from(n).ok())
-            .filter(|n| *n != 0)
-    };
-    let mut ports: Vec<u16> = object["spec"]["ports"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(port)
-        .collect();
+    let address = service::cluster_ip(object).unwrap_or("").to_owned();
+    let mut ports = service::node_ports(object);
     ports.sort_unstable();
     // A port may serve TCP and UDP under one number.
     ports.dedup();
@@ -227,24 +214,13 @@ fn allocate(
         let port = claims
             .port(&core.environment)
             .ok_or_else(|| ApiError::internal("failed to allocate a nodePort: range is full"))?;
-        value["spec"]["ports"][index]["nodePort"] = json!(port);
+        service::set_node_port(value, index, port);
+    }
+    if service::needs_health_check_node_port(value) {
+        let port = claims
+            .port(&core.environment)
+            .ok_or_else(|| ApiError::internal("failed to allocate a nodePort: range is full"))?;
+        service::set_health_check_node_port(value, port);
     }
     Ok(())
-}
-
-mod service {
-    use serde_json::{Value, json};
-    pub(super) fn needs_cluster_ip(v: &Value) -> bool {
-        v["spec"]["type"] != "ExternalName"
-            && v["spec"]["clusterIP"].as_str().unwrap_or("").is_empty()
-    }
-    pub(super) fn set_cluster_ip(v: &mut Value, a: &str) {
-        v["spec"]["clusterIP"] = json!(a);
-        v["spec"]["clusterIPs"] = json!([a]);
-        v["spec"]["ipFamilies"] = json!(["IPv4"]);
-        v["spec"]["ipFamilyPolicy"] = json!("SingleStack");
-    }
-    pub(super) fn node_ports_needed(_v: &Value) -> Vec<usize> {
-        vec![]
-    }
 }

@@ -8,7 +8,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use kubewright_schema::catalog::{Resource, Subresource, Verb};
-use kubewright_schema::crd::{self, CompiledVersion, Definition, Names, Version};
+use kubewright_schema::crd::{
+    self, ColumnDefinition, Columns, CompiledVersion, Definition, Names, SelectableFields, Version,
+};
 use kubewright_schema::{FieldError, Table};
 use serde_json::{Value, json};
 
@@ -198,14 +200,14 @@ impl Core {
                 collection: self
                     .store
                     .collection(&collection_name(&group, &names.plural)),
-                printer: printer(version)?,
+                printer: printer(version),
                 resource: resource(&definition, &names, version),
                 nature: Nature::Custom(Custom {
                     version: Arc::new(compiled),
                     schema: version.schema.clone().unwrap_or_default(),
                     strategy: custom_strategy(version.status),
                     scale: version.scale.clone(),
-                    selectable: selectable(version),
+                    selectable: SelectableFields::new(version),
                     stored_api_version: stored.clone(),
                     schema_revision: revision,
                     terminating: stage == Stage::Terminating,
@@ -387,21 +389,20 @@ fn compile(version: &Version) -> Result<CompiledVersion, ApiError> {
     CompiledVersion::new(version, meta).map_err(ApiError::internal)
 }
 
-fn printer(version: &Version) -> Result<Printer, ApiError> {
-    let _ = version;
-    Ok(Printer::new(
-        vec![crate::printers::NAME],
-        move |object, _| vec![object["metadata"]["name"].clone()],
-    ))
+fn printer(version: &Version) -> Printer {
+    let columns = Columns::new(version);
+    let headers = columns.definitions().iter().map(column).collect();
+    Printer::new(headers, move |object, now| columns.cells(object, now))
 }
 
-/// Labels of field selectors: the paths without their leading dot.
-fn selectable(version: &Version) -> Vec<String> {
-    version
-        .selectable_fields
-        .iter()
-        .map(|path| path.trim_start_matches('.').to_owned())
-        .collect()
+fn column(definition: &ColumnDefinition) -> Column {
+    Column {
+        name: definition.name.clone().into(),
+        type_: definition.column_type.clone().into(),
+        format: definition.format.clone().into(),
+        description: definition.description.clone().into(),
+        priority: i32::try_from(definition.priority).unwrap_or(i32::MAX),
+    }
 }
 
 fn resource(definition: &Definition, names: &Names, version: &Version) -> Resource {
@@ -467,10 +468,7 @@ pub(crate) fn prepare_create(value: &mut Value) {
 /// What is wrong with a definition.
 pub(crate) fn validate(value: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     errors.extend(match old {
-        None => {
-            let _ = value;
-            Vec::<FieldError>::new()
-        }
-        Some(_) => Vec::new(),
+        None => crd::validate_definition(value),
+        Some(old) => crd::validate_definition_update(value, old),
     });
 }

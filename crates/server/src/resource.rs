@@ -49,8 +49,8 @@ pub(crate) struct Custom {
     /// As written, for OpenAPI.
     pub(crate) schema: Value,
     pub(crate) scale: Option<crd::Scale>,
-    /// Fields that selectors may name besides name and namespace, such as `spec.color`.
-    pub(crate) selectable: Vec<String>,
+    /// Fields that selectors may name besides name and namespace.
+    pub(crate) selectable: crd::SelectableFields,
     pub(crate) strategy: Strategy,
     /// `apiVersion` of stored objects.
     pub(crate) stored_api_version: String,
@@ -407,18 +407,17 @@ impl Served {
                 .selectable_fields(value)
                 .into_iter()
                 .collect(),
-            Nature::Custom(custom) => custom
-                .selectable
-                .iter()
-                .filter_map(|label| Some((label, field_text(value, label)?)))
-                .collect(),
+            Nature::Custom(custom) => {
+                let pair = |name| Some((name, custom.selectable.value(name, value)?));
+                custom.selectable.names().filter_map(pair).collect()
+            }
         }
     }
 
     /// Checks the labels of a field selector.
     pub(crate) fn check_field_label(&self, label: &str) -> Result<(), ApiError> {
         if let Nature::Custom(custom) = &self.nature
-            && custom.selectable.iter().any(|known| known == label)
+            && custom.selectable.names().any(|known| known == label)
         {
             return Ok(());
         }
@@ -447,13 +446,4 @@ fn blank(encoded: encode::Encoded) -> usize {
     encoded
         .version_at
         .expect("an encoded object has metadata with a resource version")
-}
-
-/// The value of a selectable field as selectors compare it.
-fn field_text(value: &Value, label: &str) -> Option<String> {
-    match label.split('.').try_fold(value, |at, step| at.get(step))? {
-        Value::String(text) => Some(text.clone()),
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
-        scalar => Some(scalar.to_string()),
-    }
 }

@@ -17,13 +17,14 @@ use crate::kubeconfig::Kubeconfig;
 use crate::listen::{self, ListenLimits};
 use crate::pki::{Pki, PkiError};
 use crate::service::ApiService;
-use crate::storage::{HistoryLimits, Store};
+use crate::storage::{Fsync, HistoryLimits, OpenError, OpenOptions, Recovery, Store};
 
 /// A running API server. It stops when this is dropped.
 #[derive(Debug)]
 pub struct Server {
     core: Stopping,
     data_dir: Option<PathBuf>,
+    recovery: Option<Recovery>,
     limits: ListenLimits,
 }
 
@@ -40,6 +41,7 @@ pub struct Builder {
     connections: ListenLimits,
     history: HistoryLimits,
     data_dir: Option<PathBuf>,
+    fsync: Fsync,
 }
 
 /// Why a server could not start or listen.
@@ -49,6 +51,9 @@ pub enum StartError {
     /// The first objects could not be made.
     #[error("the first objects could not be made: {0}")]
     Bootstrap(String),
+    /// The data directory could not be opened.
+    #[error("the data directory cannot be used")]
+    Storage(#[source] OpenError),
     /// Keys or certificates could not be made.
     #[error("keys and certificates could not be made")]
     Pki(#[source] PkiError),
@@ -100,12 +105,32 @@ impl Builder {
         self
     }
 
+    /// When writes are forced to the disk; matters with a data directory only.
+    pub fn fsync(mut self, fsync: Fsync) -> Self {
+        self.fsync = fsync;
+        self
+    }
+
     /// Starts the server. It answers in-process calls at once; see [`Server::listen`] for sockets.
     ///
     /// # Errors
-    /// When the first objects cannot be made.
+    /// When the data directory cannot be opened or the first objects cannot be made.
     pub async fn start(self) -> Result<Server, StartError> {
-        let store = Store::new(self.environment.clone(), self.history);
+        let (store, recovery) = match &self.data_dir {
+            None => (Store::new(self.environment.clone(), self.history), None),
+            Some(directory) => {
+                let options = OpenOptions::default()
+                    .fsync(self.fsync)
+                    .history(self.history);
+                let (store, recovery) = Store::open(
+                    &directory.join("objects"),
+                    options,
+                    self.environment.clone(),
+                )
+                .map_err(StartError::Storage)?;
+                (store, Some(recovery))
+            }
+        };
         let core = Core::new(store, self.environment, self.tokens, &self.requests);
         core.bootstrap()
             .await
@@ -113,6 +138,7 @@ impl Builder {
         Ok(Server {
             core: Stopping(core),
             data_dir: self.data_dir,
+            recovery,
             limits: self.connections,
         })
     }
@@ -132,6 +158,11 @@ impl Server {
     /// A service for calls from inside the process, made as this user.
     pub fn service_as(&self, user: User) -> ApiService {
         ApiService::trusted(self.core.0.clone(), user)
+    }
+
+    /// What was found in the data directory, if there is one.
+    pub fn recovery(&self) -> Option<&Recovery> {
+        self.recovery.as_ref()
     }
 
     /// The revision of the newest write.
@@ -189,6 +220,7 @@ impl Server {
 impl Drop for Stopping {
     fn drop(&mut self) {
         self.0.stopping.cancel();
+        self.0.store.close();
     }
 }
 
