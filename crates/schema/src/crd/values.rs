@@ -18,8 +18,9 @@ use crate::types::{Scalar, Shape, Type, TypeId};
 /// A value and where it is.
 pub(super) struct Place<'a> {
     path: String,
-    /// What specifies the value; correlation with the old value goes by it.
-    ty: TypeId,
+    /// What specifies the value, and how it correlates with the old one. Branches of combinators may speak of values
+    /// that nothing specifies.
+    ty: Option<TypeId>,
     value: &'a Value,
     /// The old value that this one correlates with.
     old: Option<&'a Value>,
@@ -29,7 +30,7 @@ impl<'a> Place<'a> {
     pub(super) fn new(path: &str, ty: TypeId, value: &'a Value, old: Option<&'a Value>) -> Self {
         Self {
             path: path.to_owned(),
-            ty,
+            ty: Some(ty),
             value,
             old,
         }
@@ -93,15 +94,17 @@ impl<'a> Values<'a> {
 
     /// Checks a value, and forgives what was wrong with it before if it has not changed.
     pub(super) fn check(&self, place: &Place<'_>) -> Outcome {
-        let ty = self.version.table.get(place.ty);
-        let out = self.check_node(place, Node::Type(ty));
+        let Some(ty) = place.ty else {
+            return Outcome::default();
+        };
+        let out = self.check_node(place, Node::Type(self.version.table.get(ty)));
         self.forgive(place, out)
     }
 
     fn forgive(&self, place: &Place<'_>, mut out: Outcome) -> Outcome {
         if !out.is_valid()
-            && let Some(old) = place.old
-            && ratchet::unchanged(self.version, place.ty, place.value, old)
+            && let (Some(ty), Some(old)) = (place.ty, place.old)
+            && ratchet::unchanged(self.version, ty, place.value, old)
         {
             out.errors.clear();
         }
@@ -172,10 +175,6 @@ impl<'a> Values<'a> {
     }
 
     fn check_items(&self, place: &Place<'_>, node: Node<'_>, items: &[Value], out: &mut Outcome) {
-        let specified = step::item(self.version.table.get(place.ty)).known();
-        let Some(item_type) = specified.filter(|id| !self.version.is_imported(*id)) else {
-            return;
-        };
         let branch = match node {
             Node::Type(ty) if matches!(ty.shape, Shape::List(_)) => None,
             Node::Branch(Rules {
@@ -183,13 +182,18 @@ impl<'a> Values<'a> {
             }) => Some(&**rules),
             _ => return,
         };
-        let old = ratchet::OldItems::new(self.version, place.ty, place.old);
+        let item_type = place
+            .ty
+            .and_then(|ty| step::item(self.version.table.get(ty)).known());
+        let old = place
+            .ty
+            .map(|ty| ratchet::OldItems::new(self.version, ty, place.old));
         for (i, value) in items.iter().enumerate() {
             let place = Place {
                 path: path::index(&place.path, i),
                 ty: item_type,
                 value,
-                old: old.find(value),
+                old: old.as_ref().and_then(|old| old.find(value)),
             };
             out.merge(self.check_part(&place, branch));
         }
@@ -219,9 +223,8 @@ impl<'a> Values<'a> {
             Node::Type(ty) => self.check_properties(place, ty, map, out),
             Node::Branch(rules) => {
                 for (name, rules) in &rules.properties {
-                    if let Some(value) = map.get(&**name)
-                        && let Some(part) = self.property(place, name, value)
-                    {
+                    if let Some(value) = map.get(&**name) {
+                        let part = self.property(place, name, value);
                         out.merge(self.check_part(&part, Some(rules)));
                     }
                 }
@@ -244,44 +247,42 @@ impl<'a> Values<'a> {
         match &ty.shape {
             Shape::Struct(object) => {
                 for field in object.fields() {
-                    if let Some(value) = map.get(&*field.name)
-                        && let Some(part) = self.property(place, &field.name, value)
-                    {
-                        out.merge(self.check(&part));
+                    if let Some(value) = map.get(&*field.name) {
+                        out.merge(self.check(&self.property(place, &field.name, value)));
                     }
                 }
             }
             Shape::Map { .. } => {
                 for (name, value) in super::go::sorted(map) {
-                    if let Some(mut part) = self.property(place, name, value) {
-                        // Keys of maps follow a dot even at the root of a default value.
-                        part.path = format!("{}.{name}", place.path);
-                        out.merge(self.check(&part));
-                    }
+                    let mut part = self.property(place, name, value);
+                    // Keys of maps follow a dot even at the root of a default value.
+                    part.path = format!("{}.{name}", place.path);
+                    out.merge(self.check(&part));
                 }
             }
             _ => {}
         }
     }
 
-    /// A property that the schema itself specifies, with the old value it correlates with. Versions are converted
+    /// A property with what the schema itself says of it and the old value it correlates with. Versions are converted
     /// before objects get here, so changes of `apiVersion` and `kind` are not visible and never forgiven.
-    fn property<'v>(&self, place: &Place<'v>, name: &str, value: &'v Value) -> Option<Place<'v>> {
-        let mut ty = step::property(self.version.table.get(place.ty), name).known()?;
-        let at_root = place.path.is_empty() && place.ty == self.version.root;
+    fn property<'v>(&self, place: &Place<'v>, name: &str, value: &'v Value) -> Place<'v> {
+        let parent = place.ty.map(|ty| self.version.table.get(ty));
+        let mut ty = parent.and_then(|parent| step::property(parent, name).known());
+        let at_root = place.path.is_empty() && place.ty == Some(self.version.root);
         if at_root && name == "metadata" {
-            ty = self.version.metadata?;
+            ty = self.version.metadata;
         }
         let type_meta = at_root && matches!(name, "apiVersion" | "kind");
-        (!self.version.is_imported(ty)).then(|| Place {
+        Place {
             path: path::child(&place.path, name),
-            ty,
+            ty: ty.filter(|ty| !self.version.is_imported(*ty)),
             value,
             old: place
                 .old
                 .and_then(|old| old.get(name))
                 .filter(|_| !type_meta),
-        })
+        }
     }
 }
 

@@ -250,6 +250,29 @@ fn combinators_tell_the_best_failure() {
 }
 
 #[test]
+fn branches_may_speak_of_values_that_nothing_specifies() {
+    check(
+        json!({
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "not": {"properties": {"a": {"items": {"properties": {"b": {"enum": [1]}}}}}, "required": ["a"]},
+        }),
+        json!({"a": [{"b": 1}]}),
+        &["<nil>: Invalid value: \"\": \"spec\" must not validate the schema (not)"],
+    );
+    check(
+        json!({
+            "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "allOf": [{"properties": {"a": {"items": {"minimum": 2}}}}],
+        }),
+        json!({"a": [1]}),
+        &[
+            "spec.a[0]: Invalid value: 1: spec.a[0] in body should be greater than or equal to 2",
+            "<nil>: Invalid value: \"\": \"spec\" must validate all the schemas (allOf). None validated",
+        ],
+    );
+}
+
+#[test]
 fn sets_and_maps_have_nothing_twice() {
     let set =
         json!({"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}});

@@ -32,6 +32,7 @@ mod structural;
 mod validate;
 mod validation;
 mod values;
+mod warnings;
 
 pub use columns::{ColumnDefinition, Columns};
 pub use compile::{CompileError, CompiledVersion};
@@ -41,10 +42,12 @@ pub use definition::{Column, Conversion, Definition, Names, Scale, Version};
 pub use jsonpath::{JsonPath, JsonPathError};
 pub use pattern::{Pattern, PatternError};
 pub use prune::prune;
+pub use scale::ScaleError;
 pub use schema::SizeError;
 pub use selectable::SelectableFields;
 pub use validate::{blocks_expressions, validate, validate_status};
 pub use validation::{validate_definition, validate_definition_status, validate_definition_update};
+pub use warnings::definition_warnings;
 
 #[cfg(test)]
 mod tests;
