@@ -1,26 +1,23 @@
-//! A small sorted map of strings in two allocations: labels and selectable fields of a record.
+//! A small sorted map of strings in one allocation: labels and selectable fields of a record.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
-/// Sorted pairs of strings. A hundred thousand records carry one each, so it is packed: one text and the places where
-/// its pieces end.
+/// Sorted pairs of strings. A hundred thousand records carry two of them each, so they are packed: keys and values one
+/// after the other, each with its length in front (`3:app3:web`).
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Pairs {
-    /// Keys and values one after the other.
     text: Box<str>,
-    /// End of each piece in `text`; even positions are keys, odd ones values.
-    ends: Box<[u32]>,
 }
 
 impl Pairs {
-    /// The number of pairs.
+    /// The number of pairs. Counts them.
     pub fn len(&self) -> usize {
-        self.ends.len() / 2
+        self.iter().count()
     }
 
     /// Whether there is no pair.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.text.is_empty()
     }
 
     /// The value of a key.
@@ -29,50 +26,41 @@ impl Pairs {
     }
 
     /// All pairs, by key.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        (0..self.len()).map(|i| (self.piece(2 * i), self.piece(2 * i + 1)))
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut rest = &*self.text;
+        std::iter::from_fn(move || Some((take(&mut rest)?, take(&mut rest)?)))
     }
 
-    /// Length of all keys and values together.
-    pub(super) fn text_len(&self) -> usize {
+    /// Length of all keys and values together, packed.
+    pub(super) fn packed_len(&self) -> usize {
         self.text.len()
     }
+}
 
-    fn piece(&self, index: usize) -> &str {
-        let start = match index {
-            0 => 0,
-            _ => self.ends[index - 1] as usize,
-        };
-        &self.text[start..self.ends[index] as usize]
-    }
+/// Takes the first piece off a packed text.
+fn take<'a>(rest: &mut &'a str) -> Option<&'a str> {
+    let (length, pieces) = rest.split_once(':')?;
+    let (piece, pieces) = pieces.split_at_checked(length.parse().ok()?)?;
+    *rest = pieces;
+    Some(piece)
 }
 
 impl<K: AsRef<str>, V: AsRef<str>> FromIterator<(K, V)> for Pairs {
     /// Sorts by key. Of equal keys the last one stays, as in a JSON object.
-    ///
-    /// # Panics
-    /// When the text exceeds four gigabytes: request limits lie far below.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(pairs: I) -> Self {
         let mut pairs: Vec<(K, V)> = pairs.into_iter().collect();
         pairs.sort_by(|a, b| a.0.as_ref().cmp(b.0.as_ref()));
         let mut text = String::new();
-        let mut ends = Vec::with_capacity(2 * pairs.len());
         for (i, (key, value)) in pairs.iter().enumerate() {
-            let replaced = pairs
-                .get(i + 1)
-                .is_some_and(|next| next.0.as_ref() == key.as_ref());
-            if replaced {
+            let next = pairs.get(i + 1).map(|next| next.0.as_ref());
+            if next == Some(key.as_ref()) {
                 continue;
             }
             for piece in [key.as_ref(), value.as_ref()] {
-                text.push_str(piece);
-                ends.push(u32::try_from(text.len()).expect("labels stay below four gigabytes"));
+                write!(text, "{}:{piece}", piece.len()).expect("a String takes everything");
             }
         }
-        Self {
-            text: text.into(),
-            ends: ends.into(),
-        }
+        Self { text: text.into() }
     }
 }
 
@@ -102,5 +90,9 @@ mod tests {
         check(&[("b", "2"), ("a", "1")], &[("a", "1"), ("b", "2")]);
         check(&[("a", "1"), ("a", ""), ("", "x")], &[("", "x"), ("a", "")]);
         check(&[("schlüssel", "größe")], &[("schlüssel", "größe")]);
+        check(
+            &[("3:a", "1:"), ("12", ":::")],
+            &[("12", ":::"), ("3:a", "1:")],
+        );
     }
 }

@@ -39,7 +39,7 @@ pub struct Draft {
     pub uid: Box<str>,
     /// `metadata.labels`.
     pub labels: Pairs,
-    /// Values of the fields that field selectors can name.
+    /// Values of the fields that field selectors can name. The names are the caller's own: short ones save memory.
     pub fields: Pairs,
     /// The object as JSON, with `"resourceVersion":""`.
     pub body: Vec<u8>,
@@ -137,7 +137,7 @@ impl Candidate {
         let reason = match draft.body.get(draft.version_at.wrapping_sub(1)..) {
             _ if draft.body.len() > MAX_BODY => "the object is too large",
             _ if draft.uid.len() > MAX_UID => "the uid is too long",
-            _ if draft.labels.text_len().max(draft.fields.text_len()) > MAX_PAIRS => {
+            _ if draft.labels.packed_len().max(draft.fields.packed_len()) > MAX_PAIRS => {
                 "the labels or fields are too large"
             }
             Some([b'"', b'"', ..]) => "",

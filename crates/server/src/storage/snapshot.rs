@@ -121,8 +121,8 @@ impl Snapshot {
             .take_while(move |record| record.key.starts_with(prefix))
     }
 
-    /// How many objects [`Snapshot::range`] would give. Walks over them without touching them: about a millisecond for
-    /// a hundred thousand, since the map keeps no counts in its inner nodes.
+    /// How many objects [`Snapshot::range`] would give. Walks over them, since the map keeps no counts in its inner
+    /// nodes; only the number of all objects is known without.
     pub fn count(&self, prefix: &str, start_after: Option<&str>) -> usize {
         if prefix.is_empty() && start_after.is_none() {
             return self.len();

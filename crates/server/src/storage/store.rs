@@ -64,8 +64,9 @@ impl Store {
 
     /// Opens a store in a directory, which is created if need be. Reads and writes files: not for an async task.
     ///
-    /// [`Store::close`] closes it, or else the end of the last store, collection, cursor or snapshot. See [`super::durable`] for what is
-    /// promised. The past is not on disk: watches from before the start are told to list again.
+    /// [`Store::close`] closes it, or else the end of the last store, collection, cursor or snapshot. See
+    /// [`super::durable`] for what is promised. The past is not on disk: watches from before the start are told to
+    /// list again.
     ///
     /// # Errors
     /// When the directory is in use, cannot be read or written, or is damaged.

@@ -380,6 +380,6 @@ fn a_fork_goes_its_own_way_without_the_past() {
 
 #[test]
 fn a_record_is_small() {
-    assert!(size_of::<Record>() <= 152, "{}", size_of::<Record>());
+    assert!(size_of::<Record>() <= 120, "{}", size_of::<Record>());
     assert!(size_of::<Event>() <= 96, "{}", size_of::<Event>());
 }

@@ -68,12 +68,16 @@ impl Registration {
                 waiting.slots.len() - 1
             }),
         };
-        match &mut waiting.slots[index] {
-            Some(old) => old.clone_from(waker),
-            empty => *empty = Some(waker.clone()),
-        }
         let round = waiting.round;
         self.slot = Some(Slot { round, index });
+        let slot = &mut waiting.slots[index];
+        if slot.as_ref().is_some_and(|old| old.will_wake(waker)) {
+            return;
+        }
+        let old = slot.replace(waker.clone());
+        // A waker is somebody else's code, even when it is dropped: not under the lock.
+        drop(waiting);
+        drop(old);
     }
 }
 
@@ -82,8 +86,10 @@ impl Drop for Registration {
         let Some(slot) = self.slot else { return };
         let mut waiting = self.wakers.waiting.lock();
         if slot.round == waiting.round {
-            waiting.slots[slot.index] = None;
             waiting.free.push(slot.index);
+            let waker = waiting.slots[slot.index].take();
+            drop(waiting);
+            drop(waker);
         }
     }
 }

@@ -13,7 +13,7 @@
 //!   visible; what was not durable is reported as such to its writer.
 //!
 //! Files (0600, in a directory of mode 0700): `lock`, `log-<sequence>`, `image-<revision>`. All consist of the same
-//! checked records ([`frame`]). The history before the start is not kept.
+//! checked records (`frame`). The history before the start is not kept.
 
 mod directory;
 mod entry;
