@@ -1,8 +1,8 @@
 //! What the server knows of each built-in kind: defaults, preparation, validation, and facts about its verbs.
 //!
-//! [`strategy`] finds a kind's [`Strategy`]; kinds without one of their own, custom resources among them, get a
-//! plain one. Objects are JSON values that have been decoded against the type table: unknown fields are gone,
-//! types are right, nulls are dropped. All functions are pure.
+//! [`strategy`] finds a kind's [`Strategy`]; built-in kinds without one of their own get a plain one, custom
+//! resources one of [`custom_resource`]. Objects are JSON values that have been decoded against the type table:
+//! unknown fields are gone, types are right, nulls are dropped. All functions are pure.
 
 pub(crate) mod meta;
 pub(crate) mod names;
@@ -16,14 +16,27 @@ mod strategy;
 mod value;
 
 #[cfg(test)]
+mod robustness;
+#[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
+mod admission;
+mod autoscaling;
 mod batch;
 mod config;
+mod coordination;
+mod discovery;
+mod events;
 pub(crate) mod namespace;
+mod networking;
 mod node;
 mod pod;
+mod policy;
 mod quota;
+mod rbac;
+mod scheduling;
 pub(crate) mod service;
 mod storage;
 mod workloads;
@@ -35,21 +48,80 @@ pub(crate) use strategy::{
 
 static PLAIN: Strategy = Strategy::PLAIN;
 
-/// What the server does with objects of a kind.
+/// Kinds of which nothing more is known than that their generation counts changes of the spec.
+static COUNTED: Strategy = Strategy {
+    generation: Generation::Field("spec"),
+    ..Strategy::PLAIN
+};
+
+/// Kinds with a status of their own besides.
+static COUNTED_WITH_STATUS: Strategy = Strategy {
+    generation: Generation::Field("spec"),
+    has_status: true,
+    status_meta: StatusMeta::Closed,
+    create: |object, _| drop(value::remove(object, "status")),
+    ..Strategy::PLAIN
+};
+
+/// Kinds with a status and without a generation.
+static WITH_STATUS: Strategy = Strategy {
+    has_status: true,
+    status_meta: StatusMeta::Closed,
+    create: |object, _| drop(value::remove(object, "status")),
+    ..Strategy::PLAIN
+};
+
+/// Custom resources that have no status subresource.
+static CUSTOM: Strategy = Strategy {
+    generation: Generation::Content,
+    allow_unconditional_update: false,
+    ..Strategy::PLAIN
+};
+
+/// Custom resources that have one.
+static CUSTOM_WITH_STATUS: Strategy = Strategy {
+    generation: Generation::Content,
+    allow_unconditional_update: false,
+    has_status: true,
+    status_meta: StatusMeta::Closed,
+    create: |object, _| drop(value::remove(object, "status")),
+    ..Strategy::PLAIN
+};
+
+/// Whether a custom resource has a status subresource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CustomStatus {
+    /// The status is part of the object like any other field.
+    Inline,
+    /// The status is written on its own.
+    Subresource,
+}
+
+/// What the server does with custom resources.
+pub(crate) fn custom_resource(status: CustomStatus) -> &'static Strategy {
+    match status {
+        CustomStatus::Inline => &CUSTOM,
+        CustomStatus::Subresource => &CUSTOM_WITH_STATUS,
+    }
+}
+
+/// What the server does with objects of a built-in kind.
 pub(crate) fn strategy(group: &str, kind: &str) -> &'static Strategy {
     match group {
         "" => core(kind),
         "apps" => apps(kind),
-        "batch" => batch(kind),
-        "node.k8s.io" if kind == "RuntimeClass" => &node::RUNTIME_CLASS,
+        "networking.k8s.io" => networking(kind),
+        "rbac.authorization.k8s.io" => rbac(kind),
         "storage.k8s.io" => storage(kind),
-        _ => &PLAIN,
+        _ => small_group(group, kind),
     }
 }
 
 fn core(kind: &str) -> &'static Strategy {
     match kind {
         "ConfigMap" => &config::CONFIG_MAP,
+        "Endpoints" => &discovery::ENDPOINTS,
+        "Event" => &events::CORE_EVENT,
         "LimitRange" => &quota::LIMIT_RANGE,
         "Namespace" => &namespace::NAMESPACE,
         "Node" => &node::NODE,
@@ -61,6 +133,7 @@ fn core(kind: &str) -> &'static Strategy {
         "ResourceQuota" => &quota::RESOURCE_QUOTA,
         "Secret" => &config::SECRET,
         "Service" => &service::SERVICE,
+        "ServiceAccount" => &rbac::SERVICE_ACCOUNT,
         _ => &PLAIN,
     }
 }
@@ -76,10 +149,22 @@ fn apps(kind: &str) -> &'static Strategy {
     }
 }
 
-fn batch(kind: &str) -> &'static Strategy {
+fn networking(kind: &str) -> &'static Strategy {
     match kind {
-        "CronJob" => &batch::CRON_JOB,
-        "Job" => &batch::JOB,
+        "Ingress" => &networking::INGRESS,
+        "IngressClass" => &networking::INGRESS_CLASS,
+        "NetworkPolicy" => &networking::NETWORK_POLICY,
+        "ServiceCIDR" => &WITH_STATUS,
+        _ => &PLAIN,
+    }
+}
+
+fn rbac(kind: &str) -> &'static Strategy {
+    match kind {
+        "ClusterRole" => &rbac::CLUSTER_ROLE,
+        "ClusterRoleBinding" => &rbac::CLUSTER_ROLE_BINDING,
+        "Role" => &rbac::ROLE,
+        "RoleBinding" => &rbac::ROLE_BINDING,
         _ => &PLAIN,
     }
 }
@@ -92,6 +177,37 @@ fn storage(kind: &str) -> &'static Strategy {
         "StorageClass" => &storage::STORAGE_CLASS,
         "VolumeAttachment" => &storage::VOLUME_ATTACHMENT,
         "VolumeAttributesClass" => &storage::VOLUME_ATTRIBUTES_CLASS,
+        _ => &PLAIN,
+    }
+}
+
+/// Groups with a handful of kinds.
+fn small_group(group: &str, kind: &str) -> &'static Strategy {
+    match (group, kind) {
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => {
+            &admission::MUTATING_WEBHOOKS
+        }
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration") => {
+            &admission::VALIDATING_WEBHOOKS
+        }
+        ("admissionregistration.k8s.io", kind) if kind.ends_with("Binding") => {
+            &admission::ADMISSION_POLICY_BINDING
+        }
+        ("admissionregistration.k8s.io", _) => &admission::ADMISSION_POLICY,
+        ("autoscaling", "HorizontalPodAutoscaler") => &autoscaling::HORIZONTAL_POD_AUTOSCALER,
+        ("batch", "CronJob") => &batch::CRON_JOB,
+        ("batch", "Job") => &batch::JOB,
+        ("certificates.k8s.io", "CertificateSigningRequest") => &WITH_STATUS,
+        ("coordination.k8s.io", "Lease") => &coordination::LEASE,
+        ("coordination.k8s.io", "LeaseCandidate") => &coordination::LEASE_CANDIDATE,
+        ("discovery.k8s.io", "EndpointSlice") => &discovery::ENDPOINT_SLICE,
+        ("events.k8s.io", "Event") => &events::EVENT,
+        ("flowcontrol.apiserver.k8s.io", _) => &COUNTED_WITH_STATUS,
+        ("node.k8s.io", "RuntimeClass") => &node::RUNTIME_CLASS,
+        ("policy", "PodDisruptionBudget") => &policy::POD_DISRUPTION_BUDGET,
+        ("resource.k8s.io", "ResourceClaim") => &WITH_STATUS,
+        ("resource.k8s.io", "DeviceClass" | "ResourceSlice") => &COUNTED,
+        ("scheduling.k8s.io", "PriorityClass") => &scheduling::PRIORITY_CLASS,
         _ => &PLAIN,
     }
 }

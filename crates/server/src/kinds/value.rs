@@ -69,14 +69,9 @@ pub(crate) fn ensure<'a>(value: &'a mut Value, field: &str) -> &'a mut Value {
         .or_insert_with(|| Value::Object(Map::new()))
 }
 
-/// Sets a field that is absent. Says whether it was.
-pub(crate) fn set_default(value: &mut Value, field: &str, default: impl Into<Value>) -> bool {
-    let map = map(value);
-    if map.contains_key(field) {
-        return false;
-    }
-    map.insert(field.to_owned(), default.into());
-    true
+/// Sets a field that is absent.
+pub(crate) fn set_default(value: &mut Value, field: &str, default: impl Into<Value>) {
+    map(value).entry(field).or_insert_with(|| default.into());
 }
 
 /// Sets a field that is absent or an empty string, as Go's defaults see it.
