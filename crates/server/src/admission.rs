@@ -123,6 +123,13 @@ pub(crate) fn before_delete(served: &Served, name: &str) -> Result<(), ApiError>
     Ok(())
 }
 
+/// What a delete does to an object besides marking it.
+pub(crate) fn mark_deleted(served: &Served, value: &mut Value, now: &str) {
+    if is_definition(served) {
+        definitions::mark_terminating(value, now);
+    }
+}
+
 /// What follows from a write that has happened.
 pub(crate) async fn after_write(
     core: &Core,

@@ -457,12 +457,27 @@ pub(crate) fn prepare_create(value: &mut Value) {
     crd::default_definition(value);
     crd::reset_status(value);
     object::set_meta(value, "generation", 1);
-    let finalizers = object::finalizers(value).into_iter().map(str::to_owned);
-    let finalizers = finalizers
-        .filter(|f| f != CLEANUP)
-        .chain([CLEANUP.to_owned()])
-        .collect();
-    object::set_finalizers(value, finalizers);
+}
+
+/// Marks a definition whose objects have to go before it does.
+pub(crate) fn mark_terminating(value: &mut Value, now: &str) {
+    if !object::finalizers(value).contains(&CLEANUP) {
+        let finalizers = object::finalizers(value).into_iter().map(str::to_owned);
+        let finalizers = finalizers.chain([CLEANUP.to_owned()]).collect();
+        object::set_finalizers(value, finalizers);
+    }
+    let (reason, message) = (
+        "InstanceDeletionPending",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    );
+    set_condition(
+        &mut value["status"],
+        now,
+        "Terminating",
+        "True",
+        reason,
+        message,
+    );
 }
 
 /// What is wrong with a definition.

@@ -155,7 +155,10 @@ impl Core {
         let strategy = served.strategy();
         let mut new = old.clone();
         let finalizers = options.finalizers(strategy.default_propagation, old);
-        object::set_finalizers(&mut new, finalizers.clone());
+        object::set_finalizers(&mut new, finalizers);
+        if !object::is_deleting(old) {
+            admission::mark_deleted(served, &mut new, &self.environment.now_rfc3339());
+        }
         if strategy.deletion == Deletion::Terminating {
             return self.plan_namespace(old, new);
         }
@@ -176,7 +179,7 @@ impl Core {
         let grace_left = new["metadata"]["deletionGracePeriodSeconds"]
             .as_i64()
             .unwrap_or(0);
-        if finalizers.is_empty() && grace_left == 0 {
+        if object::finalizers(&new).is_empty() && grace_left == 0 {
             // Kinds without grace show the object as it was; pods show that it was on its way.
             return Plan::Remove(if strategy.deletion == Deletion::Graceful {
                 new

@@ -1,10 +1,19 @@
 //! Continue tokens: where the next page of a list starts, and at which version.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, URL_SAFE_NO_PAD};
+use base64::{alphabet, engine::DecodePaddingMode};
 use serde::{Deserialize, Serialize};
 
 use crate::status::ApiError;
+
+/// Reads what Go's decoder reads: stray bits at the end do not matter.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 const VERSION: &str = "meta.k8s.io/v1";
 /// Longest token that is read: a key is at most a namespace and a name.
@@ -45,8 +54,8 @@ impl Token {
         if text.len() > MAX_TOKEN {
             return Err(invalid("continue key is too long"));
         }
-        let json = URL_SAFE_NO_PAD
-            .decode(text.trim_end_matches('='))
+        let json = LENIENT
+            .decode(text)
             .map_err(|e| invalid(&format!("continue key is not valid: {e}")))?;
         let wire: Wire =
             serde_json::from_slice(&json).map_err(|e| invalid(&parse_error(&json, &e)))?;
