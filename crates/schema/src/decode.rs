@@ -6,7 +6,6 @@
 
 mod conform;
 mod context;
-mod quantity;
 mod scalar;
 mod syntax;
 mod time;

@@ -5,7 +5,8 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STAN
 use serde_json::{Map, Number, Value};
 
 use super::context::Context;
-use super::{quantity, time};
+use super::time;
+use crate::quantity;
 use crate::types::{Scalar, Shape, Table, Type, TypeId};
 
 /// Go's decoder does not look at bits that the last character has too many.

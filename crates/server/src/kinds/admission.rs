@@ -57,7 +57,6 @@ pub(super) static ADMISSION_POLICY: Strategy = Strategy {
             default_match(constraints);
         }
     },
-    create: |object, _| drop(super::value::remove(object, "status")),
     ..Strategy::PLAIN
 };
 
@@ -309,7 +308,7 @@ fn validate_url(url: &str, path: &Path<'_>, errors: &mut Errors) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{create, create_errors, update};
+    use crate::kinds::testing::{Edit, create, create_errors, update};
 
     const GROUP: &str = "admissionregistration.k8s.io";
 
@@ -347,7 +346,7 @@ mod tests {
 
     #[test]
     fn broken_webhooks_are_refused() {
-        let edits: [(fn(&mut Value), &str); 6] = [
+        let edits: [(Edit, &str); 6] = [
             (
                 |h| h["name"] = json!("a.io"),
                 "webhooks[0].name: Invalid value: \"a.io\": should be a domain with at least three segments separated by dots",

@@ -74,14 +74,14 @@ fn validate(object: &Value, errors: &mut Errors) {
     let path = SPEC.child("maxReplicas");
     if most < 1 {
         errors.push(FieldError::invalid(
-            &path,
+            path,
             &most.into(),
             "must be greater than 0",
         ));
     }
     if least.as_i64().is_some_and(|least| most < least) {
         let text = "must be greater than or equal to `minReplicas`";
-        errors.push(FieldError::invalid(&path, &most.into(), text));
+        errors.push(FieldError::invalid(path, &most.into(), text));
     }
     validate_reference(
         &spec["scaleTargetRef"],
@@ -242,7 +242,7 @@ fn validate_rules(rules: &Value, path: &Path<'_>, errors: &mut Errors) {
     let path = path.child("policies");
     if items(&rules["policies"]).is_empty() {
         errors.push(FieldError::required(
-            &path,
+            path,
             "must specify at least one Policy",
         ));
     }

@@ -1,7 +1,7 @@
 //! What the server knows of each built-in kind: defaults, preparation, validation, and facts about its verbs.
 //!
 //! [`strategy`] finds a kind's [`Strategy`]; built-in kinds without one of their own get a plain one, custom
-//! resources one of [`custom_resource`]. Objects are JSON values that have been decoded against the type table:
+//! resources [`custom_strategy`]. Objects are JSON values that have been decoded against the type table:
 //! unknown fields are gone, types are right, nulls are dropped. All functions are pure.
 
 pub(crate) mod meta;
@@ -59,7 +59,6 @@ static COUNTED_WITH_STATUS: Strategy = Strategy {
     generation: Generation::Field("spec"),
     has_status: true,
     status_meta: StatusMeta::Closed,
-    create: |object, _| drop(value::remove(object, "status")),
     ..Strategy::PLAIN
 };
 
@@ -67,43 +66,24 @@ static COUNTED_WITH_STATUS: Strategy = Strategy {
 static WITH_STATUS: Strategy = Strategy {
     has_status: true,
     status_meta: StatusMeta::Closed,
-    create: |object, _| drop(value::remove(object, "status")),
     ..Strategy::PLAIN
 };
 
-/// Custom resources that have no status subresource.
-static CUSTOM: Strategy = Strategy {
-    generation: Generation::Content,
-    allow_unconditional_update: false,
-    ..Strategy::PLAIN
-};
-
-/// Custom resources that have one.
-static CUSTOM_WITH_STATUS: Strategy = Strategy {
-    generation: Generation::Content,
-    allow_unconditional_update: false,
+/// CustomResourceDefinitions; what stands in them is checked where they are served.
+static CUSTOM_RESOURCE_DEFINITION: Strategy = Strategy {
+    generation: Generation::Field("spec"),
     has_status: true,
-    status_meta: StatusMeta::Closed,
-    create: |object, _| drop(value::remove(object, "status")),
+    allow_unconditional_update: false,
     ..Strategy::PLAIN
 };
 
-/// Whether a custom resource has a status subresource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CustomStatus {
-    /// The status is part of the object like any other field.
-    Inline,
-    /// The status is written on its own.
-    Subresource,
-}
-
-/// What the server does with custom resources.
-pub(crate) fn custom_resource(status: CustomStatus) -> &'static Strategy {
-    match status {
-        CustomStatus::Inline => &CUSTOM,
-        CustomStatus::Subresource => &CUSTOM_WITH_STATUS,
-    }
-}
+/// APIServices.
+static API_SERVICE: Strategy = Strategy {
+    name_rule: names::NameRule::PathSegment,
+    has_status: true,
+    allow_unconditional_update: false,
+    ..Strategy::PLAIN
+};
 
 /// What the server does with objects of a built-in kind.
 pub(crate) fn strategy(group: &str, kind: &str) -> &'static Strategy {
@@ -194,6 +174,8 @@ fn small_group(group: &str, kind: &str) -> &'static Strategy {
             &admission::ADMISSION_POLICY_BINDING
         }
         ("admissionregistration.k8s.io", _) => &admission::ADMISSION_POLICY,
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => &CUSTOM_RESOURCE_DEFINITION,
+        ("apiregistration.k8s.io", "APIService") => &API_SERVICE,
         ("autoscaling", "HorizontalPodAutoscaler") => &autoscaling::HORIZONTAL_POD_AUTOSCALER,
         ("batch", "CronJob") => &batch::CRON_JOB,
         ("batch", "Job") => &batch::JOB,

@@ -15,6 +15,7 @@ use super::value::{ensure, entries, is_empty, is_true, items, set, text};
 /// Nodes. A node may bring its status along when it registers.
 pub(super) static NODE: Strategy = Strategy {
     has_status: true,
+    brings_status: true,
     field_labels: FieldLabels::Listed(&["metadata.name", "spec.unschedulable"]),
     default,
     validate,

@@ -101,6 +101,8 @@ pub(crate) struct Strategy {
     pub(crate) generation: Generation,
     /// Whether there is a status subresource.
     pub(crate) has_status: bool,
+    /// Whether a new object may bring a status along, as nodes do when they register.
+    pub(crate) brings_status: bool,
     /// What a status write may change besides.
     pub(crate) status_meta: StatusMeta,
     /// Whether an update without `resourceVersion` overwrites whatever is there.
@@ -137,6 +139,7 @@ impl Strategy {
         name_rule: NameRule::Subdomain,
         generation: Generation::Absent,
         has_status: false,
+        brings_status: false,
         status_meta: StatusMeta::Open,
         allow_unconditional_update: true,
         allow_create_on_update: false,
@@ -168,6 +171,9 @@ impl Strategy {
         match self.generation {
             Generation::Absent => drop(remove(metadata, "generation")),
             _ => set(metadata, "generation", 1),
+        }
+        if self.has_status && !self.brings_status {
+            remove(object, "status");
         }
         (self.create)(object, cx);
     }

@@ -12,6 +12,9 @@ pub(crate) const CONTEXT: CreateContext<'static> = CreateContext {
     now: "2026-01-01T00:00:00Z",
 };
 
+/// A change to an object, in a table of cases.
+pub(crate) type Edit = fn(&mut Value);
+
 /// The object as it would be stored. Defaults are applied twice: the second time must change nothing.
 pub(crate) fn create(group: &str, kind: &str, mut object: Value) -> Value {
     let strategy = super::strategy(group, kind);

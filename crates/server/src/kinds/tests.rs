@@ -86,7 +86,7 @@ fn custom_resources_refuse_new_finalizers_twice() {
     old["metadata"]["deletionTimestamp"] = json!("2026-11-15T19:19:16Z");
     let mut new = old.clone();
     new["metadata"]["finalizers"] = json!(["ex.io/f", "ex.io/g"]);
-    let custom = custom_resource(CustomStatus::Subresource);
+    let custom = custom_strategy(true);
     custom.prepare_for_update(&mut new, &old);
     let errors = custom.validate_update(&new, &old, Scope::Namespaced);
     assert_eq!(errors.len(), 2);
@@ -101,7 +101,7 @@ fn custom_resources_refuse_new_finalizers_twice() {
 
 #[test]
 fn custom_resources_count_changes_outside_metadata() {
-    let custom = custom_resource(CustomStatus::Subresource);
+    let custom = custom_strategy(true);
     let mut old = bar();
     custom.prepare_for_create(&mut old, &CONTEXT);
     assert_eq!(old["metadata"]["generation"], 1);
@@ -113,13 +113,13 @@ fn custom_resources_count_changes_outside_metadata() {
         new["metadata"]["generation"].clone()
     };
     let status: fn(&mut Value) = |new| new["status"] = json!({"ready": false});
-    assert_eq!(generation(custom, |new| new["spec"]["num"] = json!(2)), 2);
+    assert_eq!(generation(&custom, |new| new["spec"]["num"] = json!(2)), 2);
     assert_eq!(
-        generation(custom, |new| new["metadata"]["labels"] = json!({"a": "b"})),
+        generation(&custom, |new| new["metadata"]["labels"] = json!({"a": "b"})),
         1
     );
-    assert_eq!(generation(custom, status), 1);
-    assert_eq!(generation(custom_resource(CustomStatus::Inline), status), 2);
+    assert_eq!(generation(&custom, status), 1);
+    assert_eq!(generation(&custom_strategy(false), status), 2);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn status_writes_of_custom_resources_keep_everything_else() {
     new["metadata"]["labels"] = json!({"a": "b"});
     new["metadata"]["finalizers"] = json!([]);
     new["status"] = json!({"ready": false});
-    custom_resource(CustomStatus::Subresource).prepare_for_status_update(&mut new, &old);
+    custom_strategy(true).prepare_for_status_update(&mut new, &old);
     let mut expect = old;
     expect["status"] = json!({"ready": false});
     assert_eq!(new, expect);

@@ -19,13 +19,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub(crate) use column::{Column, NAME};
-pub(crate) use duration::human;
+pub(crate) use column::Column;
 pub(crate) use partial::{ListMetadata, MetaVersion, PartialList, partial_metadata};
-pub(crate) use table::{
-    Headers, IncludeObject, InvalidIncludeObject, Options, Printer, RowCondition, Table,
-};
-pub(crate) use view::since;
+pub(crate) use table::{Headers, InvalidIncludeObject, Options, Printer, Table};
 
 use view::View;
 

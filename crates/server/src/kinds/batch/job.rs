@@ -44,8 +44,13 @@ pub(crate) static JOB: Strategy = Strategy {
 };
 
 fn default(object: &mut Value) {
-    let labels = object["spec"]["template"]["metadata"]["labels"].clone();
     default_spec(ensure(object, "spec"));
+    default_labels(object);
+}
+
+/// A job without labels takes those of its pods.
+fn default_labels(object: &mut Value) {
+    let labels = object["spec"]["template"]["metadata"]["labels"].clone();
     let metadata = ensure(object, "metadata");
     if is_empty(&metadata["labels"]) && !is_empty(&labels) {
         set(metadata, "labels", labels);
@@ -95,6 +100,8 @@ fn create(object: &mut Value, cx: &CreateContext<'_>) {
     }
     let chosen = map(ensure(ensure(spec, "selector"), "matchLabels"));
     chosen.entry(UID_LABELS[1]).or_insert_with(|| cx.uid.into());
+    // Reading a job gives it the labels of its pods when it has none, so it shows them from the start.
+    default_labels(object);
 }
 
 fn validate(object: &Value, errors: &mut Errors) {

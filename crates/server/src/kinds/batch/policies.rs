@@ -117,7 +117,7 @@ fn validate_codes(
     let values = path.child("values");
     if is_empty(&codes["values"]) {
         let text = "at least one value is required";
-        errors.push(FieldError::invalid(&values, &codes["values"], text));
+        errors.push(FieldError::invalid(values, &codes["values"], text));
     }
     let numbers: Vec<i64> = items(&codes["values"])
         .iter()
@@ -156,7 +156,7 @@ fn validate_success(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     let rules = items(&policy["rules"]);
     if rules.is_empty() {
         let text = "at least one rules must be specified when the successPolicy is specified";
-        errors.push(FieldError::required(&rules_path, text));
+        errors.push(FieldError::required(rules_path, text));
     }
     for (i, rule) in rules.iter().enumerate() {
         let path = rules_path.index(i);

@@ -31,6 +31,7 @@ fn job_gets_its_defaults_and_labels() {
     });
     let spec = &object["spec"];
     assert_eq!(spec["template"]["metadata"]["labels"], labels);
+    assert_eq!(object["metadata"]["labels"], labels);
     assert_eq!(
         spec["selector"],
         json!({"matchLabels": {"batch.kubernetes.io/controller-uid": CONTEXT.uid}})

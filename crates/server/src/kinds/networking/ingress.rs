@@ -105,7 +105,7 @@ fn validate_rule(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
     let http_path = path.child("http");
     let paths = http_path.child("paths");
     if items(&http["paths"]).is_empty() {
-        errors.push(FieldError::required(&paths, ""));
+        errors.push(FieldError::required(paths, ""));
     }
     for (i, one) in items(&http["paths"]).iter().enumerate() {
         validate_path(one, &paths.index(i), errors);
@@ -212,16 +212,16 @@ fn validate_class(object: &Value, errors: &mut Errors) {
     let controller = text(&object["spec"]["controller"]);
     let path = SPEC.child("controller");
     if controller.len() > 250 {
-        errors.push(FieldError::too_long(&path, 250));
+        errors.push(FieldError::too_long(path, 250));
     }
     match controller.split_once('/') {
-        _ if controller.is_empty() => errors.push(FieldError::required(&path, "")),
+        _ if controller.is_empty() => errors.push(FieldError::required(path, "")),
         Some((host, rest)) if !host.is_empty() && !rest.is_empty() => {
             invalid_each(names::subdomain(host), host, &path, errors);
         }
         _ => {
             let text = "must be a domain-prefixed path (such as \"acme.io/foo\")";
-            errors.push(FieldError::invalid(&path, &controller.into(), text));
+            errors.push(FieldError::invalid(path, &controller.into(), text));
         }
     }
     let parameters = &object["spec"]["parameters"];

@@ -100,7 +100,7 @@ fn validate_port(one: &Value, path: &Path<'_>, errors: &mut Errors) {
         _ => {
             if last.as_i64() < first.as_i64() {
                 let text = "must be greater than or equal to `port`";
-                errors.push(FieldError::invalid(&path, first, text));
+                errors.push(FieldError::invalid(path, first, text));
             }
             port_number(last, &path, errors);
         }

@@ -50,7 +50,7 @@ fn validate_probe(
     let period_path = path.child("terminationGracePeriodSeconds");
     if period.as_i64().is_some_and(|p| p <= 0) {
         errors.push(FieldError::invalid(
-            &period_path,
+            period_path,
             period,
             "must be greater than 0",
         ));
@@ -58,7 +58,7 @@ fn validate_probe(
     if kind == "readinessProbe" {
         if !period.is_null() {
             let text = "must not be set for readinessProbes";
-            errors.push(FieldError::invalid(&period_path, period, text));
+            errors.push(FieldError::invalid(period_path, period, text));
         }
     } else if probe["successThreshold"].as_i64() != Some(1) {
         errors.push(FieldError::invalid(

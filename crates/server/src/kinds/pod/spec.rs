@@ -123,7 +123,7 @@ fn validate_dns(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     if items(&config["nameservers"]).len() > 3 {
         let text = "must not have more than 3 nameservers";
         errors.push(FieldError::invalid(
-            &nameservers,
+            nameservers,
             &config["nameservers"],
             text,
         ));

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use crate::kinds::strategy;
-use crate::kinds::testing::{create, create_errors, edit_errors, update, update_errors};
+use crate::kinds::testing::{Edit, create, create_errors, edit_errors, update, update_errors};
 
 fn pod() -> Value {
     json!({
@@ -193,6 +193,10 @@ fn each_broken_part_is_named() {
             "spec.volumes[0].secret.secretName: Required value".to_owned(),
         ),
         (
+            with(|spec| spec["volumes"] = json!([{"name": "v", "configMap": {"name": "c"}, "emptyDir": {}}])),
+            "spec.volumes[0].configMap: Forbidden: may not specify more than 1 volume type".to_owned(),
+        ),
+        (
             with(|spec| spec["volumes"] = json!([{"name": "v"}, {"name": "v"}])),
             "spec.volumes[1].name: Duplicate value: \"v\"".to_owned(),
         ),
@@ -229,7 +233,7 @@ fn little_of_a_pod_may_change() {
     for edit in allowed {
         assert_eq!(update_errors("", "Pod", pod(), edit), Vec::<String>::new());
     }
-    let refused: [(fn(&mut Value), &str); 4] = [
+    let refused: [(Edit, &str); 4] = [
         (|new| new["spec"]["nodeName"] = json!("n"), refusal),
         (
             |new| new["spec"]["containers"][0]["command"] = json!(["x"]),

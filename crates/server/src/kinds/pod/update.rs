@@ -154,10 +154,6 @@ fn restore_node_choice(rest: &mut Value, old: &Value, errors: &mut Errors) {
 /// Checks a write of a pod's status.
 pub(super) fn validate_status(new: &Value, old: &Value, errors: &mut Errors) {
     let path = Path::Root("status");
-    if new["spec"]["nodeName"] != old["spec"]["nodeName"] {
-        let text = "may not be changed directly";
-        errors.push(FieldError::forbidden(path.child("nodeName"), text));
-    }
     immutable(
         &new["status"]["qosClass"],
         &old["status"]["qosClass"],

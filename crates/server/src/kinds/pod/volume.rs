@@ -125,14 +125,48 @@ pub(super) fn validate<'a>(
     good
 }
 
+/// Kinds of volumes in the order the server asks for them: the first one counts, all others are too many.
+const SOURCES: [&str; 30] = [
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "storageos",
+    "projected",
+    "scaleIO",
+    "csi",
+    "ephemeral",
+    "image",
+];
+
 fn validate_source(volume: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let mut sources = entries(volume).filter(|(field, _)| *field != "name");
-    let Some((first, source)) = sources.next() else {
+    let mut sources = SOURCES.iter().filter(|kind| !volume[**kind].is_null());
+    let Some(first) = sources.next() else {
         errors.push(FieldError::required(path, "must specify a volume type"));
         return;
     };
-    validate_one_source(first, source, &path.child(first), errors);
-    for (other, _) in sources {
+    validate_one_source(first, &volume[*first], &path.child(first), errors);
+    for other in sources {
         let text = "may not specify more than 1 volume type";
         errors.push(FieldError::forbidden(path.child(other), text));
     }

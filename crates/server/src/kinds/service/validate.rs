@@ -133,12 +133,12 @@ fn validate_cluster_ips(object: &Value, errors: &mut Errors) {
         ("", None) => {}
         ("", Some(_)) => {
             let text = "must be empty when `clusterIP` is not specified";
-            errors.push(FieldError::invalid(&path, &spec["clusterIPs"], text));
+            errors.push(FieldError::invalid(path, &spec["clusterIPs"], text));
         }
-        (_, None) => errors.push(FieldError::required(&path, "")),
+        (_, None) => errors.push(FieldError::required(path, "")),
         (_, Some(first)) if text(first) != address => {
             let text = "first value must match `clusterIP`";
-            errors.push(FieldError::invalid(&path, &spec["clusterIPs"], text));
+            errors.push(FieldError::invalid(path, &spec["clusterIPs"], text));
         }
         _ => {}
     }
@@ -158,12 +158,12 @@ fn validate_cluster_ips(object: &Value, errors: &mut Errors) {
             invalid_each(names::ip(address), address, &path.index(i), errors);
         } else if addresses.len() > 1 {
             let text = "'None' must be the first and only value";
-            errors.push(FieldError::invalid(&path, &spec["clusterIPs"], text));
+            errors.push(FieldError::invalid(path, &spec["clusterIPs"], text));
         }
     }
     if addresses.len() > 2 {
         let text = "may only hold up to 2 values";
-        errors.push(FieldError::invalid(&path, &spec["clusterIPs"], text));
+        errors.push(FieldError::invalid(path, &spec["clusterIPs"], text));
     }
     validate_family_of_each(spec, &path, errors);
 }

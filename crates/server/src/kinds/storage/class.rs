@@ -7,7 +7,9 @@ use crate::kinds::checks::{Errors, immutable, invalid_each, one_of_if_set, requi
 use crate::kinds::names;
 use crate::kinds::path::Path;
 use crate::kinds::strategy::{Generation, StatusMeta, Strategy};
-use crate::kinds::value::{alike, ensure, entries, is_empty, items, set, set_default, text};
+use crate::kinds::value::{
+    alike, ensure, entries, is_empty, items, remove, set, set_default, text,
+};
 
 const SPEC: Path<'static> = Path::Root("spec");
 
@@ -26,6 +28,8 @@ pub(crate) static CSI_DRIVER: Strategy = Strategy {
     generation: Generation::Field("spec"),
     allow_unconditional_update: false,
     returns_deleted_object: true,
+    // The server starts to count with the first change.
+    create: |object, _| drop(remove(ensure(object, "metadata"), "generation")),
     default: |object| {
         let spec = ensure(object, "spec");
         set_default(spec, "attachRequired", true);

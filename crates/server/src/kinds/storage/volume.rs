@@ -69,13 +69,13 @@ fn validate(object: &Value, errors: &mut Errors) {
     validate_access_modes(spec, &path, errors);
     let capacity = path.child("capacity");
     if is_empty(&spec["capacity"]) {
-        errors.push(FieldError::required(&capacity, ""));
+        errors.push(FieldError::required(capacity, ""));
     }
     if spec["capacity"]["storage"].is_null()
         || spec["capacity"].as_object().is_some_and(|c| c.len() > 1)
     {
         let text = &spec["capacity"];
-        errors.push(FieldError::not_supported(&capacity, text, &["storage"]));
+        errors.push(FieldError::not_supported(capacity, text, &["storage"]));
     } else {
         validate_size(
             &spec["capacity"]["storage"],

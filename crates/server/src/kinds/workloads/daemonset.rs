@@ -3,32 +3,24 @@
 use kubewright_schema::FieldError;
 use serde_json::{Value, json};
 
-use super::{SPEC, validate_collisions};
+use super::{SPEC, unsupported_strategy, validate_collisions};
 use crate::kinds::checks::{
     Errors, at_most_100_percent, immutable, non_negative_fields, number_or_percent, number_value,
 };
 use crate::kinds::path::Path;
-use crate::kinds::strategy::{Generation, Strategy, UpdateOrder};
-use crate::kinds::value::{ensure, set, set_default, set_default_text, text};
+use crate::kinds::strategy::{CreateContext, Generation, Strategy, UpdateOrder};
+use crate::kinds::value::{alike, ensure, set, set_default, set_default_text, text};
 use crate::kinds::{pod, selector};
+
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 pub(crate) static DAEMON_SET: Strategy = Strategy {
     generation: Generation::Field("spec"),
     has_status: true,
     update_order: UpdateOrder::ChangeFirst,
     default,
-    create: |object, _| {
-        set(
-            object,
-            "status",
-            json!({
-                "currentNumberScheduled": 0,
-                "numberMisscheduled": 0,
-                "desiredNumberScheduled": 0,
-                "numberReady": 0,
-            }),
-        );
-    },
+    create,
+    update,
     validate,
     validate_update,
     validate_status,
@@ -50,6 +42,35 @@ fn default(object: &mut Value) {
         set_default(rolling, "maxSurge", 0);
     }
     pod::default_template(ensure(spec, "template"));
+}
+
+/// Counts changes of the template in an annotation, because older versions of the kind had a field for it.
+fn set_template_generation(object: &mut Value, count: i64) {
+    let annotations = ensure(ensure(object, "metadata"), "annotations");
+    set(annotations, TEMPLATE_GENERATION, count.to_string());
+}
+
+fn template_generation(object: &Value) -> i64 {
+    let annotation = &object["metadata"]["annotations"][TEMPLATE_GENERATION];
+    text(annotation).parse().unwrap_or(0)
+}
+
+fn create(object: &mut Value, _: &CreateContext<'_>) {
+    let count = template_generation(object).max(1);
+    set_template_generation(object, count);
+    let status = json!({
+        "currentNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberReady": 0,
+    });
+    set(object, "status", status);
+}
+
+fn update(new: &mut Value, old: &Value) {
+    let changed = !alike(&new["spec"]["template"], &old["spec"]["template"]);
+    let count = template_generation(old).saturating_add(i64::from(changed));
+    set_template_generation(new, count);
 }
 
 fn validate(object: &Value, errors: &mut Errors) {
@@ -85,7 +106,7 @@ fn validate_strategy(strategy: &Value, path: &Path<'_>, errors: &mut Errors) {
         }
         _ => {
             let allowed = ["RollingUpdate", "OnDelete"];
-            errors.push(FieldError::not_supported(path, strategy, &allowed));
+            errors.push(unsupported_strategy(strategy, &allowed, path));
         }
     }
 }

@@ -3,7 +3,7 @@
 use kubewright_schema::FieldError;
 use serde_json::{Value, json};
 
-use super::{SPEC, validate_counts, validate_replicated};
+use super::{SPEC, unsupported_strategy, validate_counts, validate_replicated};
 use crate::kinds::checks::{
     Errors, at_most_100_percent, immutable, non_negative, non_negative_fields, number_or_percent,
     number_value,
@@ -79,7 +79,7 @@ fn validate_strategy(strategy: &Value, path: &Path<'_>, errors: &mut Errors) {
         "RollingUpdate" => validate_rolling(rolling, &path_rolling, errors),
         _ => {
             let allowed = ["Recreate", "RollingUpdate"];
-            errors.push(FieldError::not_supported(path, strategy, &allowed));
+            errors.push(unsupported_strategy(strategy, &allowed, path));
         }
     }
 }
@@ -91,7 +91,7 @@ fn validate_rolling(rolling: &Value, path: &Path<'_>, errors: &mut Errors) {
     number_or_percent(surge, &path.child("maxSurge"), errors);
     if number_value(unavailable) == 0 && number_value(surge) == 0 {
         let text = "may not be 0 when `maxSurge` is 0";
-        errors.push(FieldError::invalid(&path_unavailable, unavailable, text));
+        errors.push(FieldError::invalid(path_unavailable, unavailable, text));
     }
     at_most_100_percent(unavailable, &path_unavailable, errors);
 }

@@ -12,7 +12,7 @@ pub(super) use elders::{CONTROLLER_REVISION, POD_TEMPLATE, REPLICATION_CONTROLLE
 pub(super) use replicaset::REPLICA_SET;
 pub(super) use statefulset::STATEFUL_SET;
 
-use kubewright_schema::FieldError;
+use kubewright_schema::{FieldError, Reason};
 use serde_json::Value;
 
 use super::checks::{Errors, non_negative_fields};
@@ -100,6 +100,39 @@ fn validate_collisions(new: &Value, old: &Value, errors: &mut Errors) {
             &count(new).into(),
             text,
         ));
+    }
+}
+
+/// The complaint about an unknown way to update. The server shows the strategy in the spelling of its own type.
+fn unsupported_strategy(strategy: &Value, allowed: &[&str], path: &Path<'_>) -> FieldError {
+    let rolling = &strategy["rollingUpdate"];
+    let rolling = match rolling {
+        Value::Null => "null".to_owned(),
+        _ => format!(
+            "{{\"MaxUnavailable\":{},\"MaxSurge\":{}}}",
+            number_or_zero(&rolling["maxUnavailable"]),
+            number_or_zero(&rolling["maxSurge"])
+        ),
+    };
+    let shown = format!(
+        "{{\"Type\":{},\"RollingUpdate\":{rolling}}}",
+        strategy["type"]
+    );
+    let allowed: Vec<String> = allowed.iter().map(|kind| format!("{kind:?}")).collect();
+    FieldError {
+        field: path.to_string(),
+        reason: Reason::NotSupported,
+        message: format!(
+            "Unsupported value: {shown}: supported values: {}",
+            allowed.join(", ")
+        ),
+    }
+}
+
+fn number_or_zero(value: &Value) -> Value {
+    match value {
+        Value::Null => 0.into(),
+        given => given.clone(),
     }
 }
 

@@ -124,7 +124,7 @@ fn validate_strategy(strategy: &Value, path: &Path<'_>, errors: &mut Errors) {
                 let path = path_rolling.child("maxUnavailable");
                 number_or_percent(most, &path, errors);
                 if number_value(most) == 0 {
-                    errors.push(FieldError::invalid(&path, most, "cannot be 0"));
+                    errors.push(FieldError::invalid(path, most, "cannot be 0"));
                 }
                 at_most_100_percent(most, &path, errors);
             }

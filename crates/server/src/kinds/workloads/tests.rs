@@ -276,3 +276,32 @@ fn status_writes_change_the_status_alone() {
     assert_eq!(new["metadata"]["annotations"], json!({"x": "y"}));
     assert_eq!(new["status"], json!({"replicas": 1}));
 }
+
+#[test]
+fn unknown_strategies_are_shown_as_the_server_sees_them() {
+    let mut object = controller();
+    object["spec"]["strategy"] = json!({"type": "Sideways"});
+    assert_eq!(
+        create_errors("apps", "Deployment", object),
+        [
+            "spec.strategy: Unsupported value: {\"Type\":\"Sideways\",\"RollingUpdate\":null}: supported values: \"Recreate\", \"RollingUpdate\""
+        ]
+    );
+}
+
+#[test]
+fn daemon_sets_count_their_templates() {
+    let key = "deprecated.daemonset.template.generation";
+    let old = create("apps", "DaemonSet", controller());
+    assert_eq!(old["metadata"]["annotations"][key], "1");
+    let image = update("apps", "DaemonSet", &old, |new| {
+        new["metadata"]["annotations"] = json!({});
+        new["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:2");
+    });
+    assert_eq!(image["metadata"]["annotations"][key], "2");
+    let limit = update("apps", "DaemonSet", &old, |new| {
+        new["spec"]["revisionHistoryLimit"] = json!(1)
+    });
+    assert_eq!(limit["metadata"]["annotations"][key], "1");
+    assert_eq!(limit["metadata"]["generation"], 2);
+}

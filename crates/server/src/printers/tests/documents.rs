@@ -4,9 +4,11 @@ use serde_json::{Value, json};
 
 use super::at;
 use crate::printers::{
-    Column, Headers, IncludeObject, ListMetadata, MetaVersion, NAME, Options, PartialList, Printer,
-    Table, partial_metadata, since,
+    Column, Headers, ListMetadata, MetaVersion, Options, PartialList, Printer, Table, partial_metadata,
 };
+use crate::printers::column::NAME;
+use crate::printers::table::IncludeObject;
+use crate::printers::view::since;
 
 const GOLDEN: &str = include_str!("../../../tests/golden/kube-apiserver-1.35.txt");
 
