@@ -202,7 +202,7 @@ impl Core {
                     .collection(&collection_name(&group, &names.plural)),
                 printer: printer(version),
                 resource: resource(&definition, &names, version),
-                nature: Nature::Custom(Custom {
+                nature: Nature::Custom(Box::new(Custom {
                     version: Arc::new(compiled),
                     schema: version.schema.clone().unwrap_or_default(),
                     strategy: custom_strategy(version.status),
@@ -212,7 +212,7 @@ impl Core {
                     schema_revision: revision,
                     terminating: stage == Stage::Terminating,
                     deprecation: deprecation(&definition, version),
-                }),
+                })),
             });
         }
         self.registry

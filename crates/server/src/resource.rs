@@ -32,7 +32,7 @@ pub(crate) struct Served {
 /// What differs between built-in and custom kinds.
 pub(crate) enum Nature {
     Builtin(Builtin),
-    Custom(Custom),
+    Custom(Box<Custom>),
 }
 
 /// A kind that is part of Kubernetes.

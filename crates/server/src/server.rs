@@ -3,7 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -18,6 +19,9 @@ use crate::listen::{self, ListenLimits};
 use crate::pki::{Pki, PkiError};
 use crate::service::ApiService;
 use crate::storage::{Fsync, HistoryLimits, OpenError, OpenOptions, Recovery, Store};
+
+/// How often history is looked through for what has become too old.
+const TRIM_EVERY: Duration = Duration::from_secs(30);
 
 /// A running API server. It stops when this is dropped.
 #[derive(Debug)]
@@ -135,6 +139,7 @@ impl Builder {
         core.bootstrap()
             .await
             .map_err(|e| StartError::Bootstrap(e.to_string()))?;
+        tokio::spawn(forget_the_old(Arc::downgrade(&core), core.stopping.clone()));
         Ok(Server {
             core: Stopping(core),
             data_dir: self.data_dir,
@@ -227,6 +232,20 @@ impl Drop for Stopping {
 impl std::fmt::Debug for Stopping {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "revision {}", self.0.store.revision())
+    }
+}
+
+/// Lets the history age while nobody writes. Ends with the server, which it does not keep alive.
+async fn forget_the_old(core: Weak<Core>, stopping: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stopping.cancelled() => return,
+            () = tokio::time::sleep(TRIM_EVERY) => {}
+        }
+        match core.upgrade() {
+            Some(core) => core.store.trim(),
+            None => return,
+        }
     }
 }
 

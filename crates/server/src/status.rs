@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 
 /// A refusal, sent to the client as a `Status` object. Small, because it is the error of every handler.
 #[derive(Debug, Clone)]
-pub struct ApiError(Box<Status>);
+pub(crate) struct ApiError(Box<Status>);
 
 /// The `meta/v1` Status object.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Status {
+pub(crate) struct Status {
     kind: &'static str,
     api_version: &'static str,
     metadata: Map<String, Value>,
@@ -32,7 +32,7 @@ pub struct Status {
 /// What a [`Status`] is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Details {
+pub(crate) struct Details {
     /// Name of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
@@ -55,7 +55,7 @@ pub struct Details {
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Cause {
+pub(crate) struct Cause {
     /// Machine-readable class.
     pub reason: &'static str,
     /// Text for people.
@@ -67,7 +67,7 @@ pub struct Cause {
 
 /// The resource a refusal speaks of: group and plural.
 #[derive(Debug, Clone, Copy)]
-pub struct About<'a> {
+pub(crate) struct About<'a> {
     /// API group, empty for the core group.
     pub group: &'a str,
     /// Plural or kind.
@@ -120,7 +120,7 @@ impl ApiError {
     }
 
     /// The object is not there.
-    pub fn not_found(about: About<'_>, name: &str) -> Self {
+    pub(crate) fn not_found(about: About<'_>, name: &str) -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
             "NotFound",
@@ -130,7 +130,7 @@ impl ApiError {
     }
 
     /// The resource itself is not served.
-    pub fn no_such_resource() -> Self {
+    pub(crate) fn no_such_resource() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
             "NotFound",
@@ -140,7 +140,7 @@ impl ApiError {
     }
 
     /// The name is taken.
-    pub fn already_exists(about: About<'_>, name: &str) -> Self {
+    pub(crate) fn already_exists(about: About<'_>, name: &str) -> Self {
         Self::new(
             StatusCode::CONFLICT,
             "AlreadyExists",
@@ -150,7 +150,7 @@ impl ApiError {
     }
 
     /// No free name was found for a `generateName`.
-    pub fn generate_name_conflict(about: About<'_>, name: &str) -> Self {
+    pub(crate) fn generate_name_conflict(about: About<'_>, name: &str) -> Self {
         let message = format!(
             "{about} \"{name}\" already exists, the server was not able to generate a unique name for the object"
         );
@@ -162,13 +162,13 @@ impl ApiError {
     }
 
     /// Somebody else was faster, or a precondition does not hold.
-    pub fn conflict(about: About<'_>, name: &str, why: &str) -> Self {
+    pub(crate) fn conflict(about: About<'_>, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {about} \"{name}\": {why}");
         Self::new(StatusCode::CONFLICT, "Conflict", message).details(about.details(name))
     }
 
     /// The object changed since the client read it.
-    pub fn modified(about: About<'_>, name: &str) -> Self {
+    pub(crate) fn modified(about: About<'_>, name: &str) -> Self {
         Self::conflict(
             about,
             name,
@@ -177,7 +177,7 @@ impl ApiError {
     }
 
     /// The object breaks rules; `about` names its kind.
-    pub fn invalid(about: About<'_>, name: &str, errors: &[FieldError]) -> Self {
+    pub(crate) fn invalid(about: About<'_>, name: &str, errors: &[FieldError]) -> Self {
         let causes = errors
             .iter()
             .map(|e| Cause {
@@ -194,7 +194,7 @@ impl ApiError {
     }
 
     /// The options of a request are wrong.
-    pub fn invalid_options(kind: &'static str, errors: &[FieldError]) -> Self {
+    pub(crate) fn invalid_options(kind: &'static str, errors: &[FieldError]) -> Self {
         Self::invalid(
             About {
                 group: "meta.k8s.io",
@@ -206,7 +206,7 @@ impl ApiError {
     }
 
     /// A patch does not apply. The API is deliberately silent on why.
-    pub fn rejected() -> Self {
+    pub(crate) fn rejected() -> Self {
         Self::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "Invalid",
@@ -216,17 +216,17 @@ impl ApiError {
     }
 
     /// The request cannot be understood.
-    pub fn bad_request(message: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)
     }
 
     /// The caller did not prove who they are.
-    pub fn unauthorized() -> Self {
+    pub(crate) fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
     }
 
     /// The request is understood and refused.
-    pub fn forbidden(about: About<'_>, name: &str, why: &str) -> Self {
+    pub(crate) fn forbidden(about: About<'_>, name: &str, why: &str) -> Self {
         let subject = if name.is_empty() {
             about.to_string()
         } else {
@@ -241,7 +241,7 @@ impl ApiError {
     }
 
     /// Adds a cause to the details.
-    pub fn with_cause(mut self, reason: &'static str, message: &str, field: &str) -> Self {
+    pub(crate) fn with_cause(mut self, reason: &'static str, message: &str, field: &str) -> Self {
         let details = self.0.details.get_or_insert_default();
         details.causes.push(Cause {
             reason,
@@ -252,12 +252,12 @@ impl ApiError {
     }
 
     /// A list or page at a version that is no longer kept.
-    pub fn expired(message: impl Into<String>) -> Self {
+    pub(crate) fn expired(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GONE, "Expired", message)
     }
 
     /// An expired page, with a token that goes on at the newest version.
-    pub fn expired_continue(token: String) -> Self {
+    pub(crate) fn expired_continue(token: String) -> Self {
         let mut error = Self::expired(
             "The provided continue parameter is too old to display a consistent list result. You can start a new \
              list without the continue parameter, or use the continue token in this response to retrieve the \
@@ -270,12 +270,12 @@ impl ApiError {
     }
 
     /// A watch from a version that is no longer kept.
-    pub fn too_old(asked: u64, oldest: u64) -> Self {
+    pub(crate) fn too_old(asked: u64, oldest: u64) -> Self {
         Self::expired(format!("too old resource version: {asked} ({oldest})"))
     }
 
     /// A read at a version that does not exist yet.
-    pub fn too_large_version(asked: u64, current: u64) -> Self {
+    pub(crate) fn too_large_version(asked: u64, current: u64) -> Self {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).details(Details {
             causes: vec![Cause {
@@ -289,7 +289,7 @@ impl ApiError {
     }
 
     /// The verb is not served here.
-    pub fn method_not_allowed() -> Self {
+    pub(crate) fn method_not_allowed() -> Self {
         Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "MethodNotAllowed",
@@ -299,7 +299,7 @@ impl ApiError {
     }
 
     /// The server is busy, or a budget is used up.
-    pub fn too_many_requests(message: impl Into<String>, retry_after: u32) -> Self {
+    pub(crate) fn too_many_requests(message: impl Into<String>, retry_after: u32) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message).details(Details {
             retry_after_seconds: Some(retry_after),
             ..Details::default()
@@ -307,12 +307,12 @@ impl ApiError {
     }
 
     /// No representation the client accepts.
-    pub fn not_acceptable(message: impl Into<String>) -> Self {
+    pub(crate) fn not_acceptable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
     }
 
     /// A body in a format the server does not read.
-    pub fn unsupported_media_type(message: impl Into<String>) -> Self {
+    pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Self {
         Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "UnsupportedMediaType",
@@ -321,7 +321,7 @@ impl ApiError {
     }
 
     /// A body or patch that is too large.
-    pub fn too_large(message: impl Into<String>) -> Self {
+    pub(crate) fn too_large(message: impl Into<String>) -> Self {
         Self::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "RequestEntityTooLarge",
@@ -330,7 +330,7 @@ impl ApiError {
     }
 
     /// The request took too long to arrive.
-    pub fn request_timeout() -> Self {
+    pub(crate) fn request_timeout() -> Self {
         Self::new(
             StatusCode::REQUEST_TIMEOUT,
             "Timeout",
@@ -339,7 +339,7 @@ impl ApiError {
     }
 
     /// The server failed.
-    pub fn internal(message: impl fmt::Display) -> Self {
+    pub(crate) fn internal(message: impl fmt::Display) -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "InternalError",
@@ -348,18 +348,18 @@ impl ApiError {
     }
 
     /// An error the real server sends without a reason, as code 500.
-    pub fn unreasoned(message: impl Into<String>) -> Self {
+    pub(crate) fn unreasoned(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, None, message)
     }
 
     /// An error with empty details, which some of the generic ones carry.
-    pub fn with_empty_details(mut self) -> Self {
+    pub(crate) fn with_empty_details(mut self) -> Self {
         self.0.details = Some(Details::default());
         self
     }
 
     /// The HTTP status.
-    pub fn code(&self) -> StatusCode {
+    pub(crate) fn code(&self) -> StatusCode {
         self.0
             .code
             .and_then(|c| StatusCode::from_u16(c).ok())
@@ -367,23 +367,24 @@ impl ApiError {
     }
 
     /// Seconds for the `Retry-After` header.
-    pub fn retry_after(&self) -> Option<u32> {
+    pub(crate) fn retry_after(&self) -> Option<u32> {
         self.0.details.as_ref()?.retry_after_seconds
     }
 
     /// The text.
-    pub fn message(&self) -> &str {
+    #[cfg(test)]
+    pub(crate) fn message(&self) -> &str {
         &self.0.message
     }
 
     /// The Status object as a JSON value.
-    pub fn to_value(&self) -> Value {
+    pub(crate) fn to_value(&self) -> Value {
         serde_json::to_value(&*self.0).expect("a Status is plain data")
     }
 }
 
 /// `Status: Success` with the details of what was deleted.
-pub fn success(about: About<'_>, name: &str, uid: &str) -> Value {
+pub(crate) fn success(about: About<'_>, name: &str, uid: &str) -> Value {
     let details = Details {
         uid: uid.to_owned(),
         ..about.details(name)

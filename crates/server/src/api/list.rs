@@ -168,6 +168,10 @@ pub(crate) async fn select(call: &Call, options: &ListOptions) -> Result<Selecti
         revision: Some(revision),
         after: last.key()[matcher.prefix.len()..].to_owned(),
     });
+    if more {
+        // The next page is likely to be asked for at this very version.
+        snapshot.pin();
+    }
     let remaining = (more && matcher.is_everything()).then(|| 1 + found.count());
     Ok(Selection {
         records,

@@ -53,12 +53,6 @@ pub(crate) enum Format {
 }
 
 impl Accept {
-    /// Plain JSON, for answers that are not negotiated.
-    pub(crate) const JSON: Accept = Accept {
-        representation: Representation::Object,
-        format: Format::Json,
-    };
-
     /// Reads the request's wishes, in the client's order of preference.
     pub(crate) fn read(headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
         let header = headers
@@ -181,6 +175,11 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
+    const JSON: Accept = Accept {
+        representation: Representation::Object,
+        format: Format::Json,
+    };
+
     fn accept(header: &'static str) -> Result<Accept, String> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static(header));
@@ -199,7 +198,7 @@ mod tests {
         );
         assert_eq!(
             accept("application/vnd.kubernetes.protobuf,application/json"),
-            Ok(Accept::JSON)
+            Ok(JSON)
         );
         assert_eq!(
             accept("application/json;q=0.1,application/yaml"),
@@ -208,7 +207,7 @@ mod tests {
                 format: Format::Yaml
             })
         );
-        assert_eq!(accept("*/*"), Ok(Accept::JSON));
+        assert_eq!(accept("*/*"), Ok(JSON));
     }
 
     #[test]

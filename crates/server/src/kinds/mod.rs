@@ -42,9 +42,7 @@ mod storage;
 mod workloads;
 
 pub(crate) use custom::custom_strategy;
-pub(crate) use strategy::{
-    CreateContext, Deletion, FieldLabels, Generation, Propagation, StatusMeta, Strategy,
-};
+pub(crate) use strategy::{CreateContext, Deletion, Generation, Propagation, StatusMeta, Strategy};
 
 static PLAIN: Strategy = Strategy::PLAIN;
 

@@ -52,11 +52,6 @@ fn label(object: &mut Value) {
     }
 }
 
-/// A write of the `finalize` subresource changes `spec.finalizers` and keeps the status.
-pub(crate) fn prepare_for_finalize(new: &mut Value, old: &Value) {
-    copy(new, old, "status");
-}
-
 /// Checks a write of the `finalize` subresource, besides what is checked of every update.
 pub(crate) fn validate_finalize(new: &Value) -> Errors {
     let mut errors = Errors::new();

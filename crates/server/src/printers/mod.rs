@@ -16,25 +16,11 @@ mod view;
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use serde_json::Value;
-
 pub(crate) use column::Column;
 pub(crate) use partial::{ListMetadata, MetaVersion, PartialList, partial_metadata};
 pub(crate) use table::{Headers, InvalidIncludeObject, Options, Printer, Table};
 
 use view::View;
-
-/// The columns of a built-in kind; a kind without a printer has its name and the time of its creation.
-pub(crate) fn columns(group: &str, kind: &str) -> &'static [Column] {
-    kinds::find(group, kind).map_or(column::DEFAULT, |entry| entry.columns)
-}
-
-/// The cells of one object of a built-in kind, as many as it has columns (but see `IPAddress`).
-pub(crate) fn cells(group: &str, kind: &str, object: &Value, now: Timestamp) -> Vec<Value> {
-    let print = kinds::find(group, kind).map_or(kinds::default_cells as kinds::Cells, |e| e.cells);
-    print(&View { object, now })
-}
 
 impl Printer {
     /// The printer of a built-in kind, or the default one: name and time of creation.

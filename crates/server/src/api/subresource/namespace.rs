@@ -8,6 +8,7 @@ use crate::api::write::Part;
 use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::respond::Answer;
+use crate::kinds::namespace;
 use crate::status::ApiError;
 
 /// Replaces the finalizers of a namespace; the last one to go lets the namespace go.
@@ -17,6 +18,7 @@ pub(crate) async fn finalize(call: &mut Call, body: &[u8]) -> Result<Answer, Api
     let finalizers = incoming.object["spec"]["finalizers"].clone();
     let version = incoming.object["metadata"]["resourceVersion"].clone();
     let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
+    let name = call.name.clone();
     let change = |old: &Value| {
         let mut new = old.clone();
         new["metadata"]["resourceVersion"] = version.clone();
@@ -30,7 +32,12 @@ pub(crate) async fn finalize(call: &mut Call, body: &[u8]) -> Result<Answer, Api
                     .map(|spec| spec.remove("finalizers")),
             ),
         }
-        Ok(new)
+        let errors = namespace::validate_finalize(&new);
+        if errors.is_empty() {
+            Ok(new)
+        } else {
+            Err(ApiError::invalid(served.about_kind(), &name, &errors))
+        }
     };
     let written = core
         .update(

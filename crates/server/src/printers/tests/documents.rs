@@ -3,12 +3,13 @@
 use serde_json::{Value, json};
 
 use super::at;
-use crate::printers::{
-    Column, Headers, ListMetadata, MetaVersion, Options, PartialList, Printer, Table, partial_metadata,
-};
 use crate::printers::column::NAME;
 use crate::printers::table::IncludeObject;
 use crate::printers::view::since;
+use crate::printers::{
+    Column, Headers, ListMetadata, MetaVersion, Options, PartialList, Printer, Table,
+    partial_metadata,
+};
 
 const GOLDEN: &str = include_str!("../../../tests/golden/kube-apiserver-1.35.txt");
 

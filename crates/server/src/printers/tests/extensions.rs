@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::cells;
 use super::{check, now};
-use crate::printers::cells;
 
 #[test]
 fn bindings_sort_subjects_by_kind() {

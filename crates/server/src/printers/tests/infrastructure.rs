@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::cells;
 use super::{check, now};
-use crate::printers::cells;
 
 #[test]
 fn small_core_kinds_count_what_they_hold() {

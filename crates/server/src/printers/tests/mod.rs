@@ -12,6 +12,16 @@ use serde_json::{Map, Value, json};
 use super::kinds;
 use super::*;
 
+/// The cells of one object.
+pub(super) fn cells(group: &str, kind: &str, object: &Value, now: Timestamp) -> Vec<Value> {
+    (Printer::builtin(group, kind).cells)(object, now)
+}
+
+/// The columns of a kind.
+pub(super) fn columns(group: &str, kind: &str) -> Vec<Column> {
+    Printer::builtin(group, kind).columns.into_owned()
+}
+
 /// The moment at which the tests look.
 fn now() -> Timestamp {
     at("2026-03-01T12:00:00Z")
@@ -84,7 +94,8 @@ fn kind_without_printer_shows_name_and_creation() {
         json!({"metadata": {"creationTimestamp": null}}),
         json!(["x", "0001-01-01T00:00:00Z"]),
     );
-    let headings: Vec<_> = columns("apiextensions.k8s.io", "CustomResourceDefinition")
+    let columns = columns("apiextensions.k8s.io", "CustomResourceDefinition");
+    let headings: Vec<_> = columns
         .iter()
         .map(|column| (&*column.name, &*column.type_, &*column.format))
         .collect();

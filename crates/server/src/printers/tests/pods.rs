@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::cells;
 use super::{check, now};
-use crate::printers::cells;
 
 /// Checks ready, status and restarts of a pod.
 #[track_caller]

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::cells;
 use super::{check, now};
-use crate::printers::cells;
 
 /// A workload with two containers and a selector.
 fn workload(replicas: Value, status: Value) -> Value {
