@@ -3,6 +3,7 @@
 mod container;
 mod defaults;
 mod environment;
+mod mount;
 mod probe;
 mod quality;
 mod resources;
@@ -18,7 +19,7 @@ pub(super) use resources::validate_quantity;
 pub(super) use scheduling::{validate_node_selector, validate_taints};
 pub(super) use spec::{mismatch, validate_runs_forever, validate_selected, validate_template};
 pub(super) use volume::network_disk as default_network_disk;
-pub(super) use warnings::{of_owner as owner_warnings, of_spec as spec_warnings};
+pub(super) use warnings::of_spec as spec_warnings;
 
 use kubewright_schema::FieldError;
 use serde_json::{Value, json};
@@ -55,7 +56,8 @@ pub(super) static POD: Strategy = Strategy {
     validate_create_only,
     validate_update: update::validate,
     validate_status: update::validate_status,
-    warnings: warnings::of_pod,
+    name_appears_in: Some("the Pod's hostname"),
+    warnings: |pod| warnings::of_spec(&pod["spec"], &Path::Root("spec")),
     fields,
     ..Strategy::PLAIN
 };

@@ -334,3 +334,22 @@ fn hidden_definitions_are_warned_of() {
         ]
     );
 }
+
+#[test]
+fn updates_of_pods_warn_of_nothing() {
+    let mut old = create("", "Pod", pod());
+    old["metadata"]["name"] = json!("a.b");
+    assert_eq!(
+        strategy("", "Pod").warnings(&old),
+        [
+            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]"
+        ]
+    );
+    let new = update("", "Pod", &old, |new| {
+        new["spec"]["containers"][0]["image"] = json!("i:2")
+    });
+    assert_eq!(
+        strategy("", "Pod").update_warnings(&new, &old),
+        Vec::<String>::new()
+    );
+}
