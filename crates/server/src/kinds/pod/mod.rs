@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use super::checks::Errors;
 use super::path::Path;
 use super::strategy::{CreateContext, Deletion, FieldLabels, Generation, StatusMeta, Strategy};
-use super::value::{ensure, is_empty, is_true, items, map, set, set_default, text};
+use super::value::{copy, ensure, is_empty, is_true, items, map, set, set_default, text};
 
 /// Pods.
 pub(super) static POD: Strategy = Strategy {
@@ -51,6 +51,7 @@ pub(super) static POD: Strategy = Strategy {
     ]),
     default: defaults::pod,
     create,
+    update: keep_admitted,
     status_update,
     validate,
     validate_create_only,
@@ -87,6 +88,17 @@ fn create(pod: &mut Value, _: &CreateContext<'_>) {
         );
     }
     set(pod, "status", status);
+}
+
+/// An update that leaves out what admission gave the pod keeps it.
+fn keep_admitted(new: &mut Value, old: &Value) {
+    let spec = ensure(new, "spec");
+    tolerate_node_trouble(spec);
+    for field in ["priority", "preemptionPolicy"] {
+        if spec[field].is_null() {
+            copy(spec, &old["spec"], field);
+        }
+    }
 }
 
 /// A pod stays for five minutes on a node that is not ready or not reachable, unless it says otherwise.

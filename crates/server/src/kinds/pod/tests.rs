@@ -240,7 +240,7 @@ fn little_of_a_pod_may_change() {
             refusal,
         ),
         (
-            |new| new["spec"]["tolerations"] = json!([]),
+            |new| new["spec"]["tolerations"] = json!([{"operator": "Exists"}]),
             "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds",
         ),
         (
@@ -352,4 +352,13 @@ fn updates_of_pods_warn_of_nothing() {
         strategy("", "Pod").update_warnings(&new, &old),
         Vec::<String>::new()
     );
+}
+
+#[test]
+fn updates_may_leave_out_what_admission_gave() {
+    let errors = update_errors("", "Pod", pod(), |new| {
+        new["spec"] = pod()["spec"].clone();
+        new["spec"]["containers"][0]["image"] = json!("nginx:2");
+    });
+    assert_eq!(errors, Vec::<String>::new());
 }
