@@ -150,22 +150,22 @@ pub(crate) fn validate_annotations(annotations: &Value, path: &Path<'_>, errors:
     }
 }
 
+/// How often too many controllers are complained about: each complaint shows all owners.
+const MAX_CONTROLLER_COMPLAINTS: usize = 8;
+
 fn validate_owners(owners: &Value, path: &Path<'_>, errors: &mut Errors) {
-    let mut controller: Option<String> = None;
+    let mut controllers = Vec::new();
     for owner in items(owners) {
         validate_owner(owner, path, errors);
-        if !is_true(&owner["controller"]) {
+        if !is_true(&owner["controller"]) || controllers.len() > MAX_CONTROLLER_COMPLAINTS {
             continue;
         }
-        let this = format!("{}/{}", text(&owner["kind"]), text(&owner["name"]));
-        match &controller {
-            None => controller = Some(this),
-            Some(first) => {
-                let detail = format!(
-                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
-                );
-                errors.push(FieldError::invalid(path, owners, &detail));
-            }
+        controllers.push(format!("{}/{}", text(&owner["kind"]), text(&owner["name"])));
+        if let [first, .., last] = controllers.as_slice() {
+            let detail = format!(
+                "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {last}"
+            );
+            errors.push(FieldError::invalid(path, owners, &detail));
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::checks::Errors;
 use super::meta;
-use super::names::NameRule;
+use super::names::{self, NameRule};
 use super::value::{alike, copy, ensure, remove, set, text};
 
 /// What a new object is told about itself. Its name is in its metadata already.
@@ -113,6 +113,8 @@ pub(crate) struct Strategy {
     pub(crate) returns_deleted_object: bool,
     /// What happens to dependents by default.
     pub(crate) default_propagation: Propagation,
+    /// What a client is told that deletes an object without saying what becomes of its dependents.
+    pub(crate) orphaning_warning: Option<&'static str>,
     /// How objects go away.
     pub(crate) deletion: Deletion,
     /// Which field selectors there are.
@@ -129,6 +131,8 @@ pub(crate) struct Strategy {
     pub(super) validate_update: fn(&Value, &Value, &mut Errors),
     /// New, old.
     pub(super) validate_status: fn(&Value, &Value, &mut Errors),
+    /// Where names of objects show up and should therefore be DNS labels.
+    pub(super) name_appears_in: Option<&'static str>,
     pub(super) warnings: fn(&Value) -> Vec<String>,
     pub(super) fields: fn(&Value) -> Vec<(&'static str, String)>,
 }
@@ -145,6 +149,7 @@ impl Strategy {
         allow_create_on_update: false,
         returns_deleted_object: false,
         default_propagation: Propagation::Background,
+        orphaning_warning: None,
         deletion: Deletion::Immediate,
         field_labels: FieldLabels::Generic,
         update_order: UpdateOrder::ObjectFirst,
@@ -156,6 +161,7 @@ impl Strategy {
         validate_create_only: |_, _| {},
         validate_update: |_, _, _| {},
         validate_status: |_, _, _| {},
+        name_appears_in: None,
         warnings: |_| Vec::new(),
         fields: |_| Vec::new(),
     };
@@ -288,9 +294,29 @@ impl Strategy {
         errors
     }
 
-    /// What a client should know about an object that is good enough.
+    /// What a client should know about a new object that is good enough.
     pub(crate) fn warnings(&self, object: &Value) -> Vec<String> {
-        (self.warnings)(object)
+        let mut out = Vec::new();
+        let complaints = names::label(text(&object["metadata"]["name"]));
+        if let (Some(place), false) = (self.name_appears_in, complaints.is_empty()) {
+            out.push(format!(
+                "metadata.name: this is used in {place}, which can result in surprising behavior; a DNS label is recommended: [{}]",
+                complaints.join(" ")
+            ));
+        }
+        out.extend((self.warnings)(object));
+        out
+    }
+
+    /// What a client should know about an update. Only changes that count are worth a warning, and none of a pod:
+    /// people rarely change pods by hand, and controllers do so all the time.
+    pub(crate) fn update_warnings(&self, new: &Value, old: &Value) -> Vec<String> {
+        let counted = new["metadata"]["generation"] != old["metadata"]["generation"];
+        if counted && self.deletion != Deletion::Graceful {
+            (self.warnings)(new)
+        } else {
+            Vec::new()
+        }
     }
 
     /// The values that field selectors compare with, besides `metadata.name` and `metadata.namespace`.

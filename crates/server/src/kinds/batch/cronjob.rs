@@ -27,10 +27,10 @@ pub(crate) static CRON_JOB: Strategy = Strategy {
             refuse_zone_in_schedule(&new["spec"]["schedule"], errors);
         }
     },
+    name_appears_in: Some("Pod names and hostnames"),
     warnings: |object| {
-        let template = &object["spec"]["jobTemplate"]["spec"]["template"];
-        let path = Path::Root("spec.jobTemplate.spec.template.spec");
-        pod::owner_warnings(object, template, &path)
+        let spec = &object["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+        pod::spec_warnings(spec, &Path::Root("spec.jobTemplate.spec.template.spec"))
     },
     ..Strategy::PLAIN
 };

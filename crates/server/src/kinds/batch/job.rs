@@ -19,6 +19,9 @@ pub(crate) static JOB: Strategy = Strategy {
     generation: Generation::Field("spec"),
     has_status: true,
     default_propagation: Propagation::Orphan,
+    orphaning_warning: Some(
+        "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
+    ),
     field_labels: FieldLabels::ListedForJob(&[
         "metadata.name",
         "metadata.namespace",
@@ -32,9 +35,10 @@ pub(crate) static JOB: Strategy = Strategy {
         let counts = ["active", "succeeded", "failed", "ready", "terminating"];
         non_negative_fields(&new["status"], &counts, &Path::Root("status"), errors);
     },
+    name_appears_in: Some("Pod names and hostnames"),
     warnings: |object| {
-        let template = &object["spec"]["template"];
-        pod::owner_warnings(object, template, &Path::Root("spec.template.spec"))
+        let spec = &object["spec"]["template"]["spec"];
+        pod::spec_warnings(spec, &Path::Root("spec.template.spec"))
     },
     fields: |object| {
         let succeeded = object["status"]["succeeded"].as_i64().unwrap_or(0);

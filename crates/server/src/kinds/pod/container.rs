@@ -6,7 +6,7 @@ use kubewright_schema::FieldError;
 use serde_json::Value;
 
 use super::volume::Volumes;
-use super::{environment, probe, resources, security, volume};
+use super::{environment, mount, probe, resources, security};
 use crate::kinds::checks::{Errors, invalid_each, one_of_if_set, port_number, required_one_of};
 use crate::kinds::names;
 use crate::kinds::path::Path;
@@ -119,7 +119,7 @@ fn validate_common(
     );
     validate_ports(&container["ports"], &path.child("ports"), errors);
     environment::validate(container, path, errors);
-    volume::validate_mounts(container, &around.volumes, path, errors);
+    mount::validate(container, &around.volumes, path, errors);
     required_one_of(
         &container["imagePullPolicy"],
         &["Always", "IfNotPresent", "Never"],

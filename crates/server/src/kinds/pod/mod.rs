@@ -3,6 +3,7 @@
 mod container;
 mod defaults;
 mod environment;
+mod mount;
 mod probe;
 mod quality;
 mod resources;
@@ -18,7 +19,7 @@ pub(super) use resources::validate_quantity;
 pub(super) use scheduling::{validate_node_selector, validate_taints};
 pub(super) use spec::{mismatch, validate_runs_forever, validate_selected, validate_template};
 pub(super) use volume::network_disk as default_network_disk;
-pub(super) use warnings::{of_owner as owner_warnings, of_spec as spec_warnings};
+pub(super) use warnings::of_spec as spec_warnings;
 
 use kubewright_schema::FieldError;
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ use serde_json::{Value, json};
 use super::checks::Errors;
 use super::path::Path;
 use super::strategy::{CreateContext, Deletion, FieldLabels, Generation, StatusMeta, Strategy};
-use super::value::{ensure, is_empty, is_true, items, map, set, set_default, text};
+use super::value::{copy, ensure, is_empty, is_true, items, map, set, set_default, text};
 
 /// Pods.
 pub(super) static POD: Strategy = Strategy {
@@ -50,12 +51,14 @@ pub(super) static POD: Strategy = Strategy {
     ]),
     default: defaults::pod,
     create,
+    update: keep_admitted,
     status_update,
     validate,
     validate_create_only,
     validate_update: update::validate,
     validate_status: update::validate_status,
-    warnings: warnings::of_pod,
+    name_appears_in: Some("the Pod's hostname"),
+    warnings: |pod| warnings::of_spec(&pod["spec"], &Path::Root("spec")),
     fields,
     ..Strategy::PLAIN
 };
@@ -85,6 +88,17 @@ fn create(pod: &mut Value, _: &CreateContext<'_>) {
         );
     }
     set(pod, "status", status);
+}
+
+/// An update that leaves out what admission gave the pod keeps it.
+fn keep_admitted(new: &mut Value, old: &Value) {
+    let spec = ensure(new, "spec");
+    tolerate_node_trouble(spec);
+    for field in ["priority", "preemptionPolicy"] {
+        if spec[field].is_null() {
+            copy(spec, &old["spec"], field);
+        }
+    }
 }
 
 /// A pod stays for five minutes on a node that is not ready or not reachable, unless it says otherwise.

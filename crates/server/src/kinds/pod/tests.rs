@@ -240,7 +240,7 @@ fn little_of_a_pod_may_change() {
             refusal,
         ),
         (
-            |new| new["spec"]["tolerations"] = json!([]),
+            |new| new["spec"]["tolerations"] = json!([{"operator": "Exists"}]),
             "spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds",
         ),
         (
@@ -333,4 +333,32 @@ fn hidden_definitions_are_warned_of() {
             "spec.containers[0].ports[1]: duplicate port definition with spec.containers[0].ports[0]",
         ]
     );
+}
+
+#[test]
+fn updates_of_pods_warn_of_nothing() {
+    let mut old = create("", "Pod", pod());
+    old["metadata"]["name"] = json!("a.b");
+    assert_eq!(
+        strategy("", "Pod").warnings(&old),
+        [
+            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [must not contain dots]"
+        ]
+    );
+    let new = update("", "Pod", &old, |new| {
+        new["spec"]["containers"][0]["image"] = json!("i:2")
+    });
+    assert_eq!(
+        strategy("", "Pod").update_warnings(&new, &old),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn updates_may_leave_out_what_admission_gave() {
+    let errors = update_errors("", "Pod", pod(), |new| {
+        new["spec"] = pod()["spec"].clone();
+        new["spec"]["containers"][0]["image"] = json!("nginx:2");
+    });
+    assert_eq!(errors, Vec::<String>::new());
 }

@@ -9,7 +9,7 @@ use super::scheduling;
 use crate::kinds::checks::{Errors, immutable};
 use crate::kinds::names::range_text;
 use crate::kinds::path::Path;
-use crate::kinds::value::{alike, copy, entries, is_empty, items, items_mut, set, text};
+use crate::kinds::value::{alike, copy, entries, is_empty, items, items_mut, remove, set, text};
 
 const SPEC: Path<'static> = Path::Root("spec");
 
@@ -82,19 +82,24 @@ fn validate_deadline(new: &Value, old: &Value, errors: &mut Errors) -> bool {
 
 fn validate_tolerations(new: &Value, old: &Value, errors: &mut Errors) {
     let path = SPEC.child("tolerations");
-    for before in items(&old["tolerations"]) {
-        let kept = items(&new["tolerations"]).iter().any(|now| {
-            let mut before = before.clone();
-            copy(&mut before, now, "tolerationSeconds");
-            alike(&before, now)
-        });
-        if !kept {
-            let text = "existing toleration can not be modified except its tolerationSeconds";
-            errors.push(FieldError::forbidden(path, text));
-            return;
-        }
+    let now: BTreeSet<String> = items(&new["tolerations"])
+        .iter()
+        .map(without_seconds)
+        .collect();
+    let kept = |before: &Value| now.contains(&without_seconds(before));
+    if !items(&old["tolerations"]).iter().all(kept) {
+        let text = "existing toleration can not be modified except its tolerationSeconds";
+        errors.push(FieldError::forbidden(path, text));
+        return;
     }
     scheduling::validate_tolerations(&new["tolerations"], &path, errors);
+}
+
+/// What identifies a toleration: all of it but how long it lasts.
+fn without_seconds(toleration: &Value) -> String {
+    let mut rest = toleration.clone();
+    remove(&mut rest, "tolerationSeconds");
+    rest.to_string()
 }
 
 fn validate_gates(new: &Value, old: &Value, errors: &mut Errors) {

@@ -1,6 +1,6 @@
-//! Volumes of pods: defaults, sources, and the mounts that name them.
+//! Volumes of pods: defaults and sources.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use kubewright_schema::FieldError;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::kinds::names;
 use crate::kinds::path::Path;
 use crate::kinds::quantity::Quantity;
 use crate::kinds::value::{
-    entries, is_empty, is_true, items, items_mut, set_default, set_default_text, text,
+    entries, is_empty, items, items_mut, set_default, set_default_text, text,
 };
 
 const FILE_MODE_TEXT: &str = "must be a number between 0 and 0777 (octal), both inclusive";
@@ -305,7 +305,8 @@ fn file_mode(mode: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn descending(target: &str, path: &Path<'_>, errors: &mut Errors) {
+/// Checks that a path leads down from where it starts.
+pub(super) fn descending(target: &str, path: &Path<'_>, errors: &mut Errors) {
     if target.starts_with('/') {
         let text = "must be a relative path";
         errors.push(FieldError::invalid(path, &target.into(), text));
@@ -317,113 +318,5 @@ fn no_backsteps(target: &str, path: &Path<'_>, errors: &mut Errors) {
     if target.split('/').any(|part| part == "..") {
         let text = "must not contain '..'";
         errors.push(FieldError::invalid(path, &target.into(), text));
-    }
-}
-
-/// Checks that the mounts of a container name volumes, each place once.
-pub(super) fn validate_mounts(
-    container: &Value,
-    volumes: &Volumes<'_>,
-    path: &Path<'_>,
-    errors: &mut Errors,
-) {
-    let path = path.child("volumeMounts");
-    let devices = items(&container["volumeDevices"]);
-    let mut places = BTreeSet::new();
-    for (i, mount) in items(&container["volumeMounts"]).iter().enumerate() {
-        let at = path.index(i);
-        let (name, place) = (text(&mount["name"]), text(&mount["mountPath"]));
-        if name.is_empty() {
-            errors.push(FieldError::required(at.child("name"), ""));
-        }
-        if !volumes.contains_key(name) {
-            errors.push(FieldError::not_found(at.child("name"), &name.into()));
-        }
-        if place.is_empty() {
-            errors.push(FieldError::required(at.child("mountPath"), ""));
-        }
-        if !places.insert(place) {
-            let text = "must be unique";
-            errors.push(FieldError::invalid(
-                at.child("mountPath"),
-                &place.into(),
-                text,
-            ));
-        }
-        if devices.iter().any(|d| text(&d["name"]) == name) {
-            let text = "must not already exist in volumeDevices";
-            errors.push(FieldError::invalid(at.child("name"), &name.into(), text));
-        }
-        validate_sub_path(mount, &at, &path, errors);
-    }
-    validate_devices(devices, volumes, errors, &path);
-}
-
-fn validate_sub_path(mount: &Value, at: &Path<'_>, path: &Path<'_>, errors: &mut Errors) {
-    let (plain, expression) = (text(&mount["subPath"]), text(&mount["subPathExpr"]));
-    descending(plain, &path.child("subPath"), errors);
-    if !plain.is_empty() && !expression.is_empty() {
-        let text = "subPathExpr and subPath are mutually exclusive";
-        errors.push(FieldError::invalid(
-            at.child("subPathExpr"),
-            &expression.into(),
-            text,
-        ));
-    }
-    descending(expression, &path.child("subPathExpr"), errors);
-    if let Some(propagation) = mount["mountPropagation"].as_str() {
-        let allowed = ["Bidirectional", "HostToContainer", "None"];
-        let path = path.child("mountPropagation");
-        one_of(&propagation.into(), &allowed, &path, errors);
-    }
-    let recursive = text(&mount["recursiveReadOnly"]);
-    if matches!(recursive, "IfPossible" | "Enabled") && !is_true(&mount["readOnly"]) {
-        errors.push(FieldError::forbidden(
-            path.child("recursiveReadOnly"),
-            "may only be specified when readOnly is true",
-        ));
-    }
-}
-
-fn validate_devices(
-    devices: &[Value],
-    volumes: &Volumes<'_>,
-    errors: &mut Errors,
-    mounts: &Path<'_>,
-) {
-    let Path::Field(container, _) = mounts else {
-        return;
-    };
-    let path = container.child("volumeDevices");
-    let (mut seen_names, mut places) = (BTreeSet::new(), BTreeSet::new());
-    for (i, device) in devices.iter().enumerate() {
-        let at = path.index(i);
-        let (name, place) = (text(&device["name"]), text(&device["devicePath"]));
-        if name.is_empty() {
-            errors.push(FieldError::required(at.child("name"), ""));
-        } else if !seen_names.insert(name) {
-            errors.push(FieldError::invalid(
-                at.child("name"),
-                &name.into(),
-                "must be unique",
-            ));
-        }
-        match volumes.get(name) {
-            Some(v) if v["persistentVolumeClaim"].is_null() && v["ephemeral"].is_null() => {
-                let text = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode";
-                errors.push(FieldError::invalid(at.child("name"), &name.into(), text));
-            }
-            Some(_) => {}
-            None => errors.push(FieldError::not_found(at.child("name"), &name.into())),
-        }
-        if place.is_empty() {
-            errors.push(FieldError::required(at.child("devicePath"), ""));
-        } else if !places.insert(place) {
-            errors.push(FieldError::invalid(
-                at.child("devicePath"),
-                &place.into(),
-                "must be unique",
-            ));
-        }
     }
 }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::kinds::names;
 use crate::kinds::path::Path;
 use crate::kinds::value::{items, text};
 
@@ -27,31 +26,6 @@ const DEAD_VOLUMES: [(&str, &str); 9] = [
     ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
     ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
-
-/// Warnings about a pod.
-pub(super) fn of_pod(pod: &Value) -> Vec<String> {
-    let mut out = name_warning(pod, "the Pod's hostname");
-    out.extend(of_spec(&pod["spec"], &Path::Root("spec")));
-    out
-}
-
-/// Warnings about a kind that names pods after itself.
-pub(crate) fn of_owner(object: &Value, template: &Value, spec_path: &Path<'_>) -> Vec<String> {
-    let mut out = name_warning(object, "Pod names and hostnames");
-    out.extend(of_spec(&template["spec"], spec_path));
-    out
-}
-
-fn name_warning(object: &Value, used_in: &str) -> Vec<String> {
-    let complaints = names::label(text(&object["metadata"]["name"]));
-    if complaints.is_empty() {
-        return Vec::new();
-    }
-    vec![format!(
-        "metadata.name: this is used in {used_in}, which can result in surprising behavior; a DNS label is recommended: [{}]",
-        complaints.join(" ")
-    )]
-}
 
 /// Warnings about a pod spec at a path.
 pub(crate) fn of_spec(spec: &Value, path: &Path<'_>) -> Vec<String> {

@@ -154,7 +154,7 @@ fn validate_cluster_ips(object: &Value, errors: &mut Errors) {
         errors,
     );
     for (i, address) in strings(&spec["clusterIPs"]).enumerate() {
-        if address != "None" {
+        if address != "None" || i > 0 {
             invalid_each(names::ip(address), address, &path.index(i), errors);
         } else if addresses.len() > 1 {
             let text = "'None' must be the first and only value";

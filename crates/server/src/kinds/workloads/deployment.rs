@@ -22,9 +22,10 @@ pub(crate) static DEPLOYMENT: Strategy = Strategy {
     validate,
     validate_update,
     validate_status,
+    name_appears_in: Some("Pod names and hostnames"),
     warnings: |object| {
-        let template = &object["spec"]["template"];
-        pod::owner_warnings(object, template, &Path::Root("spec.template.spec"))
+        let spec = &object["spec"]["template"]["spec"];
+        pod::spec_warnings(spec, &Path::Root("spec.template.spec"))
     },
     ..Strategy::PLAIN
 };

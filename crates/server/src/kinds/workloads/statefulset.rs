@@ -1,5 +1,7 @@
 //! StatefulSets.
 
+use std::collections::BTreeSet;
+
 use kubewright_schema::FieldError;
 use serde_json::{Value, json};
 
@@ -154,7 +156,7 @@ fn validate_template(spec: &Value, errors: &mut Errors) {
 /// The template as its pods will look: with a volume per claim, and host names of the controller's making.
 fn template_as_run(spec: &Value) -> Value {
     let mut template = spec["template"].clone();
-    let claims: Vec<&str> = items(&spec["volumeClaimTemplates"])
+    let claims: BTreeSet<&str> = items(&spec["volumeClaimTemplates"])
         .iter()
         .map(|claim| text(&claim["metadata"]["name"]))
         .collect();
@@ -166,7 +168,7 @@ fn template_as_run(spec: &Value) -> Value {
     }
     let own = items(&pod_spec["volumes"])
         .iter()
-        .filter(|volume| !claims.contains(&text(&volume["name"])))
+        .filter(|volume| !claims.contains(text(&volume["name"])))
         .cloned();
     let volumes: Vec<Value> = claims
         .iter()
