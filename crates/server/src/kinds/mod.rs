@@ -32,7 +32,7 @@ mod events;
 pub(crate) mod namespace;
 mod networking;
 mod node;
-mod pod;
+pub(crate) mod pod;
 mod policy;
 mod quota;
 mod rbac;

@@ -98,7 +98,8 @@ pub(super) fn validate_init(
     }
 }
 
-fn validate_common(
+/// Checks what all kinds of containers have.
+pub(super) fn validate_common(
     container: &Value,
     around: &Surroundings<'_>,
     path: &Path<'_>,

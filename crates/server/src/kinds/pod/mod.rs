@@ -3,6 +3,7 @@
 mod container;
 mod defaults;
 mod environment;
+mod ephemeral;
 mod mount;
 mod probe;
 mod quality;
@@ -15,6 +16,7 @@ mod volume;
 mod warnings;
 
 pub(super) use defaults::{resource_list as default_resource_list, template as default_template};
+pub(crate) use ephemeral::validate_added as validate_ephemeral_containers;
 pub(super) use resources::validate_quantity;
 pub(super) use scheduling::{validate_node_selector, validate_taints};
 pub(super) use spec::{mismatch, validate_runs_forever, validate_selected, validate_template};

@@ -4,7 +4,7 @@ use kubewright_schema::FieldError;
 use serde_json::Value;
 
 use super::container::{self, Surroundings};
-use super::{scheduling, security, volume};
+use super::{ephemeral, scheduling, security, volume};
 use crate::kinds::checks::{Errors, in_range, invalid_each, required_one_of};
 use crate::kinds::meta::{validate_annotations, validate_labels};
 use crate::kinds::path::Path;
@@ -23,6 +23,7 @@ pub(super) fn validate(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     };
     container::validate_all(spec, &around, path, errors);
     container::validate_init(spec, &around, path, errors);
+    ephemeral::validate(spec, &around, path, errors);
     validate_host_network(spec, path, errors);
     required_one_of(
         &spec["restartPolicy"],
