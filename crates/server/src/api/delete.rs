@@ -59,6 +59,10 @@ enum Deleted {
 /// Deletes one object.
 pub(crate) async fn delete(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
     let options = DeleteOptions::read(call, body)?;
+    if options.propagation.is_none() {
+        call.warnings
+            .extend(call.served.strategy().orphaning_warning.map(str::to_owned));
+    }
     let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
     let deleted = core.delete(&served, &key, &options).await?;
     match deleted {

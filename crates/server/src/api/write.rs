@@ -228,7 +228,7 @@ impl Core {
             let claims = self.prepare(served, &mut new, &old, part)?;
             let gone = object::is_deleting(&old) && may_go(&new);
             if persist == Persist::DryRun {
-                warnings.extend(served.strategy().warnings(&new));
+                warnings.extend(served.strategy().update_warnings(&new, &old));
                 return Ok(Written::Value {
                     value: new,
                     version: Some(record.revision()),
@@ -250,7 +250,7 @@ impl Core {
             match served.collection.commit_durable(write).await {
                 Ok(committed) => {
                     claims.keep();
-                    warnings.extend(served.strategy().warnings(&new));
+                    warnings.extend(served.strategy().update_warnings(&new, &old));
                     // The answer to the write that lets an object go shows its last stored version.
                     return Ok(if gone {
                         Written::Value {

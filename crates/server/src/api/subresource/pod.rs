@@ -14,6 +14,7 @@ use crate::api::write::Part;
 use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::respond::{self, Answer};
+use crate::kinds;
 use crate::object;
 use crate::resource::Served;
 use crate::status::ApiError;
@@ -230,6 +231,16 @@ pub(crate) async fn restricted(
         let mut new = old.clone();
         new["metadata"]["resourceVersion"] = wanted["metadata"]["resourceVersion"].clone();
         take_part(part, &mut new, &wanted);
+        if part == "ephemeralcontainers" {
+            let errors = kinds::pod::validate_ephemeral_containers(&new, old);
+            if !errors.is_empty() {
+                return Err(ApiError::invalid(
+                    served.about_kind(),
+                    object::name(old),
+                    &errors,
+                ));
+            }
+        }
         let counted = object::generation(old);
         if part != "approval" && counted > 0 && new["spec"] != old["spec"] {
             object::set_meta(&mut new, "generation", counted + 1);
