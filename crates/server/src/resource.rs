@@ -18,6 +18,9 @@ use crate::printers::Printer;
 use crate::status::{About, ApiError};
 use crate::storage::{Collection, Draft, Pairs, Record};
 
+/// Most unknown and duplicate fields that are told, as for built-in kinds.
+const MAX_STRICT: usize = 100;
+
 /// One resource at one version.
 pub(crate) struct Served {
     /// As discovery shows it.
@@ -148,6 +151,7 @@ impl Served {
                         .iter()
                         .map(|path| format!("unknown field \"{path}\"")),
                 );
+                incoming.strict.truncate(MAX_STRICT);
                 Ok(incoming)
             }
         }
@@ -253,6 +257,7 @@ impl Served {
                 let unknown = crd::prune(&custom.version, value);
                 Ok(unknown
                     .iter()
+                    .take(MAX_STRICT)
                     .map(|path| format!("unknown field \"{path}\""))
                     .collect())
             }

@@ -225,6 +225,10 @@ impl Core {
             let old = served.revive(&record)?;
             let mut new = change(&old)?;
             let insists = check_preconditions(served, &new, &old, &record)?;
+            if !insists {
+                // An update without a version is one of the newest.
+                object::set_meta(&mut new, "resourceVersion", record.revision().to_string());
+            }
             let claims = self.prepare(served, &mut new, &old, part)?;
             let gone = object::is_deleting(&old) && may_go(&new);
             if persist == Persist::DryRun {

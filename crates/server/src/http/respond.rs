@@ -1,5 +1,7 @@
 //! Writing answers: objects in the format the client asked for, errors, and the headers all answers carry.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
 use http::{HeaderName, Response, StatusCode};
@@ -15,8 +17,10 @@ pub(crate) type Answer = Response<ResponseBody>;
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 const NO_SNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
 
-/// Longest text of one `Warning` header.
-const MAX_WARNING: usize = 4 * 1024;
+/// Most characters of all `Warning` headers together before they are cut.
+const MAX_WARNINGS: usize = 4 * 1024;
+/// Most characters of each warning once they are cut.
+const CUT_WARNING: usize = 256;
 
 /// Answers with an object that is compact JSON.
 pub(crate) fn json(code: StatusCode, format: Format, compact: Bytes) -> Answer {
@@ -79,11 +83,32 @@ pub(crate) fn finish(answer: &mut Answer, audit_id: &str, warnings: &[String]) {
     headers
         .entry(CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-cache, private"));
-    for warning in warnings {
-        if let Some(value) = warning_header(warning) {
-            headers.append(WARNING, value);
-        }
+    for value in warning_headers(warnings) {
+        headers.append(WARNING, value);
     }
+}
+
+/// Each warning once. Too many of them are cut, first each and then the rest, as in Kubernetes.
+fn warning_headers(warnings: &[String]) -> Vec<HeaderValue> {
+    let mut told = HashSet::new();
+    let distinct: Vec<&String> = warnings.iter().filter(|w| told.insert(*w)).collect();
+    let total: usize = distinct.iter().map(|w| w.chars().count()).sum();
+    let cut = if total > MAX_WARNINGS {
+        CUT_WARNING
+    } else {
+        MAX_WARNINGS
+    };
+    let mut left = MAX_WARNINGS;
+    let mut values = Vec::new();
+    for warning in distinct {
+        if left == 0 {
+            break;
+        }
+        let text: String = warning.chars().take(cut).collect();
+        left = left.saturating_sub(text.chars().count());
+        values.extend(warning_header(&text));
+    }
+    values
 }
 
 /// `299 - "text"`, the text quoted as RFC 9110 asks, without anything that cannot stand in a header.
@@ -91,9 +116,6 @@ fn warning_header(text: &str) -> Option<HeaderValue> {
     let mut quoted = String::with_capacity(text.len() + 8);
     quoted.push_str("299 - \"");
     for c in text.chars().filter(|c| !c.is_control()) {
-        if quoted.len() >= MAX_WARNING {
-            break;
-        }
         if matches!(c, '"' | '\\') {
             quoted.push('\\');
         }
