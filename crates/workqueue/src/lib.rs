@@ -27,6 +27,7 @@ pub mod prometheus;
 mod queue;
 mod slots;
 mod stats;
+mod table;
 
 pub use clock::{Clock, TokioClock};
 pub use item::Item;

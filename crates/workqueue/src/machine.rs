@@ -415,10 +415,13 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         self.advance(now);
         self.free_retired();
         let spent = |run: &Running| self.now.since(run.started);
-        let by_priority = match self.lanes.policy() {
-            PriorityPolicy::Ignore => Vec::new(),
-            PriorityPolicy::Strict | PriorityPolicy::Fair { .. } => self.lanes.depths().collect(),
-        };
+        let mut by_priority = Vec::new();
+        if self.lanes.policy() != PriorityPolicy::Ignore {
+            by_priority.extend(self.lanes.depths());
+            if by_priority.is_empty() {
+                by_priority.push((Priority::NORMAL, 0));
+            }
+        }
         Stats {
             name: name.to_owned(),
             depth: self.lanes.depths().map(|(_, depth)| depth).sum(),

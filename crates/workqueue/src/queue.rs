@@ -17,7 +17,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hashbrown::DefaultHashBuilder;
+use foldhash::fast::RandomState;
 use tokio::sync::Notify;
 use tokio::task::coop::consume_budget;
 
@@ -61,7 +61,7 @@ pub struct Queue<K: Key> {
 
 struct Shared<K: Key> {
     name: String,
-    hasher: DefaultHashBuilder,
+    hasher: RandomState,
     clock: Arc<dyn Clock>,
     state: Mutex<State<K>>,
     /// Wakes workers.
@@ -107,7 +107,7 @@ impl<K: Key> Queue<K> {
         };
         let shared = Shared {
             name: options.name,
-            hasher: DefaultHashBuilder::default(),
+            hasher: RandomState::default(),
             clock: options.clock,
             state: Mutex::new(state),
             workers: Notify::new(),
@@ -364,18 +364,20 @@ struct Sleeper<'a, K: Key> {
 }
 
 impl<K: Key> Sleeper<'_, K> {
-    /// Waits until the next alarm is due, or there is none any more.
+    /// Waits until an alarm is due. If another worker took the last one meanwhile, this minds those to come.
     async fn wait_for_alarm(&self) {
         let shared = &self.queue.shared;
         loop {
-            let due = shared.lock().machine.next_due();
-            let Some(due) = due.filter(|due| *due > self.queue.now()) else {
-                return;
-            };
             // An earlier alarm may be set at any time; the notification of it is kept until somebody asks.
-            tokio::select! { biased;
-                () = shared.timekeeper.notified() => {}
-                () = shared.clock.sleep_until(due.since_epoch()) => {}
+            let earlier = shared.timekeeper.notified();
+            let next_due = shared.lock().machine.next_due();
+            match next_due {
+                Some(due) if due <= self.queue.now() => return,
+                Some(due) => tokio::select! { biased;
+                    () = earlier => {}
+                    () = shared.clock.sleep_until(due.since_epoch()) => {}
+                },
+                None => earlier.await,
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Interned keys: each known key has one dense slot number, and everything the queue knows of it is in that slot.
 //!
-//! The hash table holds slot numbers only, so a key is stored once and every other structure deals in `u32`.
+//! The table holds slot numbers only, so a key is stored once and every other structure deals in `u32`.
 //! Nothing ever iterates over the table: the hash decides no order.
 //!
 //! A slot with nothing left to remember is retired first and freed in a batch. Freeing touches memory at random,
@@ -8,11 +8,10 @@
 
 use std::ops::{Index, IndexMut};
 
-use hashbrown::HashTable;
-
 use crate::alarms::Alarm;
 use crate::moment::Moment;
 use crate::priority::Priority;
+use crate::table::Table;
 
 /// With fewer slots than this, memory is kept for the next burst.
 const SLOTS_KEPT: usize = 4096;
@@ -90,7 +89,7 @@ impl<K> Slot<K> {
 #[derive(Debug)]
 pub(crate) struct Slots<K> {
     slots: Vec<Slot<K>>,
-    table: HashTable<Place>,
+    table: Table,
     free: Vec<u32>,
     /// Slots that were unused when they were put here. They may have come into use again, and may be here twice.
     retired: Vec<u32>,
@@ -98,23 +97,11 @@ pub(crate) struct Slots<K> {
     kept: usize,
 }
 
-/// An entry of the table. The hash is here too, so that neither a probe nor growth touches slots of other keys.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    hash: u32,
-    slot: u32,
-}
-
-/// The table looks at the lowest and the highest bits of a long hash.
-fn spread(hash: u32) -> u64 {
-    u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
 impl<K> Slots<K> {
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self {
             slots: Vec::with_capacity(capacity),
-            table: HashTable::with_capacity(capacity),
+            table: Table::with_capacity(capacity),
             free: Vec::new(),
             retired: Vec::new(),
             kept: capacity.max(SLOTS_KEPT),
@@ -134,7 +121,7 @@ impl<K> Slots<K> {
 
     /// Whether the memory of a past burst can go: no key is known, but there is room for many.
     pub(crate) fn are_worth_dropping(&self) -> bool {
-        self.table.is_empty() && self.slots.len() > self.kept
+        self.table.len() == 0 && self.slots.len() > self.kept
     }
 
     /// Drops all slots and their memory. Only for when no key is known and nobody holds a slot number.
@@ -164,10 +151,7 @@ impl<K> Slots<K> {
                 continue;
             };
             keys.push(key);
-            let found = |place: &Place| place.slot == slot;
-            if let Ok(place) = self.table.find_entry(spread(unused.hash), found) {
-                place.remove();
-            }
+            self.table.remove(unused.hash, slot);
             self.free.push(slot);
         }
         keys
@@ -177,11 +161,8 @@ impl<K> Slots<K> {
 impl<K: Eq> Slots<K> {
     /// The slot of a key, if the key is known.
     pub(crate) fn find(&self, key: &K, hash: u32) -> Option<u32> {
-        let same = |place: &Place| {
-            place.hash == hash && self.slots[place.slot as usize].key.as_ref() == Some(key)
-        };
-        let place = self.table.find(spread(hash), same)?;
-        Some(place.slot)
+        let same = |slot: u32| self.slots[slot as usize].key.as_ref() == Some(key);
+        self.table.find(hash, same)
     }
 
     /// The slot of a key, which is made known if it was not.
@@ -190,9 +171,7 @@ impl<K: Eq> Slots<K> {
             return slot;
         }
         let slot = self.occupy(key, hash);
-        let place = Place { hash, slot };
-        self.table
-            .insert_unique(spread(hash), place, |place| spread(place.hash));
+        self.table.insert(hash, slot);
         slot
     }
 
@@ -212,7 +191,7 @@ impl<K: Eq> Slots<K> {
             self.slots[index as usize] = slot;
             return index;
         }
-        let index = u32::try_from(self.slots.len()).expect("a queue holds fewer than 2^32 keys");
+        let index = u32::try_from(self.slots.len()).expect("a queue holds fewer than 2^30 keys");
         self.slots.push(slot);
         index
     }
