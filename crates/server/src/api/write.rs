@@ -185,7 +185,7 @@ impl Core {
     }
 
     /// Changes an object: reads it, lets `change` make the new one, checks, stores, and does it all again when
-    /// somebody else was faster and the client did not insist on a version.
+    /// somebody else was faster.
     pub(crate) async fn update(
         &self,
         served: &Arc<Served>,
@@ -224,11 +224,9 @@ impl Core {
             };
             let old = served.revive(&record)?;
             let mut new = change(&old)?;
-            let insists = check_preconditions(served, &new, &old, &record)?;
-            if !insists {
-                // An update without a version is one of the newest.
-                object::set_meta(&mut new, "resourceVersion", record.revision().to_string());
-            }
+            check_preconditions(served, &new, &old, &record)?;
+            // An update without a version is one of the newest.
+            object::set_meta(&mut new, "resourceVersion", record.revision().to_string());
             let claims = self.prepare(served, &mut new, &old, part)?;
             let gone = object::is_deleting(&old) && may_go(&new);
             if persist == Persist::DryRun {
@@ -265,13 +263,8 @@ impl Core {
                         Written::Stored(committed.record)
                     });
                 }
-                Err(CommitError::Conflict { .. } | CommitError::NotFound) if !insists => {}
-                Err(CommitError::Conflict { .. }) => {
-                    return Err(ApiError::modified(served.about(), name));
-                }
-                Err(CommitError::NotFound) => {
-                    return Err(ApiError::not_found(served.about(), name));
-                }
+                // Somebody was faster: look again. A client that insists on a version is refused then.
+                Err(CommitError::Conflict { .. } | CommitError::NotFound) => {}
                 Err(error) => return Err(storage_error(&error)),
             }
         }
@@ -390,13 +383,13 @@ fn keep_metadata(new: &mut Value, old: &Value) {
     }
 }
 
-/// Checks uid and version that the client sent. Says whether the client insists on the version it read.
+/// Checks uid and version that the client sent.
 fn check_preconditions(
     served: &Served,
     new: &Value,
     old: &Value,
     record: &Record,
-) -> Result<bool, ApiError> {
+) -> Result<(), ApiError> {
     let name = object::name(old);
     let (uid, version) = (object::uid(new), object::resource_version(new));
     if !uid.is_empty() && uid != record.uid() {
@@ -411,7 +404,7 @@ fn check_preconditions(
     }
     if version.is_empty() || version == "0" {
         if served.strategy().allow_unconditional_update {
-            return Ok(false);
+            return Ok(());
         }
         let error = FieldError::invalid(
             "metadata.resourceVersion",
@@ -421,7 +414,7 @@ fn check_preconditions(
         return Err(ApiError::invalid(served.about(), name, &[error]));
     }
     match version.parse::<u64>() {
-        Ok(version) if version == record.revision() => Ok(true),
+        Ok(version) if version == record.revision() => Ok(()),
         Ok(_) => Err(ApiError::modified(served.about(), name)),
         Err(_) => {
             let error = FieldError::invalid(
