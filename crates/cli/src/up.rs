@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
 use kubewright_server::Server;
+use kubewright_server::storage::Fsync;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Start an API server on this machine and keep it running until Ctrl-C
@@ -30,6 +32,10 @@ pub(crate) struct Up {
     #[arg(long)]
     data_dir: Option<PathBuf>,
 
+    /// When writes are forced to the disk, with --data-dir: always, never, or every so many milliseconds
+    #[arg(long, default_value = "always", value_name = "always|never|MILLISECONDS", value_parser = parse_fsync)]
+    fsync: Fsync,
+
     /// Where to write the kubeconfig
     #[arg(long, default_value = ".kubewright/kubeconfig")]
     kubeconfig: PathBuf,
@@ -47,7 +53,7 @@ impl Up {
     async fn serve(self) -> anyhow::Result<()> {
         let mut builder = Server::builder();
         if let Some(directory) = &self.data_dir {
-            builder = builder.data_dir(directory);
+            builder = builder.data_dir(directory).fsync(self.fsync);
         }
         let server = builder.start().await?;
         let endpoint = server
@@ -61,7 +67,7 @@ impl Up {
                     self.kubeconfig.display()
                 )
             })?;
-        self.announce(endpoint.url());
+        self.announce(&server, endpoint.url());
         wait_for_signal().await?;
         eprintln!("Stopping.");
         server.stop();
@@ -71,12 +77,24 @@ impl Up {
         }
     }
 
-    fn announce(&self, url: &str) {
+    fn announce(&self, server: &Server, url: &str) {
         println!("The API server answers at {url}");
         println!("  kubeconfig  {}", self.kubeconfig.display());
         match &self.data_dir {
             Some(directory) => println!("  kept in     {}", directory.display()),
             None => println!("  kept        nowhere: it ends with this process (see --data-dir)"),
+        }
+        if let Some(recovery) = server.recovery() {
+            println!(
+                "  found       {} objects at revision {}",
+                recovery.objects, recovery.revision
+            );
+            if recovery.truncated_bytes > 0 {
+                println!(
+                    "              a torn write of {} bytes at the end was cut off",
+                    recovery.truncated_bytes
+                );
+            }
         }
         if !self.address.is_loopback() {
             println!("  open to     other machines, on {}", self.address);
@@ -86,6 +104,19 @@ impl Up {
             shell_path(&self.kubeconfig)
         );
         println!("Ctrl-C stops it.");
+    }
+}
+
+fn parse_fsync(text: &str) -> Result<Fsync, String> {
+    match text {
+        "always" => Ok(Fsync::Always),
+        "never" => Ok(Fsync::Never),
+        milliseconds => milliseconds
+            .parse()
+            .map(|n| Fsync::Interval(Duration::from_millis(n)))
+            .map_err(|_| {
+                format!("{text:?} is neither `always` nor `never` nor a number of milliseconds")
+            }),
     }
 }
 

@@ -20,7 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Caller, User};
-use crate::service::ApiService;
+use crate::service::{ApiService, Distance};
 
 /// How long a stranger may take for the TLS handshake, and any client for the headers of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -111,6 +111,10 @@ impl Connection {
 
     async fn speak(self, stream: TcpStream, stranger: Stranger) -> Result<(), String> {
         let _ = stream.set_nodelay(true);
+        let distance = match stream.peer_addr() {
+            Ok(peer) if peer.ip().is_loopback() => Distance::SameMachine,
+            _ => Distance::Network,
+        };
         let handshake = tokio::time::timeout(PATIENCE, self.tls.accept(stream));
         let stream = handshake
             .await
@@ -122,7 +126,9 @@ impl Connection {
             .peer_certificates()
             .and_then(|c| c.first());
         let user = certificate.and_then(|c| User::of_certificate(c));
-        let service = self.service.for_connection(Caller::Peer(user), stranger);
+        let service = self
+            .service
+            .for_connection(Caller::Peer(user), stranger, distance);
         let builder = builder();
         let connection = builder.serve_connection_with_upgrades(
             TokioIo::new(stream),

@@ -19,6 +19,7 @@ use crate::documents;
 use crate::health;
 use crate::http::accept::{Accept, Format};
 use crate::http::body::{self, ResponseBody};
+use crate::http::compress;
 use crate::http::path::{self, ResourcePath, Target};
 use crate::http::query::Query;
 use crate::http::respond::{self, Answer};
@@ -33,6 +34,14 @@ pub struct ApiService {
     core: Arc<Core>,
     caller: Caller,
     stranger: Option<Stranger>,
+    distance: Distance,
+}
+
+/// How far away a client is. Compression costs more than it saves on the same machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Distance {
+    SameMachine,
+    Network,
 }
 
 impl ApiService {
@@ -42,15 +51,22 @@ impl ApiService {
             core,
             caller: Caller::Trusted(user),
             stranger: None,
+            distance: Distance::SameMachine,
         }
     }
 
     /// The service of one connection.
-    pub(crate) fn for_connection(&self, caller: Caller, stranger: Stranger) -> Self {
+    pub(crate) fn for_connection(
+        &self,
+        caller: Caller,
+        stranger: Stranger,
+        distance: Distance,
+    ) -> Self {
         Self {
             core: self.core.clone(),
             caller,
             stranger: Some(stranger),
+            distance,
         }
     }
 
@@ -69,7 +85,10 @@ impl ApiService {
             }
         };
         respond::finish(&mut answer, &audit_id, &warnings);
-        answer
+        match self.distance {
+            Distance::SameMachine => answer,
+            Distance::Network => compress::compress(&parts.headers, answer),
+        }
     }
 
     async fn route<B>(
