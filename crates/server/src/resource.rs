@@ -156,6 +156,7 @@ impl Served {
                         .map(|path| format!("unknown field \"{path}\"")),
                 );
                 incoming.strict.truncate(MAX_STRICT);
+                self.conform_metadata(&mut incoming.object)?;
                 Ok(incoming)
             }
         }
@@ -186,6 +187,14 @@ impl Served {
                 self.unrecognized(bytes, "json: cannot unmarshal into Go value of type struct")
             );
         };
+        for field in ["apiVersion", "kind"] {
+            let value = fields.get(field).unwrap_or(&Value::Null);
+            if !value.is_string() && !value.is_null() {
+                let why =
+                    format!("json: cannot unmarshal into Go struct field .{field} of type string");
+                return Err(self.unrecognized(bytes, &why));
+            }
+        }
         let expected = self.api_version.clone();
         let kind = fields
             .get("kind")
@@ -251,6 +260,7 @@ impl Served {
 
     /// Brings a value that came out of a patch into the type's form; gives the unknown fields it dropped.
     pub(crate) fn conform(&self, value: &mut Value) -> Result<Vec<String>, ApiError> {
+        self.check_type(value, b"")?;
         match &self.nature {
             Nature::Builtin(builtin) => {
                 let strict = decode::conform(Table::builtin(), builtin.ty, value)
@@ -259,12 +269,27 @@ impl Served {
             }
             Nature::Custom(custom) => {
                 let unknown = crd::prune(&custom.version, value);
+                self.conform_metadata(value)?;
                 Ok(unknown
                     .iter()
                     .take(MAX_STRICT)
                     .map(|path| format!("unknown field \"{path}\""))
                     .collect())
             }
+        }
+    }
+
+    /// The metadata of a custom object has types, whatever its schema says of the rest.
+    fn conform_metadata(&self, object: &mut Value) -> Result<(), ApiError> {
+        let table = Table::builtin();
+        let Some(ty) = table.named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else {
+            return Err(ApiError::internal("ObjectMeta is not in the type table"));
+        };
+        match object.get_mut("metadata") {
+            Some(metadata) => decode::conform(table, ty, metadata)
+                .map(drop)
+                .map_err(|e| self.unhandled(&e.to_string())),
+            None => Ok(()),
         }
     }
 

@@ -396,5 +396,11 @@ fn from_body(call: &Call, bytes: &[u8]) -> Result<Value, ApiError> {
         .ok_or_else(|| ApiError::internal("DeleteOptions is not in the type table"))?;
     let decoded = decode::decode(table, ty, bytes, body::format(&call.headers)?)
         .map_err(|e| ApiError::bad_request(format!("DeleteOptions cannot be read: {e}")))?;
-    Ok(decoded.value)
+    // Something that was meant for another purpose must not delete anything.
+    match decoded.value.get("kind").and_then(Value::as_str) {
+        None | Some("" | "DeleteOptions") => Ok(decoded.value),
+        Some(kind) => Err(ApiError::bad_request(format!(
+            "decoded object cannot be converted to DeleteOptions: it is a {kind}"
+        ))),
+    }
 }

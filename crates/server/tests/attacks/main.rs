@@ -4,3 +4,7 @@ mod call;
 mod host;
 
 mod bodies;
+mod names;
+mod objects;
+mod patches;
+mod versions;
