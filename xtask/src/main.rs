@@ -1,6 +1,10 @@
 //! Development tasks of this repository, run as `cargo xtask <task>`.
 
+mod bench;
+mod kubectl;
+mod process;
 mod schema;
+mod workspace;
 
 use clap::{Parser, Subcommand};
 
@@ -16,10 +20,16 @@ struct Arguments {
 enum Command {
     /// Generate the table of built-in types from the published API definitions.
     Schema(schema::Arguments),
+    /// Drive every kubectl of this machine against the server.
+    Kubectl(kubectl::Arguments),
+    /// Measure the server from outside, in release.
+    Bench(bench::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Schema(arguments) => schema::run(arguments),
+        Command::Kubectl(arguments) => kubectl::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
     }
 }

@@ -1,0 +1,3 @@
+//! `kubewright-bench`.
+
+fn main() {}
