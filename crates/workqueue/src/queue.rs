@@ -424,4 +424,6 @@ impl<K: Key> fmt::Debug for Queue<K> {
 }
 
 #[cfg(test)]
+mod property;
+#[cfg(test)]
 mod tests;

@@ -339,12 +339,16 @@ fn key_added_while_processing_takes_the_highest_priority() {
 }
 
 #[test]
-fn delayed_key_keeps_its_highest_priority() {
-    let mut bench = Bench::with_policy(PriorityPolicy::Strict);
-    bench.add_with("a", Add::after(ms(5)).priority(Priority::LOW));
-    bench.add_with("a", Add::after(ms(9)).priority(Priority(3)));
-    bench.step(5);
-    assert_eq!(bench.get().map(|run| run.priority), Some(Priority(3)));
+fn delayed_key_keeps_its_highest_priority_in_either_order() {
+    for priorities in [[-100, 3], [3, -100]] {
+        let mut bench = Bench::with_policy(PriorityPolicy::Strict);
+        for (priority, delay) in priorities.into_iter().zip([9, 5]) {
+            bench.add_with("a", Add::after(ms(delay)).priority(Priority(priority)));
+        }
+        bench.step(5);
+        let priority = bench.get().map(|run| run.priority);
+        assert_eq!(priority, Some(Priority(3)), "{priorities:?}");
+    }
 }
 
 #[test]
