@@ -35,7 +35,9 @@ pub(crate) struct Machine<K> {
     ready: usize,
     limiter: Box<dyn RateLimiter<K>>,
     life: Life,
-    /// The latest time seen: time does not go back, even if callers raced for the lock.
+    durations: Durations,
+    /// The latest time seen: time does not go back, even if callers raced for the lock. Without durations and alarms
+    /// nobody asks for the time, and this falls behind.
     now: Moment,
     wake: Wake,
     adds: u64,
@@ -59,6 +61,13 @@ pub(crate) enum Life {
     Draining,
     /// Gives what is ready; nobody is to wait.
     ShutDown,
+}
+
+/// Whether it is measured how long keys wait and run. Three looks at the clock cost about as much as all the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durations {
+    Measured,
+    Unknown,
 }
 
 /// What the answer to a worker is.
@@ -117,6 +126,7 @@ impl<K: Eq + Clone + 'static> Machine<K> {
     pub(crate) fn new(
         policy: PriorityPolicy,
         limiter: Box<dyn RateLimiter<K>>,
+        durations: Durations,
         capacity: usize,
     ) -> Self {
         Self {
@@ -127,6 +137,7 @@ impl<K: Eq + Clone + 'static> Machine<K> {
             ready: 0,
             limiter,
             life: Life::Open,
+            durations,
             now: Moment::default(),
             wake: Wake::default(),
             adds: 0,
@@ -148,7 +159,7 @@ impl<K: Eq + Clone + 'static> Machine<K> {
                 if !self.would_change(slot, priority) {
                     return;
                 }
-                self.advance(now());
+                self.advance_if_it_matters(now);
                 self.want_run(slot, priority);
             }
             When::After(_) | When::RateLimited => {
@@ -237,6 +248,13 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         self.wake.workers += 1;
     }
 
+    /// Moves the time on if anything depends on it.
+    fn advance_if_it_matters(&mut self, now: impl FnOnce() -> Moment) {
+        if self.durations == Durations::Measured || self.alarms.len() > 0 {
+            self.advance(now());
+        }
+    }
+
     /// Moves the time on: delayed keys that are due become ready, in the order in which they are due.
     pub(crate) fn advance(&mut self, now: Moment) {
         self.now = self.now.max(now);
@@ -250,8 +268,8 @@ impl<K: Eq + Clone + 'static> Machine<K> {
     }
 
     /// The key whose turn it is.
-    pub(crate) fn get(&mut self, now: Moment) -> Next<K> {
-        self.advance(now);
+    pub(crate) fn get(&mut self, now: impl FnOnce() -> Moment) -> Next<K> {
+        self.advance_if_it_matters(now);
         let slots = &self.slots;
         let valid = |entry: Entry| {
             let ticket = entry.ticket();
@@ -274,8 +292,10 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         self.running.push(Running { slot, started });
         let held = &mut self.slots[slot];
         held.phase = Phase::Running { index };
-        let waited = started.nanoseconds_since(held.added);
-        self.queue_duration.observe(waited);
+        if self.durations == Durations::Measured {
+            let waited = started.nanoseconds_since(held.added);
+            self.queue_duration.observe(waited);
+        }
         self.lanes.lighten(held.priority);
         Run {
             slot,
@@ -285,8 +305,16 @@ impl<K: Eq + Clone + 'static> Machine<K> {
     }
 
     /// The worker is done. Returns keys that the queue forgets, to be dropped without the lock.
-    pub(crate) fn done(&mut self, run: &Run<K>, finish: Finish, now: Moment) -> Vec<K> {
-        self.advance(now);
+    pub(crate) fn done(
+        &mut self,
+        run: &Run<K>,
+        finish: Finish,
+        now: impl FnOnce() -> Moment,
+    ) -> Vec<K> {
+        match finish {
+            Finish::Ended | Finish::Succeeded => self.advance_if_it_matters(now),
+            Finish::Failed | Finish::Again(_) => self.advance(now()),
+        }
         self.conclude(run, finish);
         let slot = run.slot;
         match self.slots[slot].phase {
@@ -325,8 +353,10 @@ impl<K: Eq + Clone + 'static> Machine<K> {
 
     fn stop(&mut self, index: u32) {
         let stopped = self.running.swap_remove(index as usize);
-        let spent = self.now.nanoseconds_since(stopped.started);
-        self.work_duration.observe(spent);
+        if self.durations == Durations::Measured {
+            let spent = self.now.nanoseconds_since(stopped.started);
+            self.work_duration.observe(spent);
+        }
         let Some(moved) = self.running.get(index as usize) else {
             return;
         };
@@ -389,8 +419,12 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         self.life
     }
 
-    /// Takes no more keys and drops those that wait for a delay; a second call may change how the end is waited for.
-    pub(crate) fn shut_down(&mut self, life: Life) {
+    /// Takes no more keys and drops those that are not due yet; a second call may change how the end is waited for.
+    pub(crate) fn shut_down(&mut self, life: Life, now: Moment) {
+        self.advance(now);
+        while self.next_due().is_some_and(|due| due <= self.now) {
+            self.advance(now);
+        }
         self.life = life;
         self.wake.everybody = Needed::Yes;
         for slot in self.alarms.clear(&mut self.slots) {
@@ -414,7 +448,10 @@ impl<K: Eq + Clone + 'static> Machine<K> {
     pub(crate) fn stats(&mut self, name: &str, now: Moment) -> Stats {
         self.advance(now);
         self.free_retired();
-        let spent = |run: &Running| self.now.since(run.started);
+        let spent = |run: &Running| match self.durations {
+            Durations::Measured => self.now.since(run.started),
+            Durations::Unknown => Duration::ZERO,
+        };
         let mut by_priority = Vec::new();
         if self.lanes.policy() != PriorityPolicy::Ignore {
             by_priority.extend(self.lanes.depths());

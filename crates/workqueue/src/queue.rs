@@ -23,7 +23,7 @@ use tokio::task::coop::consume_budget;
 
 use crate::clock::Clock;
 use crate::item::Item;
-use crate::machine::{Finish, Life, Machine, Needed, Next, Run};
+use crate::machine::{Durations, Finish, Life, Machine, Needed, Next, Run};
 use crate::moment::Moment;
 use crate::options::{Add, Options};
 use crate::slots::Hashed;
@@ -61,6 +61,7 @@ pub struct Queue<K: Key> {
 
 struct Shared<K: Key> {
     name: String,
+    durations: Durations,
     hasher: RandomState,
     clock: Arc<dyn Clock>,
     state: Mutex<State<K>>,
@@ -99,7 +100,17 @@ pub enum Drain {
 impl<K: Key> Queue<K> {
     /// A queue with these options.
     pub fn new(options: Options<K>) -> Self {
-        let machine = Machine::new(options.priorities, options.limiter, options.capacity);
+        let durations = match options.name.is_empty() {
+            true => Durations::Unknown,
+            false => Durations::Measured,
+        };
+        let Options {
+            priorities,
+            limiter,
+            capacity,
+            ..
+        } = options;
+        let machine = Machine::new(priorities, limiter, durations, capacity);
         let state = State {
             machine,
             sleepers: 0,
@@ -107,6 +118,7 @@ impl<K: Key> Queue<K> {
         };
         let shared = Shared {
             name: options.name,
+            durations,
             hasher: RandomState::default(),
             clock: options.clock,
             state: Mutex::new(state),
@@ -244,7 +256,8 @@ impl<K: Key> Queue<K> {
     ///
     /// Ends a [drain](Queue::shut_down_with_drain) that is under way.
     pub fn shut_down(&self) {
-        self.locked(|machine| machine.shut_down(Life::ShutDown));
+        let now = self.now();
+        self.locked(|machine| machine.shut_down(Life::ShutDown, now));
     }
 
     /// Takes no more keys, and waits until every key that was ready or running is done.
@@ -252,7 +265,8 @@ impl<K: Key> Queue<K> {
     /// A key that was added again while running runs once more before the end. Somebody must still be working: keys
     /// that nobody takes are waited for until [`shut_down`](Queue::shut_down) is called or this future is dropped.
     pub async fn shut_down_with_drain(&self) -> Drain {
-        self.locked(|machine| machine.shut_down(Life::Draining));
+        let now = self.now();
+        self.locked(|machine| machine.shut_down(Life::Draining, now));
         loop {
             let mut woken = pin!(self.shared.drained.notified());
             woken.as_mut().enable();
@@ -273,22 +287,23 @@ impl<K: Key> Queue<K> {
     }
 
     pub(crate) fn done(&self, run: &Run<K>, finish: Finish) {
-        let now = self.now();
+        let early = self.early_look();
+        let now = || early.unwrap_or_else(|| self.now());
         let forgotten = self.locked(|machine| machine.done(run, finish, now));
         drop(forgotten);
     }
 
     fn next(&self) -> Next<K> {
-        let now = self.now();
+        let early = self.early_look();
+        let now = || early.unwrap_or_else(|| self.now());
         self.locked(|machine| machine.get(now))
     }
 
     /// Looks for a key. If there is none, the caller is counted as a sleeper before anybody can add one, and minds the
     /// alarms if there are some that nobody minds.
     fn next_or_sleep<'a>(&'a self, sleeper: &mut Option<Sleeper<'a, K>>) -> Next<K> {
-        let now = self.now();
         let mut state = self.shared.lock();
-        let next = state.machine.get(now);
+        let next = state.machine.get(|| self.now());
         if next == Next::Empty {
             let sleeper = sleeper.get_or_insert_with(|| {
                 state.sleepers += 1;
@@ -304,6 +319,11 @@ impl<K: Key> Queue<K> {
         }
         self.unlock_and_wake(state);
         next
+    }
+
+    /// The time, if it will be asked for in any case: better before the lock is taken than under it.
+    fn early_look(&self) -> Option<Moment> {
+        (self.shared.durations == Durations::Measured).then(|| self.now())
     }
 
     fn now(&self) -> Moment {
