@@ -9,7 +9,11 @@
 //!
 //! What others must be told is collected in [`Wake`] and taken by the shell after each call.
 
+mod terms;
+
 use std::time::Duration;
+
+pub(crate) use terms::{Durations, Finish, Life, Needed, Next, Run, Wake};
 
 use crate::alarms::{Alarms, Set};
 use crate::lanes::{Entry, Lanes};
@@ -50,76 +54,6 @@ pub(crate) struct Machine<K> {
 struct Running {
     slot: u32,
     started: Moment,
-}
-
-/// Whether the queue takes and gives keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Life {
-    /// Takes and gives.
-    Open,
-    /// Gives what is ready; somebody waits for the end of it.
-    Draining,
-    /// Gives what is ready; nobody is to wait.
-    ShutDown,
-}
-
-/// Whether it is measured how long keys wait and run. Three looks at the clock cost about as much as all the rest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Durations {
-    Measured,
-    Unknown,
-}
-
-/// What the answer to a worker is.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next<K> {
-    /// A key to run. Its slot must be handed back with [`Machine::done`].
-    Run(Run<K>),
-    /// Nothing is ready.
-    Empty,
-    /// Nothing is ready and nothing ever will be.
-    ShutDown,
-}
-
-/// A key that a worker has.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Run<K> {
-    pub(crate) slot: u32,
-    pub(crate) key: K,
-    pub(crate) priority: Priority,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finish {
-    /// Nothing more is known; the count of requeues stays.
-    Ended,
-    /// The count of requeues starts afresh.
-    Succeeded,
-    /// Another run after the limiter's delay.
-    Failed,
-    /// It succeeded, and is to run again after this delay.
-    Again(Duration),
-}
-
-/// Who must look again after a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[must_use]
-pub(crate) struct Wake {
-    /// So many workers: keys became ready.
-    pub(crate) workers: usize,
-    /// Whoever minds the alarms: the next one goes off earlier than it did.
-    pub(crate) timekeeper: Needed,
-    /// Everybody who waits, for a key or for the end: the queue was shut down, or has drained.
-    pub(crate) everybody: Needed,
-}
-
-/// Whether something is needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Needed {
-    #[default]
-    No,
-    Yes,
 }
 
 impl<K: Eq + Clone + 'static> Machine<K> {
@@ -476,50 +410,8 @@ impl<K: Eq + Clone + 'static> Machine<K> {
     }
 }
 
-/// What tests look at inside.
 #[cfg(test)]
-impl<K: Eq + Clone + 'static> Machine<K> {
-    fn alarm_entries(&self) -> usize {
-        self.alarms.entries()
-    }
-
-    fn slot_count(&self) -> usize {
-        self.slots.all().len()
-    }
-
-    /// The invariants that the fields promise each other.
-    fn check_invariants(&self) {
-        let count = |wanted: fn(&Phase) -> bool| {
-            let slots = self.slots.all().iter();
-            slots.filter(|slot| wanted(&slot.phase)).count()
-        };
-        let ready = count(|phase| matches!(phase, Phase::Ready { .. }));
-        let idle = count(|phase| matches!(phase, Phase::Idle));
-        assert_eq!(ready, self.ready);
-        assert_eq!(ready + idle + self.running.len(), self.slot_count());
-        for (at, run) in self.running.iter().enumerate() {
-            match self.slots[run.slot].phase {
-                Phase::Running { index } | Phase::RunningAgain { index } => {
-                    assert_eq!(index as usize, at);
-                }
-                phase => panic!("{phase:?} is listed as running"),
-            }
-        }
-        let entries = self.lanes.entries();
-        let valid = entries.filter(|(priority, entry)| {
-            let slot = &self.slots[entry.slot];
-            let ticket = entry.ticket();
-            let current = slot.phase == Phase::Ready { ticket };
-            assert!(!current || slot.priority == *priority);
-            current
-        });
-        assert_eq!(valid.count(), self.ready);
-        for slot in self.slots.all().iter().filter(|slot| slot.key.is_none()) {
-            assert!(slot.phase == Phase::Idle && !slot.has_alarm() && slot.requeues == 0);
-        }
-    }
-}
-
+mod invariants;
 #[cfg(test)]
 mod property;
 #[cfg(test)]

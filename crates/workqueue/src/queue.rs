@@ -11,6 +11,8 @@
 //! The lock is the standard library's, which spins for about as long as an operation takes before it parks the
 //! thread; with workers on two processors that made three times the throughput of one that parks sooner.
 
+mod sleeper;
+
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::pin::pin;
@@ -28,6 +30,7 @@ use crate::moment::Moment;
 use crate::options::{Add, Options};
 use crate::slots::Hashed;
 use crate::stats::Stats;
+use sleeper::Sleeper;
 
 /// So many keys are added under one lock.
 const ADDS_PER_LOCK: usize = 256;
@@ -210,7 +213,7 @@ impl<K: Key> Queue<K> {
             }
             match &sleeper {
                 // The order is of no consequence: whoever wakes looks at the queue. It is fixed so that runs repeat.
-                Some(timekeeper) if timekeeper.post == Post::Taken => tokio::select! { biased;
+                Some(timekeeper) if timekeeper.is_timekeeper() => tokio::select! { biased;
                     () = woken => {}
                     () = timekeeper.wait_for_alarm() => {}
                 },
@@ -299,28 +302,6 @@ impl<K: Key> Queue<K> {
         self.locked(|machine| machine.get(now))
     }
 
-    /// Looks for a key. If there is none, the caller is counted as a sleeper before anybody can add one, and minds the
-    /// alarms if there are some that nobody minds.
-    fn next_or_sleep<'a>(&'a self, sleeper: &mut Option<Sleeper<'a, K>>) -> Next<K> {
-        let mut state = self.shared.lock();
-        let next = state.machine.get(|| self.now());
-        if next == Next::Empty {
-            let sleeper = sleeper.get_or_insert_with(|| {
-                state.sleepers += 1;
-                Sleeper {
-                    queue: self,
-                    post: Post::Vacant,
-                }
-            });
-            if state.timekeeper == Post::Vacant && state.machine.next_due().is_some() {
-                state.timekeeper = Post::Taken;
-                sleeper.post = Post::Taken;
-            }
-        }
-        self.unlock_and_wake(state);
-        next
-    }
-
     /// The time, if it will be asked for in any case: better before the lock is taken than under it.
     fn early_look(&self) -> Option<Moment> {
         (self.shared.durations == Durations::Measured).then(|| self.now())
@@ -373,51 +354,6 @@ impl<K: Key> Shared<K> {
     /// A limiter that panicked may have poisoned the lock; the machine calls it with its own state in order.
     fn lock(&self) -> MutexGuard<'_, State<K>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A worker that is counted as asleep.
-struct Sleeper<'a, K: Key> {
-    queue: &'a Queue<K>,
-    /// Taken if this is the sleeper that minds the alarms.
-    post: Post,
-}
-
-impl<K: Key> Sleeper<'_, K> {
-    /// Waits until an alarm is due. If another worker took the last one meanwhile, this minds those to come.
-    async fn wait_for_alarm(&self) {
-        let shared = &self.queue.shared;
-        loop {
-            // An earlier alarm may be set at any time; the notification of it is kept until somebody asks.
-            let earlier = shared.timekeeper.notified();
-            let next_due = shared.lock().machine.next_due();
-            match next_due {
-                Some(due) if due <= self.queue.now() => return,
-                Some(due) => tokio::select! { biased;
-                    () = earlier => {}
-                    () = shared.clock.sleep_until(due.since_epoch()) => {}
-                },
-                None => earlier.await,
-            }
-        }
-    }
-}
-
-impl<K: Key> Drop for Sleeper<'_, K> {
-    /// Awake: with a key, or cancelled. Somebody else minds the alarms from now on.
-    fn drop(&mut self) {
-        let shared = &self.queue.shared;
-        let mut state = shared.lock();
-        state.sleepers -= 1;
-        if self.post == Post::Vacant {
-            return;
-        }
-        state.timekeeper = Post::Vacant;
-        let successor_needed = state.sleepers > 0 && state.machine.next_due().is_some();
-        drop(state);
-        if successor_needed {
-            shared.workers.notify_one();
-        }
     }
 }
 
