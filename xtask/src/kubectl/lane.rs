@@ -97,8 +97,14 @@ impl Lane<'_> {
     }
 
     fn meanwhile(&self, step: &Step, call: &Call, first: &str, change: &Call) -> Result<Output> {
+        let watches = self.server.open_watches()?;
         let mut running = Running::start(&mut self.command(call), call.stdin)?;
-        if running.read_until(PATIENCE, |output| output.stdout.contains(first)) {
+        let begun = match first {
+            // A call that prints nothing at first has begun when it watches.
+            "" => self.server.wait_for_watches(watches + 1, PATIENCE)?,
+            first => running.read_until(PATIENCE, |output| output.stdout.contains(first)),
+        };
+        if begun {
             let changed = process::run(&mut self.command(change), change.stdin, PATIENCE)?;
             if changed.end != End::Exited(0) {
                 return Ok(changed);

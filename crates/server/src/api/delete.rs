@@ -68,7 +68,12 @@ pub(crate) async fn delete(call: &mut Call, body: &[u8]) -> Result<Answer, ApiEr
     match deleted {
         Deleted::Gone(last, _) if !served.strategy().returns_deleted_object => {
             let status = status::success(served.about(), &call.name, object::uid(&last));
-            Ok(respond::value(StatusCode::OK, call.accept.format, &status))
+            Ok(respond::typed(
+                StatusCode::OK,
+                call.accept.format,
+                respond::STATUS,
+                &status,
+            ))
         }
         Deleted::Gone(last, revision) => call.answer_object(
             StatusCode::OK,

@@ -313,7 +313,10 @@ fn frame(kind: &str, object: &[u8]) -> Bytes {
 }
 
 fn error_frame(error: &ApiError) -> Bytes {
-    frame("ERROR", error.to_value().to_string().as_bytes())
+    frame(
+        "ERROR",
+        &respond::encode_typed(respond::STATUS, &error.to_value()),
+    )
 }
 
 /// Counts the watches of each user, so that one cannot take them all.

@@ -178,7 +178,7 @@ fn replace() -> Vec<Step> {
             .fails("Operation cannot be fulfilled on configmaps \"settings\": the object has been modified; please apply your changes to the latest version and try again"),
         edit("edit cm settings", "sed -i s/blue/green/").prints("configmap/settings edited"),
         kubectl("get cm settings -o jsonpath={.data.colour}").prints_exactly("green"),
-        edit("edit cm settings", "true").prints("Edit cancelled, no changes made."),
+        edit("edit cm settings", "true").complains("Edit cancelled, no changes made."),
     ]
 }
 

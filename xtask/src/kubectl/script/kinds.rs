@@ -120,7 +120,7 @@ pub(crate) fn group() -> Group {
             kubectl("get namespace many").matches("^many +Terminating "),
             kubectl_with(
                 "create -f -",
-                "{apiVersion: v1, kind: ConfigMap, metadata: {name: late, namespace: many}}",
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: late, namespace: many}\n",
             )
             .fails("configmaps \"late\" is forbidden: unable to create new content in namespace many because it is being terminated"),
         ],
