@@ -1,5 +1,7 @@
 //! The objects that benchmarks make: ConfigMaps with 1 KB of data.
 
+use std::sync::LazyLock;
+
 use anyhow::{Result, bail};
 use bytes::Bytes;
 use http::Method;
@@ -8,6 +10,21 @@ use kubewright_bench::{Connection, Reply};
 /// The data of one object.
 const KILOBYTE: usize = 1_024;
 const JSON: &str = "application/json";
+
+/// Letters in no order that anything could compress, so that a server which compresses is not flattered.
+static DATA: LazyLock<String> = LazyLock::new(|| {
+    let mut state: u32 = 1;
+    let mut letter = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        // The high bits of such a sequence are the good ones.
+        char::from(b'0' + (state >> 26) as u8)
+    };
+    let printable = |c: &char| c.is_ascii_alphanumeric();
+    std::iter::repeat_with(&mut letter)
+        .filter(printable)
+        .take(KILOBYTE)
+        .collect()
+});
 
 /// Where the ConfigMaps of a namespace are.
 pub(crate) fn path(namespace: &str) -> String {
@@ -27,10 +44,10 @@ pub(crate) async fn create_namespace(connection: &mut Connection, name: &str) ->
 
 /// The body of the ConfigMap with this number.
 pub(crate) fn config_map(number: usize) -> Bytes {
-    let data = "x".repeat(KILOBYTE);
     format!(
-        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{}"}},"data":{{"text":"{data}"}}}}"#,
-        name(number)
+        r#"{{"apiVersion":"v1","kind":"ConfigMap","metadata":{{"name":"{}"}},"data":{{"text":"{}"}}}}"#,
+        name(number),
+        *DATA
     )
     .into()
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use kubewright_bench::Protocol;
 
 use crate::Amount;
-use crate::figure::{Figure, Value};
+use crate::figure::{Figure, Value, thousands};
 use crate::load::{self, Creates};
 use crate::objects;
 use crate::stopwatch::Samples;
@@ -29,13 +29,18 @@ pub(crate) async fn measure(target: &Target, amount: Amount) -> Result<Vec<Figur
 
 async fn starts(target: &Target, amount: Amount) -> Result<Vec<Figure>> {
     let mut samples = Samples::default();
-    for _ in 0..amount.of(10) {
+    let times = amount.of(10);
+    for _ in 0..times {
         samples.push(target.start().await?.start);
     }
     let aim = Value::Time(Duration::from_millis(50));
     Ok(vec![
-        Figure::time("start to ready, best of 10", samples.least()),
-        Figure::time("start to ready, median of 10", samples.median()).aim(aim),
+        Figure::time(format!("start to ready, best of {times}"), samples.least()),
+        Figure::time(
+            format!("start to ready, median of {times}"),
+            samples.median(),
+        )
+        .aim(aim),
     ])
 }
 
@@ -57,17 +62,13 @@ async fn creates(server: &Running, amount: Amount) -> Result<Vec<Figure>> {
         };
         let (samples, time) = creates.run(server, 0..many).await?;
         let what = format!("creates, {connections} {}", spoken(connections, protocol));
-        let rate = Figure::rate(&what, many, time);
-        figures.push(match connections {
-            1 => rate,
-            _ => rate.aim(Value::PerSecond(5_000.0)),
-        });
+        figures.push(Figure::rate(&what, many, time).aim(Value::PerSecond(5_000.0)));
         figures.push(Figure::time(format!("{what}, p50"), samples.median()));
         figures.push(Figure::time(format!("{what}, p99"), samples.quantile(0.99)));
         if namespace == "one" {
             tokio::time::sleep(REST).await;
             figures.push(Figure::new(
-                "memory with 5,000 objects",
+                format!("memory with {} objects", thousands(many as u64)),
                 Value::Bytes(server.memory()),
             ));
         }
@@ -95,7 +96,8 @@ async fn reads(server: &Running, amount: Amount) -> Result<Vec<Figure>> {
         Figure::time("get, p99", gets.quantile(0.99)),
         Figure::time(
             format!(
-                "list of 5,000 objects ({:.1} MB), median",
+                "list of {} objects ({:.1} MB), median",
+                thousands(many as u64),
                 size as f64 / 1e6
             ),
             lists.median(),
