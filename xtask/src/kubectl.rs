@@ -10,6 +10,7 @@ mod server;
 mod step;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
@@ -55,7 +56,7 @@ pub(crate) struct Arguments {
     verbose: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let kubectls = kubectls(arguments)?;
     let groups = script::groups(&Choice {
         only: arguments.only.as_deref(),
@@ -80,7 +81,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         })?;
         lanes.push((kubectl.version, results));
     }
-    report::summary(&groups, &lanes)
+    let failed = report::summary(&groups, &lanes);
+    if failed > 0 {
+        println!("\n{failed} steps failed");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn kubectls(arguments: &Arguments) -> Result<Vec<Kubectl>> {

@@ -6,6 +6,8 @@ mod process;
 mod schema;
 mod workspace;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// Development tasks of this repository.
@@ -26,10 +28,11 @@ enum Command {
     Bench(bench::Arguments),
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
-        Command::Schema(arguments) => schema::run(arguments),
-        Command::Kubectl(arguments) => kubectl::run(&arguments),
-        Command::Bench(arguments) => bench::run(&arguments),
+        Command::Schema(arguments) => schema::run(arguments)?,
+        Command::Kubectl(arguments) => return kubectl::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments)?,
     }
+    Ok(ExitCode::SUCCESS)
 }

@@ -38,6 +38,13 @@ pub(crate) enum End {
     TooLate,
 }
 
+impl Output {
+    /// Whether this was written, to either stream.
+    pub(crate) fn shows(&self, text: &str) -> bool {
+        self.stdout.contains(text) || self.stderr.contains(text)
+    }
+}
+
 enum Line {
     Stdout(String),
     Stderr(String),

@@ -18,8 +18,6 @@ use super::step::{Action, Call, Group, Step};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The newest kubectl that reads the OpenAPI document only as protobuf.
 const LAST_WITH_OPENAPI_V2: u32 = 28;
-/// What checks manifests against the OpenAPI document before it sends them.
-const VALIDATING: [&str; 4] = ["create", "apply", "replace", "edit"];
 
 /// What became of a step.
 #[derive(Debug)]
@@ -97,14 +95,8 @@ impl Lane<'_> {
     }
 
     fn meanwhile(&self, step: &Step, call: &Call, first: &str, change: &Call) -> Result<Output> {
-        let watches = self.server.open_watches()?;
         let mut running = Running::start(&mut self.command(call), call.stdin)?;
-        let begun = match first {
-            // A call that prints nothing at first has begun when it watches.
-            "" => self.server.wait_for_watches(watches + 1, PATIENCE)?,
-            first => running.read_until(PATIENCE, |output| output.stdout.contains(first)),
-        };
-        if begun {
+        if running.read_until(PATIENCE, |output| output.shows(first)) {
             let changed = process::run(&mut self.command(change), change.stdin, PATIENCE)?;
             if changed.end != End::Exited(0) {
                 return Ok(changed);
@@ -118,10 +110,7 @@ impl Lane<'_> {
         let folder = self.server.folder();
         let mut command = Command::new(&self.kubectl.path);
         let mut words = call.words();
-        let validating = words
-            .first()
-            .is_some_and(|w| VALIDATING.contains(&w.as_str()));
-        if validating && !self.openapi {
+        if !self.openapi && validates(&words) {
             words.push("--validate=false".to_owned());
         }
         command
@@ -135,5 +124,14 @@ impl Lane<'_> {
             .env("KUBECACHEDIR", folder.join("cache"))
             .env("KUBE_EDITOR", call.editor);
         command
+    }
+}
+
+/// Whether this call checks a manifest against the OpenAPI document before it sends it.
+fn validates(words: &[String]) -> bool {
+    let from_file = words.iter().any(|word| word == "-f");
+    match words.first().map_or("", String::as_str) {
+        "create" | "apply" | "replace" => from_file,
+        verb => verb == "edit",
     }
 }

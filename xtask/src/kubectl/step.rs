@@ -25,7 +25,7 @@ pub(crate) struct Step {
 pub(crate) enum Action {
     /// One call of kubectl, run to its end.
     Call(Call),
-    /// A call that goes on, such as `get --watch`; when `first` was printed, `change` is called. The call is stopped as
+    /// A call that goes on, such as `get --watch`; when `first` was printed (to either stream), `change` is called. The call is stopped as
     /// soon as it has printed what is expected of it.
     Meanwhile {
         call: Call,

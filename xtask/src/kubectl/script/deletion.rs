@@ -46,6 +46,7 @@ fn many() -> Vec<Step> {
     vec![
         kubectl_with("create -f -", THREE).prints("configmap/three created"),
         kubectl("delete cm one --dry-run=server")
+            .needs_openapi()
             .prints("configmap \"one\" deleted (server dry run)"),
         kubectl("delete cm one --now").prints("configmap \"one\" deleted"),
         kubectl("delete cm -l set=three")

@@ -68,6 +68,12 @@ metadata: {name: leader, namespace: many}
 spec: {holderIdentity: robot-1, leaseDurationSeconds: 15}
 ";
 
+const LATE: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: late, namespace: many}
+";
+
 pub(crate) fn group() -> Group {
     Group {
         name: "kinds",
@@ -120,7 +126,7 @@ pub(crate) fn group() -> Group {
             kubectl("get namespace many").matches("^many +Terminating "),
             kubectl_with(
                 "create -f -",
-                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: late, namespace: many}\n",
+                LATE,
             )
             .fails("configmaps \"late\" is forbidden: unable to create new content in namespace many because it is being terminated"),
         ],

@@ -28,8 +28,9 @@ pub(crate) fn group() -> Group {
             .since(24)
             .prints("pod/patient condition met"),
             meanwhile(
-                "wait --for=delete pod/patient --timeout=20s",
-                "",
+                // The pod may go only after kubectl has seen it; with -v=6 it tells of its requests.
+                "wait --for=delete pod/patient --timeout=20s -v=6",
+                "watch=true",
                 "delete pod patient --force --grace-period=0",
             )
             .prints("pod/patient condition met"),
