@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::{Value, json};
 
 use super::checks::{Errors, immutable, invalid_each};
-use super::names;
 use super::path::Path;
 use super::pod;
 use super::quantity::Quantity;
@@ -49,7 +49,7 @@ pub(super) static LIMIT_RANGE: Strategy = Strategy {
 fn validate_list(list: &Value, path: &Path<'_>, errors: &mut Errors) {
     for (name, quantity) in entries(list) {
         let path = path.key(name);
-        invalid_each(names::qualified(name), name.as_str(), &path, errors);
+        invalid_each(names::qualified_name(name), name.as_str(), &path, errors);
         pod::validate_quantity(quantity, &path, errors);
     }
 }
@@ -85,7 +85,12 @@ fn validate_limits(object: &Value, errors: &mut Errors) {
     for (i, limit) in items(&object["spec"]["limits"]).iter().enumerate() {
         let path = path.index(i);
         let kind = text(&limit["type"]);
-        invalid_each(names::qualified(kind), kind, &path.child("type"), errors);
+        invalid_each(
+            names::qualified_name(kind),
+            kind,
+            &path.child("type"),
+            errors,
+        );
         if !seen.insert(kind) {
             errors.push(FieldError::duplicate(path.child("type"), &kind.into()));
         }

@@ -1,11 +1,11 @@
 //! Label selectors inside objects: are they well formed, and which labels do they choose.
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::Value;
 
 use super::checks::{Errors, invalid_each};
 use super::meta::validate_labels;
-use super::names;
 use super::path::Path;
 use super::value::{entries, items, strings, text};
 
@@ -37,7 +37,7 @@ fn validate_requirement(requirement: &Value, path: &Path<'_>, errors: &mut Error
         )),
     }
     let key = text(&requirement["key"]);
-    invalid_each(names::qualified(key), key, &path.child("key"), errors);
+    invalid_each(names::qualified_name(key), key, &path.child("key"), errors);
     for (i, value) in strings(&requirement["values"]).enumerate() {
         let path = path.child("values");
         invalid_each(names::label_value(value), value, &path.index(i), errors);

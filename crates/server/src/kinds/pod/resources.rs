@@ -1,10 +1,10 @@
 //! Resource requirements: names, quantities, and requests within limits.
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::Value;
 
 use crate::kinds::checks::{Errors, invalid_each};
-use crate::kinds::names;
 use crate::kinds::path::Path;
 use crate::kinds::quantity::{PATTERN_TEXT, Quantity};
 use crate::kinds::value::{entries, text};
@@ -24,7 +24,7 @@ pub(super) fn validate(resources: &Value, path: &Path<'_>, errors: &mut Errors) 
 }
 
 fn validate_one(name: &str, quantity: &Value, path: &Path<'_>, errors: &mut Errors) {
-    invalid_each(names::qualified(name), name, path, errors);
+    invalid_each(names::qualified_name(name), name, path, errors);
     match name.split_once('/') {
         None if !is_standard(name) => {
             let text = "must be a standard resource for containers";

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::{Value, json};
 
 use crate::kinds::checks::{Errors, invalid_each, one_of};
-use crate::kinds::names;
 use crate::kinds::path::Path;
 use crate::kinds::quantity::Quantity;
 use crate::kinds::value::{
@@ -113,7 +113,7 @@ pub(super) fn validate<'a>(
         if name.is_empty() {
             errors.push(FieldError::required(name_path, ""));
         } else {
-            invalid_each(names::label(name), name, &name_path, errors);
+            invalid_each(names::dns1123_label(name), name, &name_path, errors);
         }
         if good.contains_key(name) {
             errors.push(FieldError::duplicate(name_path, &name.into()));
