@@ -5,7 +5,6 @@
 //! unknown fields are gone, types are right, nulls are dropped. All functions are pure.
 
 pub(crate) mod meta;
-pub(crate) mod quantity;
 pub(crate) mod selector;
 
 mod checks;

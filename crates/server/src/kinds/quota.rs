@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use kubewright_schema::FieldError;
 use kubewright_schema::names;
+use kubewright_schema::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::checks::{Errors, immutable, invalid_each};
 use super::path::Path;
 use super::pod;
-use super::quantity::Quantity;
 use super::strategy::Strategy;
 use super::value::{ensure, entries, is_empty, items, items_mut, map, set, text};
 
@@ -142,8 +142,10 @@ fn validate_order(limit: &Value, path: &Path<'_>, errors: &mut Errors) {
     for name in resources {
         for (low, high, at, low_text, high_text) in order {
             let (small, large) = (text(&limit[low][name]), text(&limit[high][name]));
-            let both = Quantity::parse(small).zip(Quantity::parse(large));
-            if both.is_some_and(|(small, large)| small > large) {
+            let (Ok(least), Ok(most)) = (Quantity::parse(small), Quantity::parse(large)) else {
+                continue;
+            };
+            if least > most {
                 let complaint = format!("{low_text} {small} is greater than {high_text} {large}");
                 let at_path = path.child(at);
                 errors.push(FieldError::invalid(

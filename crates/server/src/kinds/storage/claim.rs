@@ -2,12 +2,12 @@
 
 use kubewright_schema::FieldError;
 use kubewright_schema::names;
+use kubewright_schema::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::{validate_access_modes, validate_size};
 use crate::kinds::checks::{Errors, immutable, invalid_each, one_of_if_set};
 use crate::kinds::path::Path;
-use crate::kinds::quantity::Quantity;
 use crate::kinds::strategy::{FieldLabels, Strategy};
 use crate::kinds::value::{
     alike, copy, ensure, is_empty, items, set, set_default, set_default_text, text,
