@@ -9,7 +9,6 @@ mod compile;
 mod defaulting;
 mod defaults;
 mod definition;
-mod dns;
 mod embedded;
 mod failure;
 mod field_path;

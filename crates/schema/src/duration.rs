@@ -60,7 +60,8 @@ mod tests {
         const DAY: i64 = 24 * HOUR;
         const YEAR: i64 = 365 * DAY;
         let cases = [
-            (-5, "<invalid>"),
+            (i64::MIN, "<invalid>"),
+            (-2, "<invalid>"),
             (-1, "0s"),
             (0, "0s"),
             (5, "5s"),
@@ -68,19 +69,24 @@ mod tests {
             (120, "2m"),
             (130, "2m10s"),
             (3 * MINUTE + 4, "3m4s"),
+            (10 * MINUTE - 1, "9m59s"),
             (10 * MINUTE + 59, "10m"),
-            (179 * MINUTE, "179m"),
+            (3 * HOUR - 1, "179m"),
             (3 * HOUR, "3h"),
             (3 * HOUR + 5 * MINUTE, "3h5m"),
             (8 * HOUR + 5 * MINUTE, "8h"),
-            (47 * HOUR, "47h"),
+            (8 * HOUR - 1, "7h59m"),
+            (2 * DAY - 1, "47h"),
             (2 * DAY, "2d"),
             (2 * DAY + 3 * HOUR, "2d3h"),
+            (8 * DAY - 1, "7d23h"),
             (8 * DAY + 3 * HOUR, "8d"),
-            (2 * YEAR - DAY, "729d"),
+            (2 * YEAR - 1, "729d"),
             (2 * YEAR, "2y"),
             (2 * YEAR + 30 * DAY, "2y30d"),
+            (8 * YEAR - 1, "7y364d"),
             (8 * YEAR + 30 * DAY, "8y"),
+            (i64::MAX, "292471208677y"),
         ];
         for (seconds, expect) in cases {
             assert_eq!(human(seconds), expect, "{seconds} seconds");

@@ -2,8 +2,11 @@
 //!
 //! Each rule returns what is wrong with a name, in the words the API server uses; an empty list means nothing is.
 
+mod network;
 #[cfg(test)]
 mod tests;
+
+pub use network::{http_header_name, in_range, ip_address, port_name, port_number};
 
 const DNS1123_LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const DNS1123_SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
@@ -12,7 +15,6 @@ const QUALIFIED_NAME_MESSAGE: &str = "must consist of alphanumeric characters, '
 
 const LABEL_LENGTH: usize = 63;
 const SUBDOMAIN_LENGTH: usize = 253;
-const PORT_NAME_LENGTH: usize = 15;
 
 /// A label of RFC 1123: the name of a namespace, a container, a volume.
 pub fn dns1123_label(name: &str) -> Vec<String> {
@@ -168,28 +170,17 @@ pub fn config_map_key(key: &str) -> Vec<String> {
     errors
 }
 
-/// The name of a port: an IANA service name.
-pub fn port_name(name: &str) -> Vec<String> {
-    let mut errors = too_many_characters(name, PORT_NAME_LENGTH);
-    let mut check = |holds: bool, message: &str| {
-        if !holds {
-            errors.push(message.to_owned());
-        }
-    };
-    check(
-        !name.is_empty() && name.bytes().all(is_label_byte),
-        "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)",
-    );
-    check(
-        name.bytes().any(|b| b.is_ascii_lowercase()),
-        "must contain at least one letter (a-z)",
-    );
-    check(!name.contains("--"), "must not contain consecutive hyphens");
-    check(
-        !name.starts_with('-') && !name.ends_with('-'),
-        "must not begin or end with a hyphen",
-    );
-    errors
+/// A percentage such as `25%`.
+pub fn percent(text: &str) -> Vec<String> {
+    let digits = text.strip_suffix('%').unwrap_or_default();
+    if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
+        return Vec::new();
+    }
+    vec![pattern_error(
+        "a valid percent string must be a numeric string followed by an ending '%'",
+        "[0-9]+%",
+        &["1%", "93%"],
+    )]
 }
 
 /// A name that is safe as one segment of a path. Neither emptiness nor length is checked.

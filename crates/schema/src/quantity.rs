@@ -34,7 +34,7 @@ pub enum QuantityError {
     OutOfRange,
 }
 
-/// A fixed-point number with a suffix. Compares by amount: `1Gi` equals `1024Mi`.
+/// A fixed-point number with a suffix, zero unless said otherwise. Compares by amount: `1Gi` equals `1024Mi`.
 ///
 /// # Examples
 /// ```
@@ -45,7 +45,7 @@ pub enum QuantityError {
 /// assert!(used < limit);
 /// assert_eq!(limit.checked_sub(&used).unwrap().to_string(), "1Gi");
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Quantity {
     amount: Decimal,
     format: Format,
@@ -54,7 +54,7 @@ pub struct Quantity {
 }
 
 /// Which family of suffixes a quantity is written with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Format {
     /// `12e6`
@@ -62,6 +62,7 @@ pub enum Format {
     /// `12Mi`
     BinarySi,
     /// `12M`
+    #[default]
     DecimalSi,
 }
 
@@ -108,6 +109,11 @@ impl Quantity {
     /// Whether the amount is zero.
     pub fn is_zero(&self) -> bool {
         self.amount.is_zero()
+    }
+
+    /// Whether the amount is above zero.
+    pub fn is_positive(&self) -> bool {
+        self.amount > Decimal::default()
     }
 
     /// Whether the amount is below zero.

@@ -4,8 +4,9 @@ use serde_json::{Map, Value};
 
 use super::compile::CompiledVersion;
 use super::go::sorted;
-use super::{dns, path, step};
+use super::{path, step};
 use crate::field::FieldError;
+use crate::names;
 use crate::types::{Shape, TypeId};
 
 /// What is wrong with the embedded resources of an object. The object itself is checked elsewhere.
@@ -102,7 +103,7 @@ fn check(map: &Map<String, Value>, at: &str, errors: &mut Vec<FieldError>) {
 }
 
 fn kind_error(kind: &str) -> Option<String> {
-    let faults = dns::label_1035(&kind.to_lowercase());
+    let faults = names::dns1035_label(&kind.to_lowercase());
     (!faults.is_empty()).then(|| {
         format!(
             "may have mixed case, but should otherwise match: {}",

@@ -10,6 +10,7 @@ use regex::Regex;
 
 use self::network::{is_cidr, is_email, is_hostname, is_ip, is_mac, is_request_uri};
 use self::time::{is_date, is_date_time, is_duration};
+use crate::names;
 
 /// Formats of strings, without the dashes that the validator ignores.
 const STRINGS: [&str; 26] = [
@@ -82,8 +83,8 @@ pub(super) fn matches(format: &str, text: &str) -> bool {
         "date" => is_date(text),
         "datetime" => is_date_time(text),
         "duration" => is_duration(text),
-        "k8sshortname" => text.len() <= 63 && is_label(text),
-        "k8slongname" => text.len() <= 253 && text.split('.').all(is_label),
+        "k8sshortname" => names::dns1123_label(text).is_empty(),
+        "k8slongname" => names::dns1123_subdomain(text).is_empty(),
         _ => true,
     }
 }
@@ -111,16 +112,6 @@ static CREDIT_CARD: LazyLock<Regex> = LazyLock::new(|| {
 });
 fn is_hex(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_hexdigit())
-}
-
-fn is_label(text: &str) -> bool {
-    let edge = |b: Option<&u8>| b.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-    let bytes = text.as_bytes();
-    edge(bytes.first())
-        && edge(bytes.last())
-        && bytes
-            .iter()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'-')
 }
 
 /// The dashes are optional, each on its own.

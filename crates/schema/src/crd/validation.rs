@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 
 use self::version::{Context, Lifted, internal_versions};
 use super::definition::Definition;
-use super::dns;
 use super::openapi::Strictness;
 use super::path::{child, index};
 use super::schema::Schema;
 use crate::field::FieldError;
+use crate::names::{dns1035_label, dns1123_subdomain};
 
 /// What is wrong with a new CRD. Its defaults must have been filled in and its status reset.
 pub fn validate_definition(crd: &Value) -> Vec<FieldError> {
@@ -89,7 +89,7 @@ fn name_errors(crd: &Value, definition: &Definition) -> Vec<FieldError> {
     if name.is_empty() {
         return Vec::new();
     }
-    let mut details = dns::subdomain_1123(name);
+    let mut details = dns1123_subdomain(name);
     if name != format!("{}.{}", definition.names.plural, definition.group) {
         details.push("must be spec.names.plural+\".\"+spec.group".to_owned());
     }
@@ -138,7 +138,7 @@ fn group_error(group: &str) -> Option<FieldError> {
     if group.is_empty() {
         return Some(FieldError::required("spec.group", ""));
     }
-    let faults = dns::subdomain_1123(group);
+    let faults = dns1123_subdomain(group);
     let detail = if !faults.is_empty() {
         faults.join(",")
     } else if !group.contains('.') {
@@ -180,7 +180,7 @@ fn has_defaults(versions: &[Value]) -> bool {
 
 fn version_name_error(name: &Value, field: &str) -> Option<FieldError> {
     let name = name.as_str().unwrap_or("");
-    let faults = dns::label_1035(name);
+    let faults = dns1035_label(name);
     (!faults.is_empty()).then(|| FieldError::invalid(field, &json!(name), &faults.join(",")))
 }
 

@@ -177,6 +177,36 @@ fn port_names() {
 }
 
 #[test]
+fn header_names_and_percentages() {
+    accepts(http_header_name, &["X-Header-Name", "a", "-"]);
+    let expect = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
+    refuses(http_header_name, &[("", expect), ("a b", expect)]);
+    accepts(percent, &["0%", "120%"]);
+    let expect = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+    let cases = ["%", "1", "1.5%", "-1%"].map(|text| (text, expect));
+    refuses(percent, &cases);
+}
+
+#[test]
+fn addresses() {
+    accepts(ip_address, &["10.0.0.1", "::1"]);
+    let expect = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+    let cases = ["", "10.0.0", "010.0.0.1"].map(|text| (text, expect));
+    refuses(ip_address, &cases);
+}
+
+#[test]
+fn port_numbers_stay_within_sixteen_bits() {
+    for port in [1, 80, 65535] {
+        assert_eq!(port_number(port), Vec::<String>::new());
+    }
+    for port in [i64::MIN, 0, 65536] {
+        let expect = "must be between 1 and 65535, inclusive";
+        assert_eq!(port_number(port), [expect]);
+    }
+}
+
+#[test]
 fn path_segments() {
     accepts(path_segment_name, &["", "a", "A:b", "...", "a b"]);
     refuses(

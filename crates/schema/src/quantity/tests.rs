@@ -238,6 +238,20 @@ fn resource_lists_round_up_to_milli() {
     }
 }
 
+#[test]
+fn signs_are_told() {
+    for (text, positive, negative) in [
+        ("1n", true, false),
+        ("0Gi", false, false),
+        ("-1m", false, true),
+    ] {
+        let read = quantity(text);
+        assert_eq!(read.is_positive(), positive, "{text}");
+        assert_eq!(read.is_negative(), negative, "{text}");
+    }
+    assert_eq!(Quantity::default(), quantity("0"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 

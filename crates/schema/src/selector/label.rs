@@ -68,6 +68,13 @@ impl Labels for [(Box<str>, Box<str>)] {
     }
 }
 
+/// Labels as they are in an object; without any it has none.
+impl Labels for Value {
+    fn value_of(&self, key: &str) -> Option<&str> {
+        self.get(key)?.as_str()
+    }
+}
+
 /// Labels as they are in an object.
 impl Labels for Map<String, Value> {
     fn value_of(&self, key: &str) -> Option<&str> {

@@ -1,5 +1,7 @@
 //! Label selectors as objects: `{matchLabels, matchExpressions}`, as Deployments and other objects carry them.
 
+use std::fmt::{Arguments, Display};
+
 use serde_json::Value;
 
 use super::label::{
@@ -96,33 +98,39 @@ fn equals(key: &str, value: &str) -> Result<Requirement, SelectorError> {
 }
 
 /// What is wrong with a `{matchLabels, matchExpressions}` object at `path`, as validation of its owner reports it.
-pub fn validate_label_selector(selector: &Value, path: &str) -> Vec<FieldError> {
+pub fn validate_label_selector(
+    selector: &Value,
+    path: &(impl Display + ?Sized),
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let labels = selector.get("matchLabels").and_then(Value::as_object);
-    let field = format!("{path}.matchLabels");
     for (key, value) in labels.into_iter().flatten() {
-        check(&mut errors, &field, key, names::qualified_name);
+        let field = format_args!("{path}.matchLabels");
+        check(&mut errors, field, key, names::qualified_name);
         let value = value.as_str().unwrap_or_default();
-        check(&mut errors, &field, value, names::label_value);
+        check(&mut errors, field, value, names::label_value);
     }
     let expressions = selector.get("matchExpressions").and_then(Value::as_array);
     for (index, expression) in expressions.into_iter().flatten().enumerate() {
-        let field = format!("{path}.matchExpressions[{index}]");
-        validate_expression(&Expression::read(expression), &field, &mut errors);
+        let field = format_args!("{path}.matchExpressions[{index}]");
+        validate_expression(&Expression::read(expression), field, &mut errors);
     }
     errors
 }
 
-fn validate_expression(expression: &Expression<'_>, field: &str, errors: &mut Vec<FieldError>) {
-    let values = format!("{field}.values");
+fn validate_expression(
+    expression: &Expression<'_>,
+    field: Arguments<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     match (expression.operator, expression.values.is_empty()) {
         ("In" | "NotIn", true) => {
             let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-            errors.push(FieldError::required(&values, detail));
+            errors.push(FieldError::required(format!("{field}.values"), detail));
         }
         ("Exists" | "DoesNotExist", false) => {
             let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-            errors.push(FieldError::forbidden(&values, detail));
+            errors.push(FieldError::forbidden(format!("{field}.values"), detail));
         }
         ("In" | "NotIn" | "Exists" | "DoesNotExist", _) => {}
         (other, _) => {
@@ -131,16 +139,26 @@ fn validate_expression(expression: &Expression<'_>, field: &str, errors: &mut Ve
             errors.push(FieldError::invalid(field, &other.into(), detail));
         }
     }
-    let key = format!("{field}.key");
-    check(errors, &key, expression.key, names::qualified_name);
+    let key = format_args!("{field}.key");
+    check(errors, key, expression.key, names::qualified_name);
     for (index, value) in expression.values.iter().enumerate() {
-        let field = format!("{values}[{index}]");
-        check(errors, &field, value, names::label_value);
+        let field = format_args!("{field}.values[{index}]");
+        check(errors, field, value, names::label_value);
     }
 }
 
-fn check(errors: &mut Vec<FieldError>, field: &str, text: &str, rule: fn(&str) -> Vec<String>) {
+/// The field is written out only for those that break the rule.
+fn check(
+    errors: &mut Vec<FieldError>,
+    field: Arguments<'_>,
+    text: &str,
+    rule: fn(&str) -> Vec<String>,
+) {
     for message in rule(text) {
-        errors.push(FieldError::invalid(field, &text.into(), &message));
+        errors.push(FieldError::invalid(
+            field.to_string(),
+            &text.into(),
+            &message,
+        ));
     }
 }

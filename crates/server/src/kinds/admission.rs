@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::{Value, json};
 
 use super::checks::{Errors, invalid_each, one_of, one_of_if_set};
-use super::names;
 use super::path::Path;
 use super::selector;
 use super::strategy::{Generation, StatusMeta, Strategy};
@@ -164,7 +164,7 @@ fn validate_webhook(hook: &Value, path: &Path<'_>, errors: &mut Errors) {
 }
 
 fn validate_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
-    let complaints = names::subdomain(name);
+    let complaints = names::dns1123_subdomain(name);
     if name.is_empty() {
         errors.push(FieldError::required(path, ""));
     } else if !complaints.is_empty() {
@@ -232,7 +232,12 @@ fn validate_versions(hook: &Value, path: &Path<'_>, errors: &mut Errors) {
             errors.push(FieldError::invalid(path.index(i), &version.into(), text));
             continue;
         }
-        invalid_each(names::label_1035(version), version, &path.index(i), errors);
+        invalid_each(
+            names::dns1035_label(version),
+            version,
+            &path.index(i),
+            errors,
+        );
     }
     if !seen.contains("v1") && !seen.contains("v1beta1") {
         let text = "must include at least one of v1, v1beta1";

@@ -1,12 +1,12 @@
 //! HorizontalPodAutoscalers, in the shape of `autoscaling/v2`; of `autoscaling/v1` what both share.
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
+use kubewright_schema::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::checks::{Errors, invalid_each, non_negative_fields, one_of, one_of_if_set};
-use super::names;
 use super::path::Path;
-use super::quantity::Quantity;
 use super::strategy::Strategy;
 use super::value::{ensure, is_empty, items, set, set_default, text};
 
@@ -106,7 +106,7 @@ fn validate_reference(reference: &Value, path: &Path<'_>, errors: &mut Errors) {
         let path = path.child(field);
         match text(&reference[field]) {
             "" => errors.push(FieldError::required(path, "")),
-            name => invalid_each(names::path_segment(name), name, &path, errors),
+            name => invalid_each(names::path_segment_name(name), name, &path, errors),
         }
     }
 }
@@ -198,7 +198,7 @@ fn validate_target(target: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
     for field in ["value", "averageValue"] {
         let quantity = Quantity::parse(text(&target[field]));
-        if quantity.is_some_and(|q| q <= Quantity::whole(0)) {
+        if quantity.is_ok_and(|quantity| !quantity.is_positive()) {
             let path = path.child(field);
             errors.push(FieldError::invalid(
                 path,

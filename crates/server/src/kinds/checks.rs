@@ -1,9 +1,9 @@
 //! Checks that many kinds share: signs, ranges, one of several words, immutability, numbers or percentages.
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::Value;
 
-use super::names;
 use super::path::Path;
 use super::value::{alike, text};
 
@@ -56,12 +56,8 @@ pub(crate) fn non_negative_fields(
 
 /// A number that is present lies within bounds.
 pub(crate) fn in_range(value: &Value, low: i64, high: i64, path: &Path<'_>, errors: &mut Errors) {
-    if value.as_i64().is_some_and(|n| n < low || n > high) {
-        errors.push(FieldError::invalid(
-            path,
-            value,
-            &names::range_text(low, high),
-        ));
+    if let Some(number) = value.as_i64() {
+        invalid_each(names::in_range(number, low, high), number, path, errors);
     }
 }
 

@@ -3,10 +3,10 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::{Map, Value};
 
 use super::checks::{Errors, immutable, invalid_each};
-use super::names;
 use super::path::Path;
 use super::strategy::{FieldLabels, Strategy, UpdateOrder};
 use super::value::{
@@ -67,7 +67,12 @@ fn decoded_size(base64: &str) -> usize {
 
 fn validate_keys(data: &Value, path: &Path<'_>, errors: &mut Errors) {
     for (key, _) in entries(data) {
-        invalid_each(names::config_key(key), key.as_str(), &path.key(key), errors);
+        invalid_each(
+            names::config_map_key(key),
+            key.as_str(),
+            &path.key(key),
+            errors,
+        );
     }
 }
 
@@ -75,7 +80,12 @@ fn validate_config_map(object: &Value, errors: &mut Errors) {
     let (data, binary) = (&object["data"], &object["binaryData"]);
     let mut size = 0;
     for (key, value) in entries(data) {
-        invalid_each(names::config_key(key), key.as_str(), &DATA.key(key), errors);
+        invalid_each(
+            names::config_map_key(key),
+            key.as_str(),
+            &DATA.key(key),
+            errors,
+        );
         if binary.get(key).is_some() {
             let text = "duplicate of key present in binaryData";
             errors.push(FieldError::invalid(

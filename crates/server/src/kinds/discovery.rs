@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::Value;
 
 use super::checks::{Errors, immutable, invalid_each, port_number, required_one_of};
-use super::names;
 use super::path::Path;
 use super::strategy::{Generation, Strategy};
 use super::value::{items, items_mut, set_default, set_default_text, strings, text};
@@ -58,7 +58,7 @@ fn validate_endpoints(object: &Value, errors: &mut Errors) {
             let path = path.child(list);
             for (j, address) in items(&subset[list]).iter().enumerate() {
                 let (at, ip) = (path.index(j), text(&address["ip"]));
-                invalid_each(names::ip(ip), ip, &at.child("ip"), errors);
+                invalid_each(names::ip_address(ip), ip, &at.child("ip"), errors);
             }
         }
         let ports = items(&subset["ports"]);
@@ -73,7 +73,12 @@ fn validate_port(port: &Value, several: bool, path: &Path<'_>, errors: &mut Erro
     match text(&port["name"]) {
         "" if several => errors.push(FieldError::required(path.child("name"), "")),
         "" => {}
-        name => invalid_each(names::label(name), name, &path.child("name"), errors),
+        name => invalid_each(
+            names::dns1123_label(name),
+            name,
+            &path.child("name"),
+            errors,
+        ),
     }
     port_number(&port["port"], &path.child("port"), errors);
     required_one_of(
@@ -98,7 +103,12 @@ fn validate_slice(object: &Value, errors: &mut Errors) {
     for (i, port) in items(&object["ports"]).iter().enumerate() {
         let (path, name) = (path.index(i), text(&port["name"]));
         if !name.is_empty() {
-            invalid_each(names::label(name), name, &path.child("name"), errors);
+            invalid_each(
+                names::dns1123_label(name),
+                name,
+                &path.child("name"),
+                errors,
+            );
         }
         if !seen.insert(name) {
             errors.push(FieldError::duplicate(path.child("name"), &name.into()));
@@ -122,7 +132,7 @@ fn validate_slice(object: &Value, errors: &mut Errors) {
         let hostname = text(&endpoint["hostname"]);
         if !hostname.is_empty() {
             invalid_each(
-                names::label(hostname),
+                names::dns1123_label(hostname),
                 hostname,
                 &path.child("hostname"),
                 errors,
@@ -143,10 +153,15 @@ fn validate_addresses(endpoint: &Value, kind: &str, path: &Path<'_>, errors: &mu
     }
     for (i, address) in strings(&endpoint["addresses"]).enumerate() {
         if kind == "FQDN" {
-            invalid_each(names::subdomain(address), address, &path.index(i), errors);
+            invalid_each(
+                names::dns1123_subdomain(address),
+                address,
+                &path.index(i),
+                errors,
+            );
             continue;
         }
-        invalid_each(names::ip(address), address, &path.index(i), errors);
+        invalid_each(names::ip_address(address), address, &path.index(i), errors);
         let wrong = match address.parse::<IpAddr>() {
             Ok(parsed) => parsed.is_ipv4() != (kind == "IPv4"),
             Err(_) => false,

@@ -1,11 +1,12 @@
 //! Events, in the words of the core group and of `events.k8s.io`.
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::Value;
 
 use super::checks::{Errors, immutable, invalid_each};
 use super::meta;
-use super::names::{self, NameRule};
+use super::name_rule::NameRule;
 use super::path::Path;
 use super::strategy::{FieldLabels, Propagation, Strategy};
 use super::value::{is_empty, text};
@@ -169,7 +170,7 @@ fn validate_reported(object: &Value, words: &Words, errors: &mut Errors) {
     if reporter.is_empty() {
         errors.push(FieldError::required(path, ""));
     }
-    invalid_each(names::qualified(reporter), reporter, &path, errors);
+    invalid_each(names::qualified_name(reporter), reporter, &path, errors);
     for field in ["reportingInstance", "action", "reason"] {
         let length = text(&object[field]).len();
         if length == 0 {

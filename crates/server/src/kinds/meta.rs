@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 
 use kubewright_schema::FieldError;
 use kubewright_schema::catalog::Scope;
+use kubewright_schema::names;
 use serde_json::Value;
 
 use super::checks::{Errors, immutable, invalid_each, non_negative};
-use super::names::{self, NameRule};
+use super::name_rule::NameRule;
 use super::path::Path;
 use super::value::{entries, is_true, items, strings, text};
 
@@ -64,7 +65,9 @@ fn validate_namespace(namespace: &str, scope: Scope, path: &Path<'_>, errors: &m
     let path = path.child("namespace");
     match (scope, namespace) {
         (Scope::Namespaced, "") => errors.push(FieldError::required(path, "")),
-        (Scope::Namespaced, _) => invalid_each(names::label(namespace), namespace, &path, errors),
+        (Scope::Namespaced, _) => {
+            invalid_each(names::dns1123_label(namespace), namespace, &path, errors)
+        }
         (Scope::Cluster, "") => {}
         (Scope::Cluster, _) => errors.push(FieldError::forbidden(path, "not allowed on this type")),
     }
@@ -131,7 +134,7 @@ fn validate_no_new_finalizers(new: &Value, old: &Value, errors: &mut Errors) {
 /// Checks keys and values of labels.
 pub(crate) fn validate_labels(labels: &Value, path: &Path<'_>, errors: &mut Errors) {
     for (key, value) in entries(labels) {
-        invalid_each(names::qualified(key), key.as_str(), path, errors);
+        invalid_each(names::qualified_name(key), key.as_str(), path, errors);
         let value = text(value);
         invalid_each(names::label_value(value), value, path, errors);
     }
@@ -141,7 +144,7 @@ pub(crate) fn validate_labels(labels: &Value, path: &Path<'_>, errors: &mut Erro
 pub(crate) fn validate_annotations(annotations: &Value, path: &Path<'_>, errors: &mut Errors) {
     let mut size = 0;
     for (key, value) in entries(annotations) {
-        let complaints = names::qualified(&key.to_ascii_lowercase());
+        let complaints = names::qualified_name(&key.to_ascii_lowercase());
         invalid_each(complaints, key.as_str(), path, errors);
         size += key.len() + text(value).len();
     }
@@ -198,7 +201,7 @@ fn validate_owner(owner: &Value, path: &Path<'_>, errors: &mut Errors) {
 fn validate_finalizers(finalizers: &Value, path: &Path<'_>, errors: &mut Errors) {
     let (mut orphan, mut foreground) = (false, false);
     for finalizer in strings(finalizers) {
-        invalid_each(names::qualified(finalizer), finalizer, path, errors);
+        invalid_each(names::qualified_name(finalizer), finalizer, path, errors);
         orphan |= finalizer == "orphan";
         foreground |= finalizer == "foregroundDeletion";
     }

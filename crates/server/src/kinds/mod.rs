@@ -5,12 +5,11 @@
 //! unknown fields are gone, types are right, nulls are dropped. All functions are pure.
 
 pub(crate) mod meta;
-pub(crate) mod names;
-pub(crate) mod quantity;
 pub(crate) mod selector;
 
 mod checks;
 mod custom;
+mod name_rule;
 mod path;
 mod strategy;
 mod value;
@@ -77,7 +76,7 @@ static CUSTOM_RESOURCE_DEFINITION: Strategy = Strategy {
 
 /// APIServices.
 static API_SERVICE: Strategy = Strategy {
-    name_rule: names::NameRule::PathSegment,
+    name_rule: name_rule::NameRule::PathSegment,
     has_status: true,
     allow_unconditional_update: false,
     ..Strategy::PLAIN

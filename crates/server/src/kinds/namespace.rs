@@ -1,10 +1,11 @@
 //! Namespaces.
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::{Value, json};
 
 use super::checks::{Errors, invalid_each};
-use super::names::{self, NameRule};
+use super::name_rule::NameRule;
 use super::path::Path;
 use super::strategy::{Deletion, FieldLabels, Strategy};
 use super::value::{copy, ensure, map, set, set_default_text, strings, text};
@@ -57,7 +58,7 @@ pub(crate) fn validate_finalize(new: &Value) -> Errors {
     let mut errors = Errors::new();
     let path = Path::Root("spec.finalizers");
     for (i, finalizer) in strings(&new["spec"]["finalizers"]).enumerate() {
-        let complaints = names::qualified(finalizer);
+        let complaints = names::qualified_name(finalizer);
         invalid_each(complaints, finalizer, &path.index(i), &mut errors);
     }
     errors

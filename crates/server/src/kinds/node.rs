@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::Value;
 
 use super::checks::{Errors, immutable, invalid_each};
-use super::names;
 use super::path::Path;
 use super::pod;
 use super::strategy::{FieldLabels, Strategy};
@@ -38,7 +38,7 @@ pub(super) static RUNTIME_CLASS: Strategy = Strategy {
     validate: |object, errors| {
         let handler = text(&object["handler"]);
         invalid_each(
-            names::label(handler),
+            names::dns1123_label(handler),
             handler,
             &Path::Root("handler"),
             errors,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::checks::{
     Errors, at_most_100_percent, non_negative_fields, number_or_percent, one_of_if_set,
 };
-use super::names::NameRule;
+use super::name_rule::NameRule;
 use super::path::Path;
 use super::selector;
 use super::strategy::{Generation, Strategy};

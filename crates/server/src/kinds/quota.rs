@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
+use kubewright_schema::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::checks::{Errors, immutable, invalid_each};
-use super::names;
 use super::path::Path;
 use super::pod;
-use super::quantity::Quantity;
 use super::strategy::Strategy;
 use super::value::{ensure, entries, is_empty, items, items_mut, map, set, text};
 
@@ -49,7 +49,7 @@ pub(super) static LIMIT_RANGE: Strategy = Strategy {
 fn validate_list(list: &Value, path: &Path<'_>, errors: &mut Errors) {
     for (name, quantity) in entries(list) {
         let path = path.key(name);
-        invalid_each(names::qualified(name), name.as_str(), &path, errors);
+        invalid_each(names::qualified_name(name), name.as_str(), &path, errors);
         pod::validate_quantity(quantity, &path, errors);
     }
 }
@@ -85,7 +85,12 @@ fn validate_limits(object: &Value, errors: &mut Errors) {
     for (i, limit) in items(&object["spec"]["limits"]).iter().enumerate() {
         let path = path.index(i);
         let kind = text(&limit["type"]);
-        invalid_each(names::qualified(kind), kind, &path.child("type"), errors);
+        invalid_each(
+            names::qualified_name(kind),
+            kind,
+            &path.child("type"),
+            errors,
+        );
         if !seen.insert(kind) {
             errors.push(FieldError::duplicate(path.child("type"), &kind.into()));
         }
@@ -137,8 +142,10 @@ fn validate_order(limit: &Value, path: &Path<'_>, errors: &mut Errors) {
     for name in resources {
         for (low, high, at, low_text, high_text) in order {
             let (small, large) = (text(&limit[low][name]), text(&limit[high][name]));
-            let both = Quantity::parse(small).zip(Quantity::parse(large));
-            if both.is_some_and(|(small, large)| small > large) {
+            let (Ok(least), Ok(most)) = (Quantity::parse(small), Quantity::parse(large)) else {
+                continue;
+            };
+            if least > most {
                 let complaint = format!("{low_text} {small} is greater than {high_text} {large}");
                 let at_path = path.child(at);
                 errors.push(FieldError::invalid(

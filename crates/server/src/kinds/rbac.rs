@@ -2,10 +2,11 @@
 
 use kubewright_schema::FieldError;
 use kubewright_schema::catalog::Scope;
+use kubewright_schema::names;
 use serde_json::Value;
 
 use super::checks::{Errors, invalid_each, one_of};
-use super::names::{self, NameRule};
+use super::name_rule::NameRule;
 use super::path::Path;
 use super::selector;
 use super::strategy::Strategy;
@@ -138,7 +139,12 @@ fn validate_binding(object: &Value, kinds: &[&str], scope: Scope, errors: &mut E
     one_of(&reference["kind"], kinds, &path.child("kind"), errors);
     match text(&reference["name"]) {
         "" => errors.push(FieldError::required(path.child("name"), "")),
-        name => invalid_each(names::path_segment(name), name, &path.child("name"), errors),
+        name => invalid_each(
+            names::path_segment_name(name),
+            name,
+            &path.child("name"),
+            errors,
+        ),
     }
     let path = Path::Root("subjects");
     for (i, subject) in items(&object["subjects"]).iter().enumerate() {
@@ -155,7 +161,12 @@ fn validate_subject(subject: &Value, scope: Scope, path: &Path<'_>, errors: &mut
     match text(&subject["kind"]) {
         "ServiceAccount" => {
             if !name.is_empty() {
-                invalid_each(names::subdomain(name), name, &path.child("name"), errors);
+                invalid_each(
+                    names::dns1123_subdomain(name),
+                    name,
+                    &path.child("name"),
+                    errors,
+                );
             }
             if !is_empty(&subject["apiGroup"]) {
                 errors.push(FieldError::not_supported(

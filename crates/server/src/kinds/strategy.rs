@@ -5,11 +5,12 @@
 //! clock or randomness; what a new object needs of them comes in a [`CreateContext`].
 
 use kubewright_schema::catalog::Scope;
+use kubewright_schema::names;
 use serde_json::{Value, json};
 
 use super::checks::Errors;
 use super::meta;
-use super::names::{self, NameRule};
+use super::name_rule::NameRule;
 use super::value::{alike, copy, ensure, remove, set, text};
 
 /// What a new object is told about itself. Its name is in its metadata already.
@@ -297,7 +298,7 @@ impl Strategy {
     /// What a client should know about a new object that is good enough.
     pub(crate) fn warnings(&self, object: &Value) -> Vec<String> {
         let mut out = Vec::new();
-        let complaints = names::label(text(&object["metadata"]["name"]));
+        let complaints = names::dns1123_label(text(&object["metadata"]["name"]));
         if let (Some(place), false) = (self.name_appears_in, complaints.is_empty()) {
             out.push(format!(
                 "metadata.name: this is used in {place}, which can result in surprising behavior; a DNS label is recommended: [{}]",

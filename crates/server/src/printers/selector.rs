@@ -1,12 +1,9 @@
 //! Label selectors and label sets as one line of text.
 
+use kubewright_schema::selector::LabelSelector;
 use serde_json::Value;
 
-use super::view::{list, map, text};
-
-/// A selector that cannot be understood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Invalid;
+use super::view::{at, map};
 
 /// `a=b,c=d`, or `<none>`: a plain map of labels.
 pub(super) fn labels(object: &Value, path: &str) -> String {
@@ -24,46 +21,17 @@ pub(super) fn labels(object: &Value, path: &str) -> String {
 /// A label selector in the query syntax, `<none>` when it is empty, `<error>` when it is invalid.
 pub(super) fn selector(object: &Value, path: &str) -> String {
     match query(object, path) {
-        Ok(text) if text.is_empty() => "<none>".to_owned(),
-        Ok(text) => text,
-        Err(Invalid) => "<error>".to_owned(),
+        Some(text) if text.is_empty() => "<none>".to_owned(),
+        Some(text) => text,
+        None => "<error>".to_owned(),
     }
 }
 
-/// A label selector in the query syntax: `a=b,c in (d,e),!f`, sorted by key.
-pub(super) fn query(object: &Value, path: &str) -> Result<String, Invalid> {
-    let Some(selector) = super::view::at(object, path) else {
-        return Ok(String::new());
-    };
-    let mut requirements: Vec<(&str, String)> = Vec::new();
-    for (key, value) in map(selector, "matchLabels").into_iter().flatten() {
-        let value = value.as_str().unwrap_or_default();
-        requirements.push((key, format!("{key}={value}")));
-    }
-    for expression in list(selector, "matchExpressions") {
-        requirements.push((text(expression, "key"), requirement(expression)?));
-    }
-    requirements.sort_by_key(|(key, _)| *key);
-    let texts: Vec<String> = requirements.into_iter().map(|(_, text)| text).collect();
-    Ok(texts.join(","))
-}
-
-fn requirement(expression: &Value) -> Result<String, Invalid> {
-    let key = text(expression, "key");
-    let mut values: Vec<&str> = list(expression, "values")
-        .iter()
-        .filter_map(Value::as_str)
-        .collect();
-    values.sort_unstable();
-    let values = values.join(",");
-    let has_values = !list(expression, "values").is_empty();
-    match (text(expression, "operator"), has_values) {
-        ("In", true) => Ok(format!("{key} in ({values})")),
-        ("NotIn", true) => Ok(format!("{key} notin ({values})")),
-        ("Exists", false) => Ok(key.to_owned()),
-        ("DoesNotExist", false) => Ok(format!("!{key}")),
-        _ => Err(Invalid),
-    }
+/// A label selector in the query syntax: `a=b,c in (d,e),!f`, sorted by key. `None` when it makes no sense.
+pub(super) fn query(object: &Value, path: &str) -> Option<String> {
+    let selector = at(object, path).unwrap_or(&Value::Null);
+    let selector = LabelSelector::from_object(selector).ok()?;
+    Some(selector.to_string())
 }
 
 #[cfg(test)]

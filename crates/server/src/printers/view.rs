@@ -1,9 +1,8 @@
 //! Reading an object the way a printer does: what is missing, null or of another type is empty.
 
 use jiff::Timestamp;
+use kubewright_schema::duration;
 use serde_json::{Map, Value};
-
-use super::duration;
 
 /// An object and the moment it is looked at.
 #[derive(Debug, Clone, Copy)]

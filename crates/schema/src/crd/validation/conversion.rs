@@ -4,10 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::super::dns;
 use super::super::path::{child, index};
 use super::{is_established, one_of};
 use crate::field::FieldError;
+use crate::names;
 
 const PATH: &str = "spec.conversion";
 const CLIENT: &str = "spec.conversion.webhookClientConfig";
@@ -85,7 +85,7 @@ fn review_version_errors(versions: &[&str], old: Option<&Value>, errors: &mut Ve
             ));
             continue;
         }
-        let faults = dns::label_1035(version);
+        let faults = names::dns1035_label(version);
         errors.extend(
             faults
                 .iter()
@@ -181,12 +181,12 @@ fn service_errors(service: &Value, path: &str, errors: &mut Vec<FieldError>) {
         }
     }
     let port = service["port"].as_i64().unwrap_or(443);
-    if !(1..=65535).contains(&port) {
-        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+    for complaint in names::port_number(port) {
+        let detail = format!("port is not valid: {complaint}");
         errors.push(FieldError::invalid(
             child(path, "port"),
             &json!(port),
-            detail,
+            &detail,
         ));
     }
     path_errors(text("path"), &child(path, "path"), errors);
@@ -211,7 +211,7 @@ fn path_errors(path: &str, field: &str, errors: &mut Vec<FieldError>) {
             invalid(&format!("segment[{i}] may not be empty"));
             continue;
         }
-        for fault in dns::subdomain_1123(step) {
+        for fault in names::dns1123_subdomain(step) {
             invalid(&format!("segment[{i}]: {fault}"));
         }
     }

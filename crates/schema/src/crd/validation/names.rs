@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::super::definition::Names;
-use super::super::dns;
 use super::super::path::{child, index};
 use crate::field::FieldError;
+use crate::names::dns1035_label;
 
 /// Names that `spec` must have; `status` may do without.
 pub(super) fn missing(names: &Names) -> Vec<FieldError> {
@@ -30,7 +30,7 @@ pub(super) fn errors(names: &Names, path: &str) -> Vec<FieldError> {
         }
     }
     for (field, kind) in [("kind", &names.kind), ("listKind", &names.list_kind)] {
-        let faults = dns::label_1035(&kind.to_lowercase());
+        let faults = dns1035_label(&kind.to_lowercase());
         if !kind.is_empty() && !faults.is_empty() {
             let detail = format!(
                 "may have mixed case, but should otherwise match: {}",
@@ -61,6 +61,6 @@ pub(super) fn errors(names: &Names, path: &str) -> Vec<FieldError> {
 }
 
 fn label_error(name: &str, field: String) -> Option<FieldError> {
-    let faults = dns::label_1035(name);
+    let faults = dns1035_label(name);
     (!faults.is_empty()).then(|| FieldError::invalid(field, &json!(name), &faults.join(",")))
 }

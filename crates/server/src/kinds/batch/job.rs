@@ -1,6 +1,7 @@
 //! Jobs: their pods carry labels with the job's name and uid, and are chosen by them.
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::{Value, json};
 
 use super::policies;
@@ -8,7 +9,7 @@ use crate::kinds::checks::{Errors, immutable, non_negative_fields, one_of_if_set
 use crate::kinds::path::Path;
 use crate::kinds::strategy::{CreateContext, FieldLabels, Generation, Propagation, Strategy};
 use crate::kinds::value::{alike, copy, ensure, is_empty, is_true, map, set, set_default, text};
-use crate::kinds::{names, pod, selector};
+use crate::kinds::{pod, selector};
 
 const SPEC: Path<'static> = Path::Root("spec");
 
@@ -116,7 +117,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     if text(&spec["completionMode"]) == "Indexed" && completions > 0 {
         let name = text(&object["metadata"]["name"]);
         let longest = format!("{name}-{}", completions - 1);
-        if !names::label(&longest).is_empty() {
+        if !names::dns1123_label(&longest).is_empty() {
             let text = format!("will not able to create pod with invalid DNS label: {longest}");
             errors.push(FieldError::invalid("metadata.name", &name.into(), &text));
         }

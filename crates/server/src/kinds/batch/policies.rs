@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::Value;
 
 use crate::kinds::checks::{Errors, invalid_each, non_negative, one_of};
-use crate::kinds::names;
 use crate::kinds::path::Path;
 use crate::kinds::value::{is_empty, items, items_mut, set_default_text, text};
 
@@ -65,7 +65,12 @@ fn validate_failure(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         let conditions = path.child("onPodConditions");
         for (j, pattern) in items(&rule["onPodConditions"]).iter().enumerate() {
             let (path, kind) = (conditions.index(j), text(&pattern["type"]));
-            invalid_each(names::qualified(kind), kind, &path.child("type"), errors);
+            invalid_each(
+                names::qualified_name(kind),
+                kind,
+                &path.child("type"),
+                errors,
+            );
             let statuses = ["False", "True", "Unknown"];
             one_of(&pattern["status"], &statuses, &path.child("status"), errors);
         }

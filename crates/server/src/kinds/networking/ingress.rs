@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::{Value, json};
 
 use crate::kinds::checks::{Errors, immutable, invalid_each, port_number, required_one_of};
-use crate::kinds::names;
 use crate::kinds::path::Path;
 use crate::kinds::strategy::{Generation, Strategy, UpdateOrder};
 use crate::kinds::value::{ensure, is_empty, items, set, set_default, strings, text};
@@ -66,7 +66,7 @@ fn validate_ingress(object: &Value, errors: &mut Errors) {
         let secret = text(&tls["secretName"]);
         if !secret.is_empty() {
             invalid_each(
-                names::subdomain(secret),
+                names::dns1123_subdomain(secret),
                 secret,
                 &at.child("secretName"),
                 errors,
@@ -75,15 +75,15 @@ fn validate_ingress(object: &Value, errors: &mut Errors) {
     }
     if let Some(class) = spec["ingressClassName"].as_str() {
         let path = SPEC.child("ingressClassName");
-        invalid_each(names::subdomain(class), class, &path, errors);
+        invalid_each(names::dns1123_subdomain(class), class, &path, errors);
     }
 }
 
 fn validate_host(host: &str, path: &Path<'_>, errors: &mut Errors) {
     let complaints = if host.contains('*') {
-        names::wildcard_subdomain(host)
+        names::wildcard_dns1123_subdomain(host)
     } else {
-        names::subdomain(host)
+        names::dns1123_subdomain(host)
     };
     invalid_each(complaints, host, path, errors);
 }
@@ -179,7 +179,7 @@ fn validate_service(service: &Value, path: &Path<'_>, errors: &mut Errors) {
     let at = path.child("service");
     match text(&service["name"]) {
         "" => errors.push(FieldError::required(at.child("name"), "")),
-        name => invalid_each(names::label_1035(name), name, &at.child("name"), errors),
+        name => invalid_each(names::dns1035_label(name), name, &at.child("name"), errors),
     }
     let name = text(&service["port"]["name"]);
     let number = &service["port"]["number"];
@@ -217,7 +217,7 @@ fn validate_class(object: &Value, errors: &mut Errors) {
     match controller.split_once('/') {
         _ if controller.is_empty() => errors.push(FieldError::required(path, "")),
         Some((host, rest)) if !host.is_empty() && !rest.is_empty() => {
-            invalid_each(names::subdomain(host), host, &path, errors);
+            invalid_each(names::dns1123_subdomain(host), host, &path, errors);
         }
         _ => {
             let text = "must be a domain-prefixed path (such as \"acme.io/foo\")";

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::Value;
 
 use super::volume::Volumes;
 use super::{environment, mount, probe, resources, security};
 use crate::kinds::checks::{Errors, invalid_each, one_of_if_set, port_number, required_one_of};
-use crate::kinds::names;
 use crate::kinds::path::Path;
 use crate::kinds::value::{is_empty, items, text};
 
@@ -107,7 +107,12 @@ pub(super) fn validate_common(
 ) {
     match text(&container["name"]) {
         "" => errors.push(FieldError::required(path.child("name"), "")),
-        name => invalid_each(names::label(name), name, &path.child("name"), errors),
+        name => invalid_each(
+            names::dns1123_label(name),
+            name,
+            &path.child("name"),
+            errors,
+        ),
     }
     if is_empty(&container["image"]) {
         errors.push(FieldError::required(path.child("image"), ""));

@@ -1,8 +1,8 @@
 //! Defaults of pods, pod templates and what they are made of.
 
+use kubewright_schema::quantity::Quantity;
 use serde_json::{Value, json};
 
-use crate::kinds::quantity::Quantity;
 use crate::kinds::value::{
     ensure, entries, is_empty, is_true, items_mut, map, set, set_default, set_default_text, text,
 };
@@ -167,9 +167,12 @@ pub(crate) fn resource_list(list: Option<&mut Value>) {
         return;
     };
     for quantity in list.values_mut() {
-        let rounded = Quantity::parse(text(quantity)).and_then(Quantity::rounded_to_milli);
-        if let Some(rounded) = rounded {
-            *quantity = rounded.into();
+        let Ok(exact) = Quantity::parse(text(quantity)) else {
+            continue;
+        };
+        let rounded = exact.clone().rounded_up_to_milli();
+        if rounded != exact {
+            *quantity = rounded.to_string().into();
         }
     }
 }
@@ -194,5 +197,15 @@ mod tests {
         ] {
             assert_eq!(pull_policy(image), policy, "{image}");
         }
+    }
+
+    #[test]
+    fn quantities_finer_than_thousandths_are_rounded_up() {
+        let mut list = json!({"cpu": "100u", "a": "999999999n", "memory": "1Gi", "b": "10m"});
+        resource_list(Some(&mut list));
+        assert_eq!(
+            list,
+            json!({"cpu": "1m", "a": "1", "memory": "1Gi", "b": "10m"})
+        );
     }
 }

@@ -1,10 +1,10 @@
 //! Environment variables of containers and where their values come from.
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::Value;
 
 use crate::kinds::checks::{Errors, invalid_each};
-use crate::kinds::names;
 use crate::kinds::path::Path;
 use crate::kinds::value::{is_empty, items, text};
 
@@ -39,7 +39,7 @@ pub(super) fn validate(container: &Value, path: &Path<'_>, errors: &mut Errors) 
         match text(&variable["name"]) {
             "" => errors.push(FieldError::required(path.child("name"), "")),
             name => {
-                let complaints = names::environment_variable(name);
+                let complaints = names::relaxed_env_var_name(name);
                 invalid_each(complaints, name, &path.child("name"), errors);
             }
         }
@@ -96,9 +96,9 @@ fn validate_field(source: &Value, path: &Path<'_>, errors: &mut Errors) {
         match map {
             "metadata.annotations" => {
                 let key = key.to_ascii_lowercase();
-                invalid_each(names::qualified(&key), key.as_str(), path, errors);
+                invalid_each(names::qualified_name(&key), key.as_str(), path, errors);
             }
-            "metadata.labels" => invalid_each(names::qualified(key), key, path, errors),
+            "metadata.labels" => invalid_each(names::qualified_name(key), key, path, errors),
             _ => {
                 let text = format!(
                     "error converting fieldPath: field label does not support subscript: {field}"
@@ -145,10 +145,15 @@ fn validate_resource(source: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 fn validate_key(source: &Value, path: &Path<'_>, errors: &mut Errors) {
     let name = text(&source["name"]);
-    invalid_each(names::subdomain(name), name, &path.child("name"), errors);
+    invalid_each(
+        names::dns1123_subdomain(name),
+        name,
+        &path.child("name"),
+        errors,
+    );
     match text(&source["key"]) {
         "" => errors.push(FieldError::required(path.child("key"), "")),
-        key => invalid_each(names::config_key(key), key, &path.child("key"), errors),
+        key => invalid_each(names::config_map_key(key), key, &path.child("key"), errors),
     }
 }
 
@@ -157,7 +162,7 @@ fn validate_env_from(list: &Value, path: &Path<'_>, errors: &mut Errors) {
         let at = path.index(i);
         let prefix = text(&source["prefix"]);
         if !prefix.is_empty() {
-            let complaints = names::environment_variable(prefix);
+            let complaints = names::relaxed_env_var_name(prefix);
             invalid_each(complaints, prefix, &at.child("prefix"), errors);
         }
         let mut sources = 0;
@@ -169,7 +174,7 @@ fn validate_env_from(list: &Value, path: &Path<'_>, errors: &mut Errors) {
             let name = text(&source[kind]["name"]);
             let kind_path = at.child(kind);
             invalid_each(
-                names::subdomain(name),
+                names::dns1123_subdomain(name),
                 name,
                 &kind_path.child("name"),
                 errors,

@@ -1,10 +1,10 @@
 //! Probes and lifecycle hooks of containers.
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::Value;
 
 use crate::kinds::checks::{Errors, invalid_each, non_negative_fields, one_of, port};
-use crate::kinds::names;
 use crate::kinds::path::Path;
 use crate::kinds::value::{is_empty, items, text};
 
@@ -117,7 +117,7 @@ fn validate_http_get(action: &Value, path: &Path<'_>, errors: &mut Errors) {
     for header in items(&action["httpHeaders"]) {
         let name = text(&header["name"]);
         invalid_each(
-            names::http_header(name),
+            names::http_header_name(name),
             name,
             &path.child("httpHeaders"),
             errors,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use kubewright_schema::quantity::Quantity;
 use serde_json::Value;
 
-use crate::kinds::quantity::Quantity;
 use crate::kinds::value::{entries, items, text};
 
 const COMPUTE: [&str; 2] = ["cpu", "memory"];
@@ -37,7 +37,7 @@ pub(super) fn class(spec: &Value) -> &'static str {
 fn compute(list: &Value) -> BTreeMap<&str, Quantity> {
     entries(list)
         .filter(|(name, _)| COMPUTE.contains(&name.as_str()))
-        .filter_map(|(name, quantity)| Some((name.as_str(), Quantity::parse(text(quantity))?)))
+        .filter_map(|(name, quantity)| Some((name.as_str(), Quantity::parse(text(quantity)).ok()?)))
         .filter(|(_, quantity)| !quantity.is_zero())
         .collect()
 }

@@ -1,12 +1,12 @@
 //! Resource requirements: names, quantities, and requests within limits.
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
+use kubewright_schema::quantity::Quantity;
 use serde_json::Value;
 
 use crate::kinds::checks::{Errors, invalid_each};
-use crate::kinds::names;
 use crate::kinds::path::Path;
-use crate::kinds::quantity::{PATTERN_TEXT, Quantity};
 use crate::kinds::value::{entries, text};
 
 /// Checks `limits` and `requests` of a container.
@@ -24,7 +24,7 @@ pub(super) fn validate(resources: &Value, path: &Path<'_>, errors: &mut Errors) 
 }
 
 fn validate_one(name: &str, quantity: &Value, path: &Path<'_>, errors: &mut Errors) {
-    invalid_each(names::qualified(name), name, path, errors);
+    invalid_each(names::qualified_name(name), name, path, errors);
     match name.split_once('/') {
         None if !is_standard(name) => {
             let text = "must be a standard resource for containers";
@@ -37,7 +37,7 @@ fn validate_one(name: &str, quantity: &Value, path: &Path<'_>, errors: &mut Erro
         _ => {}
     }
     validate_quantity(quantity, path, errors);
-    let whole = Quantity::parse(text(quantity)).is_none_or(Quantity::is_whole);
+    let whole = Quantity::parse(text(quantity)).map_or(true, |quantity| quantity.is_integer());
     if !overcommits(name) && !name.starts_with("hugepages-") && !whole {
         errors.push(FieldError::invalid(path, quantity, "must be an integer"));
     }
@@ -46,13 +46,13 @@ fn validate_one(name: &str, quantity: &Value, path: &Path<'_>, errors: &mut Erro
 /// Checks that a quantity reads and is not below zero.
 pub(crate) fn validate_quantity(quantity: &Value, path: &Path<'_>, errors: &mut Errors) {
     match Quantity::parse(text(quantity)) {
-        None => errors.push(FieldError::invalid(path, quantity, PATTERN_TEXT)),
-        Some(q) if q.is_negative() => errors.push(FieldError::invalid(
+        Err(error) => errors.push(FieldError::invalid(path, quantity, &error.to_string())),
+        Ok(q) if q.is_negative() => errors.push(FieldError::invalid(
             path,
             quantity,
             "must be greater than or equal to 0",
         )),
-        Some(_) => {}
+        Ok(_) => {}
     }
 }
 
@@ -70,7 +70,7 @@ fn validate_within(
         }
         return;
     };
-    let (Some(asked), Some(most)) = (
+    let (Ok(asked), Ok(most)) = (
         Quantity::parse(text(quantity)),
         Quantity::parse(text(limit)),
     ) else {

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::Value;
 
 use crate::kinds::checks::{Errors, invalid_each, one_of, one_of_if_set};
 use crate::kinds::path::Path;
+use crate::kinds::selector;
 use crate::kinds::value::{items, strings, text};
-use crate::kinds::{names, selector};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
@@ -105,7 +106,7 @@ fn validate_node_requirement(requirement: &Value, path: &Path<'_>, errors: &mut 
         )),
     }
     let key = text(&requirement["key"]);
-    invalid_each(names::qualified(key), key, &path.child("key"), errors);
+    invalid_each(names::qualified_name(key), key, &path.child("key"), errors);
 }
 
 fn validate_pod_term(term: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -113,14 +114,19 @@ fn validate_pod_term(term: &Value, path: &Path<'_>, errors: &mut Errors) {
         selector::validate(&term[field], &path.child(field), errors);
     }
     for name in strings(&term["namespaces"]) {
-        invalid_each(names::label(name), name, &path.child("namespace"), errors);
+        invalid_each(
+            names::dns1123_label(name),
+            name,
+            &path.child("namespace"),
+            errors,
+        );
     }
     let topology = text(&term["topologyKey"]);
     let path = path.child("topologyKey");
     if topology.is_empty() {
         errors.push(FieldError::required(path, "can not be empty"));
     }
-    invalid_each(names::qualified(topology), topology, &path, errors);
+    invalid_each(names::qualified_name(topology), topology, &path, errors);
 }
 
 /// Checks topology spread constraints.
@@ -179,7 +185,7 @@ fn validate_toleration(toleration: &Value, path: &Path<'_>, errors: &mut Errors)
     let (key, operator) = (text(&toleration["key"]), text(&toleration["operator"]));
     let (value, effect) = (text(&toleration["value"]), text(&toleration["effect"]));
     if !key.is_empty() {
-        invalid_each(names::qualified(key), key, &path.child("key"), errors);
+        invalid_each(names::qualified_name(key), key, &path.child("key"), errors);
     } else if operator != "Exists" {
         let text = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
         errors.push(FieldError::invalid(
@@ -235,7 +241,7 @@ pub(crate) fn validate_taints(taints: &Value, path: &Path<'_>, errors: &mut Erro
     for (i, taint) in items(taints).iter().enumerate() {
         let path = path.index(i);
         let (key, value) = (text(&taint["key"]), text(&taint["value"]));
-        invalid_each(names::qualified(key), key, &path.child("key"), errors);
+        invalid_each(names::qualified_name(key), key, &path.child("key"), errors);
         let complaints = names::label_value(value);
         if !complaints.is_empty() {
             let text = complaints.join(";");
@@ -262,7 +268,7 @@ pub(super) fn validate_gates(gates: &Value, path: &Path<'_>, errors: &mut Errors
     let mut seen = BTreeSet::new();
     for (i, gate) in items(gates).iter().enumerate() {
         let name = text(&gate["name"]);
-        invalid_each(names::qualified(name), name, &path.index(i), errors);
+        invalid_each(names::qualified_name(name), name, &path.index(i), errors);
         if !seen.insert(name) {
             errors.push(FieldError::duplicate(path.index(i), &name.into()));
         }

@@ -1,6 +1,7 @@
 //! Validation of pod specs and of the templates that other kinds make pods from.
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::Value;
 
 use super::container::{self, Surroundings};
@@ -8,8 +9,8 @@ use super::{ephemeral, scheduling, security, volume};
 use crate::kinds::checks::{Errors, in_range, invalid_each, required_one_of};
 use crate::kinds::meta::{validate_annotations, validate_labels};
 use crate::kinds::path::Path;
+use crate::kinds::selector;
 use crate::kinds::value::{is_empty, is_true, items, strings, text};
-use crate::kinds::{names, selector};
 
 /// Checks a pod spec.
 pub(super) fn validate(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -59,8 +60,8 @@ fn validate_names(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
             invalid_each(rule(name), name, &path.child(field), errors);
         }
     };
-    check("serviceAccountName", names::subdomain, errors);
-    check("nodeName", names::subdomain, errors);
+    check("serviceAccountName", names::dns1123_subdomain, errors);
+    check("nodeName", names::dns1123_subdomain, errors);
     let deadline = &spec["activeDeadlineSeconds"];
     in_range(
         deadline,
@@ -69,13 +70,13 @@ fn validate_names(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         &path.child("activeDeadlineSeconds"),
         errors,
     );
-    check("hostname", names::label, errors);
-    check("subdomain", names::label, errors);
+    check("hostname", names::dns1123_label, errors);
+    check("subdomain", names::dns1123_label, errors);
     let tolerations = path.child("tolerations");
     scheduling::validate_tolerations(&spec["tolerations"], &tolerations, errors);
     validate_host_aliases(&spec["hostAliases"], &path.child("hostAliases"), errors);
-    check("priorityClassName", names::subdomain, errors);
-    check("runtimeClassName", names::subdomain, errors);
+    check("priorityClassName", names::dns1123_subdomain, errors);
+    check("runtimeClassName", names::dns1123_subdomain, errors);
     if !spec["preemptionPolicy"].is_null() {
         let policies = ["PreemptLowerPriority", "Never"];
         let path = path.child("preemptionPolicy");
@@ -130,7 +131,12 @@ fn validate_dns(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         ));
     }
     for (i, address) in strings(&config["nameservers"]).enumerate() {
-        invalid_each(names::ip(address), address, &nameservers.index(i), errors);
+        invalid_each(
+            names::ip_address(address),
+            address,
+            &nameservers.index(i),
+            errors,
+        );
     }
     if items(&config["searches"]).len() > 32 {
         let text = "must not have more than 32 search paths";
@@ -154,7 +160,7 @@ fn validate_readiness_gates(spec: &Value, path: &Path<'_>, errors: &mut Errors) 
         let name = text(&gate["conditionType"]);
         let at = path.index(i);
         invalid_each(
-            names::qualified(name),
+            names::qualified_name(name),
             name,
             &at.child("conditionType"),
             errors,
@@ -166,10 +172,15 @@ fn validate_host_aliases(aliases: &Value, path: &Path<'_>, errors: &mut Errors) 
     for (i, alias) in items(aliases).iter().enumerate() {
         let at = path.index(i);
         let address = text(&alias["ip"]);
-        invalid_each(names::ip(address), address, &at.child("ip"), errors);
+        invalid_each(names::ip_address(address), address, &at.child("ip"), errors);
         let hostnames = at.child("hostnames");
         for (j, name) in strings(&alias["hostnames"]).enumerate() {
-            invalid_each(names::subdomain(name), name, &hostnames.index(j), errors);
+            invalid_each(
+                names::dns1123_subdomain(name),
+                name,
+                &hostnames.index(j),
+                errors,
+            );
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::Value;
 
 use super::scheduling;
-use crate::kinds::checks::{Errors, immutable};
-use crate::kinds::names::range_text;
+use crate::kinds::checks::{Errors, immutable, invalid_each};
 use crate::kinds::path::Path;
 use crate::kinds::value::{alike, copy, entries, is_empty, items, items_mut, remove, set, text};
 
@@ -62,8 +62,7 @@ fn validate_deadline(new: &Value, old: &Value, errors: &mut Errors) -> bool {
     let path = SPEC.child(field);
     match (new[field].as_i64(), old[field].as_i64()) {
         (Some(now), _) if !(0..=i32::MAX.into()).contains(&now) => {
-            let text = range_text(0, i32::MAX.into());
-            errors.push(FieldError::invalid(path, &new[field], &text));
+            invalid_each(names::in_range(now, 0, i32::MAX.into()), now, &path, errors);
             false
         }
         (Some(now), Some(before)) if before < now => {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
+use kubewright_schema::quantity::Quantity;
 use serde_json::{Value, json};
 
 use crate::kinds::checks::{Errors, invalid_each, one_of};
-use crate::kinds::names;
 use crate::kinds::path::Path;
-use crate::kinds::quantity::Quantity;
 use crate::kinds::value::{
     entries, is_empty, items, items_mut, set_default, set_default_text, text,
 };
@@ -113,7 +113,7 @@ pub(super) fn validate<'a>(
         if name.is_empty() {
             errors.push(FieldError::required(name_path, ""));
         } else {
-            invalid_each(names::label(name), name, &name_path, errors);
+            invalid_each(names::dns1123_label(name), name, &name_path, errors);
         }
         if good.contains_key(name) {
             errors.push(FieldError::duplicate(name_path, &name.into()));
@@ -202,7 +202,7 @@ fn validate_one_source(kind: &str, source: &Value, path: &Path<'_>, errors: &mut
 
 fn validate_empty_dir(source: &Value, path: &Path<'_>, errors: &mut Errors) {
     let size = Quantity::parse(text(&source["sizeLimit"]));
-    if size.is_some_and(Quantity::is_negative) {
+    if size.is_ok_and(|size| size.is_negative()) {
         errors.push(FieldError::forbidden(
             path.child("sizeLimit"),
             "SizeLimit field must be a valid resource quantity",

@@ -8,7 +8,7 @@ mod validate;
 
 use serde_json::{Value, json};
 
-use super::names::NameRule;
+use super::name_rule::NameRule;
 use super::strategy::{FieldLabels, Strategy, UpdateOrder};
 use super::value::{ensure, is_empty, items, items_mut, set, text};
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use kubewright_schema::names;
 use kubewright_schema::{FieldError, Reason};
 use serde_json::Value;
 
@@ -11,7 +12,6 @@ use crate::kinds::checks::{
     Errors, invalid_each, one_of, one_of_if_set, port, port_number, required_one_of,
 };
 use crate::kinds::meta::validate_labels;
-use crate::kinds::names;
 use crate::kinds::path::Path;
 use crate::kinds::value::{is_empty, items, strings, text};
 
@@ -31,7 +31,12 @@ pub(super) fn service(object: &Value, errors: &mut Errors) {
     validate_cluster_ips(object, errors);
     let external = SPEC.child("externalIPs");
     for (i, address) in strings(&spec["externalIPs"]).enumerate() {
-        invalid_each(names::ip(address), address, &external.index(i), errors);
+        invalid_each(
+            names::ip_address(address),
+            address,
+            &external.index(i),
+            errors,
+        );
     }
     let types = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
     required_one_of(&spec["type"], &types, &SPEC.child("type"), errors);
@@ -60,7 +65,7 @@ fn validate_type(object: &Value, kind: &str, errors: &mut Errors) {
                 "" | "." => errors.push(FieldError::required(path, "")),
                 name => {
                     let name = name.strip_suffix('.').unwrap_or(name);
-                    invalid_each(names::subdomain(name), name, &path, errors);
+                    invalid_each(names::dns1123_subdomain(name), name, &path, errors);
                 }
             }
         }
@@ -76,7 +81,12 @@ fn validate_ports(object: &Value, errors: &mut Errors) {
         let path = path.index(i);
         let name = text(&one["name"]);
         if !name.is_empty() {
-            invalid_each(names::label(name), name, &path.child("name"), errors);
+            invalid_each(
+                names::dns1123_label(name),
+                name,
+                &path.child("name"),
+                errors,
+            );
             if !seen.insert(name) {
                 errors.push(FieldError::duplicate(path.child("name"), &name.into()));
             }
@@ -94,7 +104,7 @@ fn validate_ports(object: &Value, errors: &mut Errors) {
         port(&one["targetPort"], &path.child("targetPort"), errors);
         if let Some(protocol) = one["appProtocol"].as_str() {
             let path = path.child("appProtocol");
-            invalid_each(names::qualified(protocol), protocol, &path, errors);
+            invalid_each(names::qualified_name(protocol), protocol, &path, errors);
         }
     }
 }
@@ -155,7 +165,7 @@ fn validate_cluster_ips(object: &Value, errors: &mut Errors) {
     );
     for (i, address) in strings(&spec["clusterIPs"]).enumerate() {
         if address != "None" || i > 0 {
-            invalid_each(names::ip(address), address, &path.index(i), errors);
+            invalid_each(names::ip_address(address), address, &path.index(i), errors);
         } else if addresses.len() > 1 {
             let text = "'None' must be the first and only value";
             errors.push(FieldError::invalid(path, &spec["clusterIPs"], text));
@@ -239,7 +249,7 @@ fn validate_load_balancer(spec: &Value, kind: &str, errors: &mut Errors) {
     if let Some(class) = spec["loadBalancerClass"].as_str() {
         let path = SPEC.child("loadBalancerClass");
         if balances {
-            invalid_each(names::qualified(class), class, &path, errors);
+            invalid_each(names::qualified_name(class), class, &path, errors);
         } else {
             errors.push(FieldError::forbidden(path, only));
         }

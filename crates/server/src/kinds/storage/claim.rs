@@ -1,17 +1,18 @@
 //! PersistentVolumeClaims.
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
+use kubewright_schema::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::{validate_access_modes, validate_size};
 use crate::kinds::checks::{Errors, immutable, invalid_each, one_of_if_set};
 use crate::kinds::path::Path;
-use crate::kinds::quantity::Quantity;
 use crate::kinds::strategy::{FieldLabels, Strategy};
 use crate::kinds::value::{
     alike, copy, ensure, is_empty, items, set, set_default, set_default_text, text,
 };
-use crate::kinds::{names, pod, selector};
+use crate::kinds::{pod, selector};
 
 pub(crate) static PERSISTENT_VOLUME_CLAIM: Strategy = Strategy {
     has_status: true,
@@ -67,7 +68,7 @@ pub(crate) fn validate_spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) 
     let class = text(&spec["storageClassName"]);
     if !class.is_empty() {
         invalid_each(
-            names::subdomain(class),
+            names::dns1123_subdomain(class),
             class,
             &path.child("storageClassName"),
             errors,

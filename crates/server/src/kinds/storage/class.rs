@@ -1,10 +1,10 @@
 //! Storage classes and the CSI kinds.
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::{Value, json};
 
 use crate::kinds::checks::{Errors, immutable, invalid_each, one_of_if_set, required};
-use crate::kinds::names;
 use crate::kinds::path::Path;
 use crate::kinds::strategy::{Generation, StatusMeta, Strategy};
 use crate::kinds::value::{
@@ -68,7 +68,7 @@ pub(crate) static CSI_STORAGE_CAPACITY: Strategy = Strategy {
     validate: |object, errors| {
         let class = text(&object["storageClassName"]);
         invalid_each(
-            names::subdomain(class),
+            names::dns1123_subdomain(class),
             class,
             &Path::Root("storageClassName"),
             errors,
@@ -98,7 +98,7 @@ pub(crate) static VOLUME_ATTACHMENT: Strategy = Strategy {
         }
         let node = text(&spec["nodeName"]);
         invalid_each(
-            names::subdomain(node),
+            names::dns1123_subdomain(node),
             node,
             &SPEC.child("nodeName"),
             errors,
@@ -136,7 +136,7 @@ fn validate_class(object: &Value, errors: &mut Errors) {
         "" => errors.push(FieldError::required(path, "")),
         name => {
             let lower = name.to_ascii_lowercase();
-            invalid_each(names::qualified(&lower), lower.as_str(), &path, errors);
+            invalid_each(names::qualified_name(&lower), lower.as_str(), &path, errors);
         }
     }
     let mut size = 0;

@@ -14,12 +14,12 @@ pub(super) use class::{
 pub(super) use volume::PERSISTENT_VOLUME;
 
 use kubewright_schema::FieldError;
+use kubewright_schema::quantity::Quantity;
 use serde_json::Value;
 
 use super::checks::{Errors, one_of};
 use super::path::Path;
 use super::pod;
-use super::quantity::Quantity;
 use super::value::{strings, text};
 
 /// Checks access modes, of which there must be one.
@@ -49,8 +49,7 @@ fn validate_size(size: &Value, path: &Path<'_>, errors: &mut Errors) {
         errors.push(FieldError::required(path, ""));
         return;
     }
-    let known = Quantity::parse(text(size));
-    if known.is_some_and(|size| size <= Quantity::whole(0)) {
+    if Quantity::parse(text(size)).is_ok_and(|size| !size.is_positive()) {
         errors.push(FieldError::invalid(path, size, "must be greater than zero"));
     } else {
         pod::validate_quantity(size, path, errors);

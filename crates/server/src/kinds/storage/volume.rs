@@ -1,16 +1,17 @@
 //! PersistentVolumes.
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::{Value, json};
 
 use super::{validate_access_modes, validate_size};
 use crate::kinds::checks::{Errors, immutable, invalid_each, one_of_if_set};
 use crate::kinds::path::Path;
+use crate::kinds::pod;
 use crate::kinds::strategy::Strategy;
 use crate::kinds::value::{
     alike, copy, ensure, entries, is_empty, items, remove, set, set_default, set_default_text, text,
 };
-use crate::kinds::{names, pod};
 
 pub(crate) static PERSISTENT_VOLUME: Strategy = Strategy {
     has_status: true,
@@ -93,7 +94,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     let class = text(&spec["storageClassName"]);
     if !class.is_empty() {
         invalid_each(
-            names::subdomain(class),
+            names::dns1123_subdomain(class),
             class,
             &path.child("storageClassName"),
             errors,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use serde_json::{Value, json};
 
 use super::{SPEC, validate_counts, validate_selector};
@@ -10,7 +11,7 @@ use crate::kinds::checks::{
     Errors, at_most_100_percent, invalid_each, non_negative, non_negative_fields,
     number_or_percent, number_value, one_of,
 };
-use crate::kinds::names::{self, NameRule};
+use crate::kinds::name_rule::NameRule;
 use crate::kinds::path::Path;
 use crate::kinds::strategy::{Generation, Strategy};
 use crate::kinds::value::{
@@ -189,7 +190,7 @@ fn validate_create_only(object: &Value, errors: &mut Errors) {
     let service = text(&spec["serviceName"]);
     if !service.is_empty() {
         invalid_each(
-            names::label(service),
+            names::dns1123_label(service),
             service,
             &SPEC.child("serviceName"),
             errors,

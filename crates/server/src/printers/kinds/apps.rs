@@ -98,7 +98,7 @@ fn deployment(view: &View<'_>) -> Vec<Value> {
         view.age(),
         names,
         images,
-        selector.unwrap_or_else(|_| "<invalid>".to_owned()),
+        selector.unwrap_or_else(|| "<invalid>".to_owned()),
     ]
 }
 

@@ -1,11 +1,11 @@
 //! Jobs and cron jobs.
 
 use jiff::Timestamp;
+use kubewright_schema::duration::human;
 use serde_json::Value;
 
 use super::{Entry, containers, entry};
 use crate::printers::column::{AGE, Column, NAME, boolean, integer, text as column, wide};
-use crate::printers::duration::human;
 use crate::printers::selector;
 use crate::printers::view::{View, is_true, or};
 

@@ -1,10 +1,10 @@
 //! Certificate requests and trust bundles.
 
+use kubewright_schema::duration::human;
 use serde_json::Value;
 
 use super::{Entry, entry};
 use crate::printers::column::{AGE, Column, NAME, text as column};
-use crate::printers::duration::human;
 use crate::printers::selector;
 use crate::printers::view::{View, condition, or, text};
 

@@ -1,11 +1,11 @@
 //! Pods: one word for what phase, conditions and container states say together.
 
 use jiff::Timestamp;
+use kubewright_schema::duration::human;
 use serde_json::Value;
 
 use super::{Entry, no_condition};
 use crate::printers::column::{AGE, Column, NAME, text as column, wide};
-use crate::printers::duration::human;
 use crate::printers::selector;
 use crate::printers::table::RowCondition;
 use crate::printers::view::{View, at, flag, int, is_true, list, or, text};
