@@ -5,7 +5,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use http::Method;
 use kubewright_bench::{Access, Connection, Protocol, Reply};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -67,36 +66,6 @@ impl Server {
             connection.get_as("/openapi/v2", OPENAPI_V2_PROTOBUF).await
         })?;
         Ok(reply.status.is_success())
-    }
-
-    /// How many watches are open.
-    pub(crate) fn open_watches(&self) -> Result<u64> {
-        let reply = self.send(Method::GET, "/metrics", "", "")?;
-        let text = String::from_utf8_lossy(&reply.body);
-        let value = text
-            .lines()
-            .find_map(|line| line.strip_prefix("apiserver_longrunning_requests "));
-        value
-            .and_then(|v| v.parse().ok())
-            .context("the server's metrics tell no number of watches")
-    }
-
-    /// Waits until so many watches are open; false when they are not in time.
-    pub(crate) fn wait_for_watches(&self, watches: u64, patience: Duration) -> Result<bool> {
-        let step = Duration::from_millis(20);
-        let mut waited = Duration::ZERO;
-        while self.open_watches()? < watches {
-            if waited >= patience {
-                return Ok(false);
-            }
-            #[allow(
-                clippy::disallowed_methods,
-                reason = "the other process is a black box: there is nothing to be told by"
-            )]
-            std::thread::sleep(step);
-            waited += step;
-        }
-        Ok(true)
     }
 
     /// Sends one plain HTTP request.

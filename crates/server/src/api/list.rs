@@ -172,7 +172,11 @@ pub(crate) async fn select(call: &Call, options: &ListOptions) -> Result<Selecti
         // The next page is likely to be asked for at this very version.
         snapshot.pin();
     }
-    let remaining = (more && matcher.is_everything()).then(|| 1 + found.count());
+    let remaining = (more && matcher.is_everything()).then(|| match after {
+        // The first page of everything need not count: the size of the collection is known.
+        None if matcher.prefix.is_empty() => snapshot.len() - records.len(),
+        _ => 1 + found.count(),
+    });
     Ok(Selection {
         records,
         revision,
