@@ -101,6 +101,9 @@ pub struct Field {
     /// Written even when absent, as Go does with structs that are not pointers: `status: {}` of a Deployment,
     /// `lastProbeTime: null` of a condition.
     pub always: bool,
+    /// In Go the field is a scalar rather than a pointer, which protobuf always carries and JSON leaves out when it is
+    /// zero. Other fields of protobuf messages are there because they were set. Built-ins only.
+    pub omit_zero: bool,
     /// Protobuf field number in the message that holds it, built-ins only; see [`Struct::wire`] for inlined messages.
     pub tag: Option<u32>,
     /// How strategic merge patch treats the field, built-ins only.
@@ -372,6 +375,7 @@ impl Field {
             ty,
             required: false,
             always: false,
+            omit_zero: false,
             tag: None,
             patch: None,
         }
