@@ -9,7 +9,7 @@ use super::envelope::text;
 use super::message::{Entry, Message};
 use super::special::{self, Loose, Precision};
 use super::wire::{Fields, Payload, varint};
-use crate::decode::{self, Format, MAX_DEPTH};
+use crate::decode::{self, MAX_DEPTH};
 use crate::types::{Field, Scalar, Shape, Struct, Table, TypeId};
 
 /// Reads a value of a struct type.
@@ -214,17 +214,19 @@ impl<'t> Reader<'t> {
             // Go cuts numbers that are too large, and so does this.
             (Scalar::Int32, Payload::Varint(value)) => Value::from(value as i32),
             (Scalar::Int64, Payload::Varint(value)) => Value::from(value as i64),
-            (Scalar::Double, Payload::Fixed64(bits)) => double(f64::from_bits(bits))?,
+            (Scalar::Double, Payload::Fixed64(bits)) => special::double(f64::from_bits(bits))?,
             (Scalar::Bool | Scalar::Int32 | Scalar::Int64 | Scalar::Double, _) => {
                 return Err(wrong_wire_type(payload, name));
             }
             (Scalar::String, _) => Value::String(text(bytes_of(payload, name)?)),
             (Scalar::Bytes, _) => Value::String(STANDARD.encode(bytes_of(payload, name)?)),
-            (Scalar::Quantity, _) => quantity(bytes_of(payload, name)?)?,
-            (Scalar::IntOrString, _) => int_or_string(bytes_of(payload, name)?)?,
-            (Scalar::Time, _) => return time(bytes_of(payload, name)?, Precision::Seconds),
+            (Scalar::Quantity, _) => special::quantity(bytes_of(payload, name)?)?,
+            (Scalar::IntOrString, _) => special::int_or_string(bytes_of(payload, name)?)?,
+            (Scalar::Time, _) => {
+                return special::time(bytes_of(payload, name)?, Precision::Seconds);
+            }
             (Scalar::MicroTime, _) => {
-                return time(bytes_of(payload, name)?, Precision::Microseconds);
+                return special::time(bytes_of(payload, name)?, Precision::Microseconds);
             }
         };
         Ok(Some(value))
@@ -232,13 +234,14 @@ impl<'t> Reader<'t> {
 
     /// A value without a shape.
     fn loose(self, ty: TypeId, bytes: &[u8]) -> Result<Option<Value>, ProtobufError> {
-        let (Some(loose), Some(schema)) = (Loose::of(self.table, ty), special::schema(self.table))
-        else {
+        let loose = match Loose::of(self.table, ty) {
+            Some(Loose::Json) => return special::json(bytes),
+            Some(loose) => loose,
+            None => return Ok(None),
+        };
+        let Some(schema) = special::schema(self.table) else {
             return Ok(None);
         };
-        if loose == Loose::Json {
-            return json(bytes);
-        }
         let reader = self.deeper()?;
         let (mut single, mut many, mut allowed) = (None, Vec::new(), false);
         let mut fields = Fields::new(bytes);
@@ -275,94 +278,14 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// A number as it would have been read from JSON, where a whole number has no fraction.
-fn double(value: f64) -> Result<Value, ProtobufError> {
-    if value.fract() == 0.0 && value.abs() < i64::MAX as f64 {
-        return Ok(Value::from(value as i64));
-    }
-    serde_json::Number::from_f64(value)
-        .map(Value::Number)
-        .ok_or(ProtobufError::Unrepresentable(
-            "json: unsupported value: not a finite number",
-        ))
-}
-
-fn json(message: &[u8]) -> Result<Option<Value>, ProtobufError> {
-    let raw = first_bytes(message)?.unwrap_or_default();
-    if raw.is_empty() {
-        return Ok(None);
-    }
-    let parsed = decode::parse(raw, Format::Json).map_err(ProtobufError::Json)?;
-    Ok(Some(parsed.value).filter(|value| !value.is_null()))
-}
-
-fn quantity(message: &[u8]) -> Result<Value, ProtobufError> {
-    let quantity = first_bytes(message)?.map_or_else(|| "0".to_owned(), text);
-    Ok(Value::String(quantity))
-}
-
-fn int_or_string(message: &[u8]) -> Result<Value, ProtobufError> {
-    let (mut kind, mut number, mut string) = (0, 0, String::new());
-    let mut fields = Fields::new(message);
-    while let Some((field, payload)) = fields.next()? {
-        match (field, payload) {
-            (1, Payload::Varint(value)) => kind = value,
-            (2, Payload::Varint(value)) => number = value as i32,
-            (3, Payload::Bytes(bytes)) => string = text(bytes),
-            (1..=3, _) => return Err(wrong_wire_type(payload, "IntOrString")),
-            _ => {}
-        }
-    }
-    match kind {
-        0 => Ok(Value::from(number)),
-        1 => Ok(Value::String(string)),
-        _ => Err(ProtobufError::Unrepresentable(
-            "impossible IntOrString.Type",
-        )),
-    }
-}
-
-fn time(message: &[u8], precision: Precision) -> Result<Option<Value>, ProtobufError> {
-    if message.is_empty() {
-        return Ok(None);
-    }
-    let (mut seconds, mut nanoseconds) = (0, 0);
-    let mut fields = Fields::new(message);
-    while let Some((field, payload)) = fields.next()? {
-        match (field, payload) {
-            (1, Payload::Varint(value)) => seconds = value as i64,
-            (2, Payload::Varint(value)) => nanoseconds = value as i32,
-            (1 | 2, _) => return Err(wrong_wire_type(payload, "Time")),
-            _ => {}
-        }
-    }
-    special::time_text(seconds, nanoseconds, precision)
-        .map(|text| Some(Value::String(text)))
-        .ok_or(ProtobufError::Unrepresentable(
-            "Time.MarshalJSON: year outside of range [0,9999]",
-        ))
-}
-
-/// The bytes in field 1 of a message.
-fn first_bytes(message: &[u8]) -> Result<Option<&[u8]>, ProtobufError> {
-    let mut found = None;
-    let mut fields = Fields::new(message);
-    while let Some((number, payload)) = fields.next()? {
-        if number == 1 {
-            found = Some(bytes_of(payload, "Raw")?);
-        }
-    }
-    Ok(found)
-}
-
-fn bytes_of<'a>(payload: Payload<'a>, name: &str) -> Result<&'a [u8], ProtobufError> {
+pub(super) fn bytes_of<'a>(payload: Payload<'a>, name: &str) -> Result<&'a [u8], ProtobufError> {
     match payload {
         Payload::Bytes(bytes) => Ok(bytes),
         _ => Err(wrong_wire_type(payload, name)),
     }
 }
 
-fn wrong_wire_type(payload: Payload<'_>, name: &str) -> ProtobufError {
+pub(super) fn wrong_wire_type(payload: Payload<'_>, name: &str) -> ProtobufError {
     let mut field = name.to_owned();
     if let Some(first) = field.get_mut(..1) {
         first.make_ascii_uppercase();

@@ -172,12 +172,15 @@ fn a_watch_frame_starts_with_its_length() {
 fn metadata_of_any_object_is_written() {
     let list = json!({
         "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
-        "metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "a"}}],
+        "metadata": {"resourceVersion": "7"}, "items": [{"metadata": {"name": "a", "managedFields": [{"fieldsV1": {}}]}}],
     });
     let bytes = encode_partial(&list);
     let envelope = Envelope::parse(&bytes).expect("an envelope");
     assert_eq!(envelope.kind, "PartialObjectMetadataList");
-    assert_eq!(envelope.raw, b"\n\x03\x12\x017\x12\x05\n\x03\n\x01a");
+    assert_eq!(
+        envelope.raw,
+        b"\n\x03\x12\x017\x12\x0e\n\x0c\n\x01a\x8a\x01\x06:\x04\n\x02{}"
+    );
 }
 
 /// What is left of a value after protobuf: what has a number there and is not zero where zero means nothing.

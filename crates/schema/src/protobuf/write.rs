@@ -8,7 +8,6 @@ use super::message::{Entry, Message};
 use super::special::{self, Loose};
 use super::wire::{put_bytes, put_double, put_message, put_number};
 use crate::decode;
-use crate::encode;
 use crate::types::{Scalar, Shape, Struct, Table, TypeId};
 
 /// Appends the message of a value of a struct type.
@@ -114,23 +113,24 @@ impl Writer<'_> {
             (Scalar::Quantity, Value::String(text)) => {
                 put_message(number, out, |out| put_bytes(1, text.as_bytes(), out));
             }
-            (Scalar::IntOrString, value) => int_or_string(number, value, out),
-            (Scalar::Time | Scalar::MicroTime, value) => time(number, scalar, value, out),
+            (Scalar::IntOrString, value) => special::put_int_or_string(number, value, out),
+            (Scalar::Time | Scalar::MicroTime, value) => {
+                special::put_time(number, scalar, value, out)
+            }
             _ => {}
         }
     }
 
     fn loose(self, number: u32, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
-        let (Some(loose), Some(schema)) = (Loose::of(self.table, ty), special::schema(self.table))
-        else {
+        let loose = match Loose::of(self.table, ty) {
+            Some(Loose::Json) => return special::put_json(number, value, out),
+            Some(loose) => loose,
+            None => return,
+        };
+        let Some(schema) = special::schema(self.table) else {
             return;
         };
         put_message(number, out, |out| match (loose, value) {
-            (Loose::Json, value) => {
-                let mut json = Vec::new();
-                encode::write_untyped(value, &mut json);
-                put_bytes(1, &json, out);
-            }
             (Loose::SchemaOrBool, Value::Bool(allowed)) => put_number(1, (*allowed).into(), out),
             (Loose::SchemaOrBool, schema_value) => {
                 put_number(1, 1, out);
@@ -147,34 +147,4 @@ impl Writer<'_> {
             (_, schema_value) => self.value(1, schema, schema_value, out),
         });
     }
-}
-
-fn int_or_string(number: u32, value: &Value, out: &mut Vec<u8>) {
-    put_message(number, out, |out| match value {
-        Value::String(text) => {
-            put_number(1, 1, out);
-            put_number(2, 0, out);
-            put_bytes(3, text.as_bytes(), out);
-        }
-        value => {
-            put_number(1, 0, out);
-            put_number(2, value.as_i64().unwrap_or_default() as u64, out);
-            put_bytes(3, b"", out);
-        }
-    });
-}
-
-/// A time that is not set is a message of no length, so the epoch is written out.
-fn time(number: u32, scalar: Scalar, value: &Value, out: &mut Vec<u8>) {
-    let Some((seconds, nanoseconds)) = special::time_parts(value) else {
-        return;
-    };
-    let nanoseconds = match scalar {
-        Scalar::MicroTime => nanoseconds / 1000 * 1000,
-        _ => 0,
-    };
-    put_message(number, out, |out| {
-        put_number(1, seconds as u64, out);
-        put_number(2, nanoseconds as u64, out);
-    });
 }
