@@ -79,6 +79,16 @@ pub enum ProtobufError {
     Value(DecodeError),
 }
 
+impl ProtobufError {
+    /// Whether there is no envelope at all, so that not even the kind of the object is known.
+    pub fn is_outside(&self) -> bool {
+        matches!(
+            self,
+            ProtobufError::Empty | ProtobufError::NoPrefix | ProtobufError::EmptyBody
+        )
+    }
+}
+
 /// Reads an object with its envelope. `apiVersion` and `kind` are those of the envelope.
 ///
 /// # Errors
