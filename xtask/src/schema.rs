@@ -1,8 +1,7 @@
-//! `cargo xtask schema`: turns the published API definitions and protobuf tags into the checked-in type table.
+//! `cargo xtask schema`: turns the published API definitions and Go structs into the checked-in type table.
 
-mod always;
 mod definitions;
-mod protobuf;
+mod golang;
 mod render;
 mod sources;
 
@@ -21,11 +20,11 @@ const TABLE: &str = "crates/schema/data/kubernetes-1.37.types";
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// `_definitions.json` of the package kubernetes-validate.
-    #[arg(long, requires = "protobuf")]
+    #[arg(long, requires = "modules")]
     definitions: Option<PathBuf>,
-    /// `src` directory of the crate k8s-pb.
+    /// Directory `k8s.io` of a Go module cache.
     #[arg(long, requires = "definitions")]
-    protobuf: Option<PathBuf>,
+    modules: Option<PathBuf>,
     /// Compare with the checked-in table instead of writing it.
     #[arg(long)]
     check: bool,
@@ -33,10 +32,10 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let root = workspace::root();
-    let sources = match (arguments.definitions, arguments.protobuf) {
-        (Some(definitions), Some(protobuf)) => Sources {
+    let sources = match (arguments.definitions, arguments.modules) {
+        (Some(definitions), Some(modules)) => Sources {
             definitions,
-            protobuf,
+            modules,
         },
         _ => sources::download(&root.join("target/schema-sources"))?,
     };
@@ -52,8 +51,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
 }
 
 fn generate(sources: &Sources) -> Result<String> {
-    let messages = protobuf::read(&sources.protobuf)?;
-    let types = definitions::read(&sources.definitions, &messages)?;
+    let structs = golang::read(&sources.modules)?;
+    let types = definitions::read(&sources.definitions, &structs)?;
     Ok(render::table(&types, &sources.provenance()?))
 }
 

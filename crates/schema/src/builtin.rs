@@ -158,6 +158,7 @@ impl Reader {
             fields.push(Field {
                 required: words.required,
                 always: words.always,
+                omit_zero: words.omit_zero,
                 tag: words.tag,
                 patch: words.patch,
                 ..Field::new(words.name, ty)
@@ -253,6 +254,7 @@ struct Words<'a> {
     wire: Wire,
     required: bool,
     always: bool,
+    omit_zero: bool,
     list: &'a str,
     atomic: Option<bool>,
     patch: Option<Patch>,
@@ -285,6 +287,7 @@ impl<'a> Words<'a> {
         match word.split_once('=') {
             None if word == "required" => self.required = true,
             None if word == "always" => self.always = true,
+            None if word == "omitzero" => self.omit_zero = true,
             None if word == "wrapped" => self.wire.wrapped = true,
             Some(("list", kind)) => self.list = kind,
             Some(("map", kind)) => self.atomic = Some(kind == "atomic"),

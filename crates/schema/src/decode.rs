@@ -21,6 +21,7 @@ use serde_json::Value;
 use crate::types::{Table, TypeId};
 pub use conform::conform;
 use context::Context;
+pub(crate) use scalar::zero;
 use typed::TypedSeed;
 use untyped::UntypedSeed;
 

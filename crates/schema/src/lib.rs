@@ -15,9 +15,12 @@ pub mod discovery;
 pub mod duration;
 pub mod encode;
 pub mod field;
+#[cfg(test)]
+mod invented;
 pub mod names;
 pub mod openapi;
 pub mod patch;
+pub mod protobuf;
 pub mod quantity;
 pub mod rules;
 pub mod selector;

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::protobuf::Message;
 use crate::rules::Rules;
 
 /// A type in a [`Table`]. Only meaningful together with the table that gave it.
@@ -81,6 +82,8 @@ pub struct Struct {
     sorted: Vec<u16>,
     /// What protobuf does differently, by position in `fields`, sorted. Only few fields have an entry.
     wires: Vec<(u16, Wire)>,
+    /// The fields by their protobuf numbers; follows from `fields` and `wires`.
+    message: Message,
     /// Replaced as a whole by server-side apply (`x-kubernetes-map-type: atomic`).
     pub atomic: bool,
     /// CRD only: fields that are not listed are kept.
@@ -101,6 +104,9 @@ pub struct Field {
     /// Written even when absent, as Go does with structs that are not pointers: `status: {}` of a Deployment,
     /// `lastProbeTime: null` of a condition.
     pub always: bool,
+    /// In Go the field is a scalar rather than a pointer, which protobuf always carries and JSON leaves out when it is
+    /// zero. Other fields of protobuf messages are there because they were set. Built-ins only.
+    pub omit_zero: bool,
     /// Protobuf field number in the message that holds it, built-ins only; see [`Struct::wire`] for inlined messages.
     pub tag: Option<u32>,
     /// How strategic merge patch treats the field, built-ins only.
@@ -321,6 +327,7 @@ impl Struct {
         let mut sorted: Vec<u16> = (0..fields.len()).map(|i| i as u16).collect();
         sorted.sort_by(|a, b| fields[*a as usize].name.cmp(&fields[*b as usize].name));
         Self {
+            message: Message::new(&fields, &[]),
             fields,
             sorted,
             ..Self::default()
@@ -342,7 +349,18 @@ impl Struct {
     }
 
     pub(crate) fn set_wires(&mut self, wires: Vec<(u16, Wire)>) {
+        self.message = Message::new(&self.fields, &wires);
         self.wires = wires;
+    }
+
+    /// Whether protobuf has the list at a position, or the lists in the map there, in messages of their own.
+    pub(crate) fn is_wrapped(&self, position: u16) -> bool {
+        self.wire(usize::from(position))
+            .is_some_and(|wire| wire.wrapped)
+    }
+
+    pub(crate) fn message(&self) -> &Message {
+        &self.message
     }
 
     pub(crate) fn fields_mut(&mut self) -> &mut [Field] {
@@ -372,6 +390,7 @@ impl Field {
             ty,
             required: false,
             always: false,
+            omit_zero: false,
             tag: None,
             patch: None,
         }

@@ -7,11 +7,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kubewright_schema::catalog::{Resource, Scope};
-use kubewright_schema::decode::{self, Format};
+use kubewright_schema::decode;
+use kubewright_schema::protobuf::ProtobufError;
 use kubewright_schema::{FieldError, Table, TypeId, crd, encode};
 use serde_json::Value;
 
 use crate::conversion::Conversion;
+use crate::http::accept::Protobuf;
+use crate::http::body::{BodyError, BodyFormat};
 use crate::kinds::Strategy;
 use crate::object;
 use crate::printers::Printer;
@@ -123,6 +126,14 @@ impl Served {
         }
     }
 
+    /// What of it can be protobuf.
+    pub(crate) fn protobuf(&self) -> Protobuf {
+        match &self.nature {
+            Nature::Builtin(_) => Protobuf::Objects,
+            Nature::Custom(_) => Protobuf::Metadata,
+        }
+    }
+
     /// The key of an object in the collection.
     pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
         match namespace {
@@ -132,10 +143,13 @@ impl Served {
     }
 
     /// Reads an object from a request body.
-    pub(crate) fn decode(&self, bytes: &[u8], format: Format) -> Result<Incoming, ApiError> {
-        match &self.nature {
-            Nature::Builtin(builtin) => self.decode_builtin(builtin.ty, bytes, format),
-            Nature::Custom(custom) => {
+    pub(crate) fn decode(&self, bytes: &[u8], format: BodyFormat) -> Result<Incoming, ApiError> {
+        match (&self.nature, format) {
+            (Nature::Builtin(builtin), format) => self.decode_builtin(builtin.ty, bytes, format),
+            (Nature::Custom(_), BodyFormat::Protobuf) => Err(ApiError::internal(
+                "a custom resource was let in as protobuf",
+            )),
+            (Nature::Custom(custom), BodyFormat::Text(format)) => {
                 let parsed = decode::parse(bytes, format)
                     .map_err(|e| self.unrecognized(bytes, &e.to_string()))?;
                 let mut incoming = Incoming {
@@ -166,12 +180,15 @@ impl Served {
         &self,
         ty: TypeId,
         bytes: &[u8],
-        format: Format,
+        format: BodyFormat,
     ) -> Result<Incoming, ApiError> {
-        let decoded = decode::decode(Table::builtin(), ty, bytes, format).map_err(|e| match e {
-            decode::DecodeError::Parse(e) => self.unrecognized(bytes, &e.to_string()),
-            e => self.unhandled(&e.to_string()),
-        })?;
+        let decoded = format
+            .decode(Table::builtin(), ty, bytes)
+            .map_err(|e| match e {
+                BodyError::Text(e) if e.is_parse() => self.unrecognized(bytes, &e.to_string()),
+                BodyError::Protobuf(e) if e.is_outside() => self.unrecognized_bytes(bytes, &e),
+                e => self.unhandled(&e.to_string()),
+            })?;
         let mut object = decoded.value;
         self.check_type(&mut object, bytes)?;
         Ok(Incoming {
@@ -246,6 +263,20 @@ impl Served {
         ApiError::bad_request(format!(
             "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: \
              {why} ({shown}{more})",
+            self.resource.kind
+        ))
+    }
+
+    /// A body that should be protobuf and does not say of what.
+    fn unrecognized_bytes(&self, bytes: &[u8], why: &ProtobufError) -> ApiError {
+        let shown: String = bytes.iter().take(30).map(|b| format!("{b:02x}")).collect();
+        let shown = match bytes.len() {
+            0 => "<empty>".to_owned(),
+            ..=30 => shown,
+            _ => format!("{shown} ..."),
+        };
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {why} ({shown})",
             self.resource.kind
         ))
     }

@@ -17,7 +17,7 @@ use crate::auth::{self, Caller, User};
 use crate::core::{Core, Load};
 use crate::documents;
 use crate::health;
-use crate::http::accept::{Accept, Format};
+use crate::http::accept::{Accept, Format, Protobuf};
 use crate::http::body::{self, ResponseBody};
 use crate::http::compress;
 use crate::http::path::{self, ResourcePath, Target};
@@ -118,7 +118,7 @@ impl ApiService {
             Target::Metrics => Ok(health::metrics(&self.core)),
             Target::Unknown => Ok(respond::page_not_found()),
             document => {
-                let accept = Accept::read(&parts.headers, &query);
+                let accept = Accept::read(&parts.headers, &query, Protobuf::Objects);
                 documents::answer(&self.core, &document, &parts.headers, &query, accept)
             }
         }
@@ -187,11 +187,15 @@ impl std::fmt::Debug for ApiService {
 /// Refusals are written for whoever asked, even when the question could not be read.
 fn error_format(parts: &Parts) -> Format {
     let query = Query::parse(parts.uri.query().unwrap_or("")).unwrap_or_default();
+    let accept = Accept::read(&parts.headers, &query, Protobuf::Objects);
+    if accept.is_ok_and(|accept| accept.format == Format::Protobuf) {
+        return Format::Protobuf;
+    }
     let json_only = HeaderMap::from_iter(
         parts
             .headers
             .get(http::header::USER_AGENT)
             .map(|agent| (http::header::USER_AGENT, agent.clone())),
     );
-    Accept::read(&json_only, &query).map_or(Format::Json, |accept| accept.format)
+    Accept::read(&json_only, &query, Protobuf::Objects).map_or(Format::Json, |accept| accept.format)
 }

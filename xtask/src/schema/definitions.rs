@@ -7,8 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
-use super::always::Always;
-use super::protobuf::{Messages, Place};
+use super::golang::{Form, Place, Structs};
 
 /// Definitions whose JSON is not an object with fields, and the shape they have in the table.
 const SPECIAL: &[(&str, &str)] = &[
@@ -43,7 +42,10 @@ const SPECIAL: &[(&str, &str)] = &[
     ),
 ];
 
-/// The usual order of fields, for types that the protobuf source does not know. The first two are not in messages.
+/// Types that `omitempty` leaves out when they are zero.
+const SCALARS: [&str; 6] = ["string", "bytes", "bool", "int32", "int64", "double"];
+
+/// The usual order of fields, for definitions without a Go struct.
 const USUAL: [&str; 6] = ["kind", "apiVersion", "metadata", "spec", "status", "items"];
 
 /// One named type of the table.
@@ -64,49 +66,47 @@ pub(super) struct Field {
     pub(super) ty: String,
     /// Protobuf tags from the outermost message to the field; empty when unknown.
     pub(super) tags: Vec<u32>,
-    /// Words such as `required`, `always`, `list=set`, in a fixed order.
+    /// Words such as `required`, `always`, `omitzero`, `list=set`, in a fixed order.
     pub(super) words: Vec<String>,
 }
 
 /// Reads all definitions, sorted by name.
-pub(super) fn read(path: &Path, messages: &Messages) -> Result<Vec<Type>> {
+pub(super) fn read(path: &Path, structs: &Structs) -> Result<Vec<Type>> {
     let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     let mut document: Value = serde_json::from_str(&text)?;
     let Some(Value::Object(definitions)) = document.get_mut("$defs").map(Value::take) else {
         bail!("{} has no $defs", path.display());
     };
-    let always = Always::read()?;
     let definitions: BTreeMap<String, Value> = definitions.into_iter().collect();
-    let types: Result<Vec<Type>> = definitions
+    definitions
         .iter()
         .map(|(name, definition)| {
-            read_type(name, definition, messages, &always)
-                .with_context(|| format!("definition {name}"))
+            read_type(name, definition, structs).with_context(|| format!("definition {name}"))
         })
-        .collect();
-    let types = types?;
-    always.check(&types)?;
-    Ok(types)
+        .collect()
 }
 
-fn read_type(name: &str, definition: &Value, messages: &Messages, always: &Always) -> Result<Type> {
+fn read_type(name: &str, definition: &Value, structs: &Structs) -> Result<Type> {
     let special = SPECIAL.iter().find(|(special, _)| *special == name);
     let empty = Map::new();
     let properties = definition["properties"].as_object().unwrap_or(&empty);
     let required: Vec<&str> = strings(&definition["required"]);
     let mut fields = Vec::new();
-    for (property, place) in order(name, properties, messages) {
+    for (property, place) in order(name, properties, structs) {
         let schema = &properties[property];
         let ty = type_of(schema).with_context(|| format!("field {property}"))?;
         let mut words = Vec::new();
         if required.contains(&property) {
             words.push("required".to_owned());
         }
-        if always.holds(name, property, &ty) {
+        if place
+            .as_ref()
+            .is_some_and(|place| is_always_written(&ty, place.form))
+        {
             words.push("always".to_owned());
         }
-        if place.as_ref().is_some_and(|place| place.messages) && !ty.contains('.') {
-            words.push("wrapped".to_owned());
+        if let Some(place) = &place {
+            words.extend(form_words(&ty, place));
         }
         words.extend(merge_words(schema));
         fields.push(Field {
@@ -132,37 +132,56 @@ fn read_type(name: &str, definition: &Value, messages: &Messages, always: &Alway
     })
 }
 
-/// Field names in the order the API server writes them. `kind` and `apiVersion` of an object are not in its
-/// protobuf message and come first; fields newer than the protobuf source come last.
+/// Field names in the order the API server writes them: that of the Go struct. A definition without a struct has the
+/// usual order.
 fn order<'a>(
     name: &str,
     properties: &'a Map<String, Value>,
-    messages: &Messages,
+    structs: &Structs,
 ) -> Vec<(&'a str, Option<Place>)> {
-    let names: Vec<&str> = properties.keys().map(String::as_str).collect();
-    let placed: Vec<(&str, Option<Place>)> = messages
-        .places(name, &names)
-        .into_iter()
-        .map(|place| (names[place.name], Some(place)))
-        .collect();
-    let missing = |name: &&str| !placed.iter().any(|(placed, _)| placed == name);
-    let mut left: Vec<&str> = names.iter().copied().filter(missing).collect();
+    let mut ordered = Vec::new();
+    for place in structs.places(name) {
+        if let Some((property, _)) = properties.get_key_value(&place.name) {
+            ordered.push((property.as_str(), Some(place)));
+        }
+    }
+    let mut left: Vec<&str> = properties.keys().map(String::as_str).collect();
+    left.retain(|name| !ordered.iter().any(|(placed, _)| placed == name));
     left.sort_by_key(|name| {
-        (
-            USUAL
-                .iter()
-                .position(|usual| usual == name)
-                .unwrap_or(USUAL.len()),
-            *name,
-        )
+        let usual = USUAL.iter().position(|usual| usual == name);
+        (usual.unwrap_or(USUAL.len()), *name)
     });
-    let object = left.iter().filter(|name| USUAL[..2].contains(name)).count();
-    let late = left.split_off(object);
-    let untagged = |name: &'a str| (name, None);
-    let mut ordered: Vec<(&str, Option<Place>)> = left.into_iter().map(untagged).collect();
-    ordered.extend(placed);
-    ordered.extend(late.into_iter().map(untagged));
+    ordered.extend(left.into_iter().map(|name| (name, None)));
     ordered
+}
+
+/// Whether Go writes the field even when it is empty: `omitempty` does nothing for structs that are not pointers, and
+/// a time is a struct.
+fn is_always_written(ty: &str, form: Form) -> bool {
+    let special = SPECIAL.iter().find(|(special, _)| *special == ty);
+    let structure = special.map_or(ty.starts_with("io.k8s."), |(_, shape)| {
+        shape.ends_with("time")
+    });
+    structure && !form.pointer && !form.omit_zero
+}
+
+/// What only protobuf needs to know: `wrapped` is a list in a message of its own, `omitzero` a value that protobuf
+/// always has and that JSON leaves out when it is zero.
+fn form_words(ty: &str, place: &Place) -> Vec<String> {
+    let Form {
+        pointer,
+        omit_empty,
+        single,
+        ..
+    } = place.form;
+    let mut words = Vec::new();
+    if ty.starts_with("{}[]") || (ty.starts_with("[]") && single && !place.tags.is_empty()) {
+        words.push("wrapped".to_owned());
+    }
+    if SCALARS.contains(&ty) && omit_empty && !pointer && !place.tags.is_empty() {
+        words.push("omitzero".to_owned());
+    }
+    words
 }
 
 fn type_of(schema: &Value) -> Result<String> {

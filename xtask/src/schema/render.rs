@@ -6,15 +6,16 @@
 //!  spec DeploymentSpec 2 required always
 //! ```
 //!
-//! A type of the same package is named by its last part. `-` stands for an unknown protobuf tag; `2.5` is field 5 of
-//! the message in field 2, which JSON inlines.
+//! A type of the same package is named by its last part. `-` stands for a field that protobuf lacks; `2.5` is field 5
+//! of the message in field 2, which JSON inlines. `always` is written even when empty, `omitzero` is in every protobuf
+//! message and left out of JSON when it is zero, `wrapped` is a list in a protobuf message of its own.
 
 use std::fmt::Write;
 
 use super::definitions::{Field, Type};
 
 /// Raised whenever the same sources give another table.
-const GENERATOR: &str = "cargo xtask schema, version 1";
+const GENERATOR: &str = "cargo xtask schema, version 2";
 
 /// The whole file: provenance, checksum of the lines below it, types.
 pub(super) fn table(types: &[Type], provenance: &[String]) -> String {

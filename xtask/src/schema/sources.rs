@@ -12,29 +12,31 @@ const DEFINITIONS: (&str, &str) = ("kubernetes-validate", "1.37.0");
 /// Definitions file inside that package.
 const DEFINITIONS_FILE: &str =
     "kubernetes_validate/kubernetes-json-schema/v1.37.0-local/_definitions.json";
-/// Crate that carries the protobuf tags, and its version.
-const PROTOBUF: (&str, &str) = ("k8s-pb", "0.9.0");
+/// Go modules below `k8s.io` that declare the types, and their version.
+const MODULES: [&str; 4] = [
+    "api",
+    "apiextensions-apiserver",
+    "apimachinery",
+    "kube-aggregator",
+];
+const MODULES_VERSION: &str = "v0.37.0";
 
 /// Files on disk.
 pub(super) struct Sources {
     /// `_definitions.json`.
     pub(super) definitions: PathBuf,
-    /// `src` directory of the protobuf crate.
-    pub(super) protobuf: PathBuf,
+    /// Directory of the Go modules.
+    pub(super) modules: PathBuf,
 }
 
 impl Sources {
     /// Lines that say what the table was made from.
     pub(super) fn provenance(&self) -> Result<Vec<String>> {
         let definitions = fs::read(&self.definitions)?;
-        let mut protobuf = Sha256::new();
-        for path in rust_files(&self.protobuf)? {
-            protobuf.update(
-                path.strip_prefix(&self.protobuf)?
-                    .to_string_lossy()
-                    .as_bytes(),
-            );
-            protobuf.update(fs::read(&path)?);
+        let mut modules = Sha256::new();
+        for path in go_files(&self.modules)? {
+            modules.update(path.as_bytes());
+            modules.update(fs::read(self.modules.join(&path))?);
         }
         Ok(vec![
             format!(
@@ -44,28 +46,32 @@ impl Sources {
                 hex(&Sha256::digest(&definitions))
             ),
             format!(
-                "protobuf: crate {} {}, names and contents of src/**/*.rs, sha256 {}",
-                PROTOBUF.0,
-                PROTOBUF.1,
-                hex(&protobuf.finalize())
+                "structs: Go modules k8s.io/{{{}}} {MODULES_VERSION}, names and contents of the files that \
+                 declare types, sha256 {}",
+                MODULES.join(","),
+                hex(&modules.finalize())
             ),
         ])
     }
 }
 
-/// All Rust files under a directory, sorted.
-pub(super) fn rust_files(directory: &Path) -> Result<Vec<PathBuf>> {
+/// The Go files of the modules under a directory that are written by people, sorted, relative to the directory.
+pub(super) fn go_files(directory: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
-    let mut open = vec![directory.to_owned()];
-    while let Some(directory) = open.pop() {
+    let mut open: Vec<PathBuf> = MODULES
+        .iter()
+        .map(|module| directory.join(format!("{module}@{MODULES_VERSION}")))
+        .collect();
+    while let Some(inner) = open.pop() {
         let entries =
-            fs::read_dir(&directory).with_context(|| format!("reading {}", directory.display()))?;
+            fs::read_dir(&inner).with_context(|| format!("reading {}", inner.display()))?;
         for entry in entries {
             let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
             if path.is_dir() {
                 open.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                found.push(path);
+            } else if name.ends_with(".go") && !is_derived(&name) {
+                found.push(path.strip_prefix(directory)?.to_string_lossy().into_owned());
             }
         }
     }
@@ -73,12 +79,17 @@ pub(super) fn rust_files(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Fetches both packages with the tools that own them, pip and cargo.
+/// Tests and generated files declare no types of their own.
+fn is_derived(name: &str) -> bool {
+    name.ends_with("_test.go") || name.starts_with("zz_generated") || name == "generated.pb.go"
+}
+
+/// Fetches all packages with the tools that own them, pip and go.
 pub(super) fn download(into: &Path) -> Result<Sources> {
     fs::create_dir_all(into)?;
     Ok(Sources {
         definitions: download_definitions(into)?,
-        protobuf: download_protobuf(into)?,
+        modules: download_modules(into)?,
     })
 }
 
@@ -104,20 +115,16 @@ fn download_definitions(into: &Path) -> Result<PathBuf> {
     Ok(definitions)
 }
 
-fn download_protobuf(into: &Path) -> Result<PathBuf> {
-    let (name, version) = PROTOBUF;
-    let project = into.join("protobuf");
-    fs::create_dir_all(project.join("src"))?;
-    fs::write(project.join("src/lib.rs"), "")?;
-    let manifest = format!(
-        "[package]\nname = \"protobuf-source\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\
-         [dependencies]\n{name} = \"={version}\"\n[workspace]\n"
-    );
-    fs::write(project.join("Cargo.toml"), manifest)?;
-    run(Command::new("cargo")
-        .args(["vendor", "--quiet", "vendor"])
-        .current_dir(&project))?;
-    Ok(project.join("vendor").join(name).join("src"))
+fn download_modules(into: &Path) -> Result<PathBuf> {
+    let cache = into.join("go");
+    fs::create_dir_all(&cache)?;
+    let modules = MODULES.map(|module| format!("k8s.io/{module}@{MODULES_VERSION}"));
+    run(Command::new("go")
+        .args(["mod", "download", "-modcacherw"])
+        .args(modules)
+        .env("GOMODCACHE", cache.canonicalize()?)
+        .current_dir(into))?;
+    Ok(cache.join("k8s.io"))
 }
 
 fn run(command: &mut Command) -> Result<()> {

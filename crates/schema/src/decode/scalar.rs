@@ -135,7 +135,7 @@ fn parser_mismatch(found: &str, wanted: &str) -> String {
 }
 
 /// The zero value of a type, which Go has in a list or map where the document says `null`.
-pub(super) fn zero(table: &Table, ty: TypeId) -> Value {
+pub(crate) fn zero(table: &Table, ty: TypeId) -> Value {
     let Type {
         shape, nullable, ..
     } = table.get(ty);

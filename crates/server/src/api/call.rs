@@ -10,6 +10,7 @@ use super::write::Written;
 use crate::auth::User;
 use crate::core::Core;
 use crate::http::accept::{Accept, Representation};
+use crate::http::body::{self, BodyFormat};
 use crate::http::query::{FieldValidation, Query};
 use crate::http::respond::{self, Answer};
 use crate::printers::{self, Headers, InvalidIncludeObject, MetaVersion, Options};
@@ -40,6 +41,11 @@ impl Call {
     /// The refusal when that object is not there.
     pub(crate) fn not_found(&self) -> ApiError {
         ApiError::not_found(self.served.about(), &self.name)
+    }
+
+    /// How the object in the request is written.
+    pub(crate) fn body_format(&self) -> Result<BodyFormat, ApiError> {
+        body::format(&self.headers, self.served.protobuf())
     }
 
     /// Deals with unknown and duplicate fields as the client wished.

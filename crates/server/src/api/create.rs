@@ -3,7 +3,6 @@
 use http::StatusCode;
 
 use super::call::Call;
-use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::respond::Answer;
 use crate::status::ApiError;
@@ -11,7 +10,7 @@ use crate::status::ApiError;
 /// Creates an object.
 pub(crate) async fn create(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::read(&call.query, "CreateOptions")?;
-    let incoming = call.served.decode(body, body::format(&call.headers)?)?;
+    let incoming = call.served.decode(body, call.body_format()?)?;
     call.strict(incoming.strict, options.field_validation)?;
     let (core, served, namespace) = (
         call.core.clone(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use jiff::SignedDuration;
-use kubewright_schema::{FieldError, Table, decode};
+use kubewright_schema::{FieldError, Table};
 use serde_json::{Value, json};
 
 use super::call::Call;
@@ -14,6 +14,7 @@ use super::write::{Written, encode_at, storage_error};
 use crate::admission;
 use crate::core::Core;
 use crate::environment::rfc3339;
+use crate::http::accept::Protobuf;
 use crate::http::body;
 use crate::http::query::{Persist, Query, read_dry_run};
 use crate::http::respond::{self, Answer};
@@ -399,7 +400,9 @@ fn from_body(call: &Call, bytes: &[u8]) -> Result<Value, ApiError> {
     let ty = table
         .named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions")
         .ok_or_else(|| ApiError::internal("DeleteOptions is not in the type table"))?;
-    let decoded = decode::decode(table, ty, bytes, body::format(&call.headers)?)
+    // The options are a built-in kind, whatever is deleted.
+    let decoded = body::format(&call.headers, Protobuf::Objects)?
+        .decode(table, ty, bytes)
         .map_err(|e| ApiError::bad_request(format!("DeleteOptions cannot be read: {e}")))?;
     // Something that was meant for another purpose must not delete anything.
     match decoded.value.get("kind").and_then(Value::as_str) {

@@ -62,7 +62,7 @@ pub(crate) async fn dispatch(
     );
     let mut call = Call {
         core: core.clone(),
-        accept: Accept::read(headers, &query)?,
+        accept: Accept::read(headers, &query, served.protobuf())?,
         namespace: path.namespace,
         name: path.name.unwrap_or_default(),
         query,

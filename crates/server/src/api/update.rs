@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::call::Call;
 use super::write::Part;
-use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::respond::Answer;
 use crate::object;
@@ -14,7 +13,7 @@ use crate::status::ApiError;
 /// Replaces an object, or the part of it that the request names.
 pub(crate) async fn update(call: &mut Call, body: &[u8], part: Part) -> Result<Answer, ApiError> {
     let options = WriteOptions::read(&call.query, "UpdateOptions")?;
-    let incoming = call.served.decode(body, body::format(&call.headers)?)?;
+    let incoming = call.served.decode(body, call.body_format()?)?;
     call.strict(incoming.strict, options.field_validation)?;
     let mut object = incoming.object;
     check_name(call, &mut object)?;

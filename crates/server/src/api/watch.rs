@@ -14,6 +14,7 @@ use futures::stream;
 use http::StatusCode;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
+use kubewright_schema::protobuf::watch_frame;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -22,7 +23,7 @@ use super::call::Call;
 use super::list::Matcher;
 use super::options::{InitialEventsEnd, Start, WatchOptions};
 use crate::core::Core;
-use crate::http::accept::Representation;
+use crate::http::accept::{Format, Representation};
 use crate::http::body::full;
 use crate::http::respond::{self, Answer};
 use crate::printers::{self, Headers, MetaVersion, Options};
@@ -72,17 +73,20 @@ pub(crate) async fn watch(call: &mut Call) -> Result<Answer, ApiError> {
         Ok(cursor) => cursor,
         Err(expired) => {
             let error = ApiError::too_old(after, expired.oldest);
+            let framing = Framing::of(call);
             return Ok(respond::answer(
                 StatusCode::OK,
-                "application/json",
-                full(error_frame(&error)),
+                framing.content_type(),
+                full(framing.error(&error)),
             ));
         }
     };
     let timeout = options.list.timeout.unwrap_or_else(|| {
         Duration::from_secs(SHORTEST_DEFAULT + call.core.environment.below(SHORTEST_DEFAULT))
     });
+    let framing = Framing::of(call);
     let watcher = Watcher {
+        framing,
         renderer: Renderer::new(call)?,
         core: call.core.clone(),
         served: call.served.clone(),
@@ -105,7 +109,7 @@ pub(crate) async fn watch(call: &mut Call) -> Result<Answer, ApiError> {
     });
     Ok(respond::answer(
         StatusCode::OK,
-        "application/json",
+        framing.content_type(),
         StreamBody::new(frames).boxed_unsync(),
     ))
 }
@@ -115,6 +119,7 @@ struct Watcher {
     core: Arc<Core>,
     served: Arc<Served>,
     matcher: Matcher,
+    framing: Framing,
     renderer: Renderer,
     /// Events up to here are not told.
     after: u64,
@@ -151,10 +156,8 @@ impl Watcher {
                 Wake::Events(Ok(())) => {}
                 Wake::Events(Err(oldest)) => {
                     self.finished = true;
-                    return Some(error_frame(&ApiError::too_old(
-                        self.cursor.progress(),
-                        oldest,
-                    )));
+                    let error = ApiError::too_old(self.cursor.progress(), oldest);
+                    return Some(self.framing.error(&error));
                 }
                 Wake::Bookmark => return Some(self.bookmark_frame(self.cursor.progress(), "")),
                 Wake::End => {
@@ -170,7 +173,8 @@ impl Watcher {
     /// A frame that need not be waited for.
     fn ready(&mut self) -> Option<Bytes> {
         if let Some(record) = self.initial.next() {
-            return Some(self.renderer.initial(&self.core, &self.served, &record));
+            let body = self.served.body(&record);
+            return Some(self.render("ADDED", body));
         }
         if let Some(revision) = self.end.take() {
             return Some(self.bookmark_frame(
@@ -182,10 +186,7 @@ impl Watcher {
             if event.revision() > self.after
                 && let Some(delivery) = event.delivery(|record| self.matcher.matches(record))
             {
-                return Some(
-                    self.renderer
-                        .event(&self.core, &self.served, &event, delivery),
-                );
+                return Some(self.event(&event, delivery));
             }
         }
         None
@@ -221,7 +222,26 @@ impl Watcher {
         let object = format!(
             r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{{"resourceVersion":"{revision}"{more}}}}}"#
         );
-        frame("BOOKMARK", object.as_bytes())
+        self.framing.frame("BOOKMARK", object.as_bytes())
+    }
+
+    fn event(&mut self, event: &Event, delivery: Delivery) -> Bytes {
+        let as_stored = matches!(self.renderer, Renderer::Object) && self.framing == Framing::Json;
+        if as_stored && !self.served.must_revive(event.revision()) {
+            return event.frame(delivery);
+        }
+        let body = self
+            .served
+            .present(event.body(delivery), event.revision());
+        self.render(delivery.as_str(), body)
+    }
+
+    fn render(&mut self, kind: &str, body: Result<Bytes, ApiError>) -> Bytes {
+        let object = body.and_then(|body| self.renderer.represent(&self.core, &self.served, body));
+        match object {
+            Ok(object) => self.framing.frame(kind, &object),
+            Err(error) => self.framing.error(&error),
+        }
     }
 }
 
@@ -257,32 +277,6 @@ impl Renderer {
         }
     }
 
-    fn initial(&mut self, core: &Core, served: &Served, record: &Record) -> Bytes {
-        let body = served.body(record);
-        self.render(core, served, "ADDED", body)
-    }
-
-    fn event(&mut self, core: &Core, served: &Served, event: &Event, delivery: Delivery) -> Bytes {
-        if matches!(self, Renderer::Object) && !served.must_revive(event.revision()) {
-            return event.frame(delivery);
-        }
-        let body = served.present(event.body(delivery), event.revision());
-        self.render(core, served, delivery.as_str(), body)
-    }
-
-    fn render(
-        &mut self,
-        core: &Core,
-        served: &Served,
-        kind: &str,
-        body: Result<Bytes, ApiError>,
-    ) -> Bytes {
-        match body.and_then(|body| self.represent(core, served, body)) {
-            Ok(object) => frame(kind, &object),
-            Err(error) => error_frame(&error),
-        }
-    }
-
     fn represent(&mut self, core: &Core, served: &Served, body: Bytes) -> Result<Bytes, ApiError> {
         match self {
             Renderer::Object => Ok(body),
@@ -304,19 +298,54 @@ impl Renderer {
     }
 }
 
-fn frame(kind: &str, object: &[u8]) -> Bytes {
-    let mut frame = Vec::with_capacity(object.len() + 40);
-    frame.extend_from_slice(format!(r#"{{"type":"{kind}","object":"#).as_bytes());
-    frame.extend_from_slice(object);
-    frame.extend_from_slice(b"}\n");
-    frame.into()
+/// How events follow each other on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Framing {
+    /// One line each.
+    Json,
+    /// Protobuf after its length.
+    Protobuf,
 }
 
-fn error_frame(error: &ApiError) -> Bytes {
-    frame(
-        "ERROR",
-        &respond::encode_typed(respond::STATUS, &error.to_value()),
-    )
+impl Framing {
+    fn of(call: &Call) -> Self {
+        match call.accept.format {
+            Format::Protobuf => Framing::Protobuf,
+            Format::Json | Format::PrettyJson | Format::Yaml => Framing::Json,
+        }
+    }
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Framing::Json => "application/json",
+            Framing::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        }
+    }
+
+    /// An event with an object that is compact JSON.
+    fn frame(self, kind: &str, object: &[u8]) -> Bytes {
+        match self {
+            Framing::Json => {
+                let mut frame = Vec::with_capacity(object.len() + 40);
+                frame.extend_from_slice(format!(r#"{{"type":"{kind}","object":"#).as_bytes());
+                frame.extend_from_slice(object);
+                frame.extend_from_slice(b"}\n");
+                frame.into()
+            }
+            Framing::Protobuf => {
+                let object = serde_json::from_slice(object).unwrap_or(Value::Null);
+                let object = respond::protobuf(&object).unwrap_or_default();
+                watch_frame(kind, &object).into()
+            }
+        }
+    }
+
+    fn error(self, error: &ApiError) -> Bytes {
+        self.frame(
+            "ERROR",
+            &respond::encode_typed(respond::STATUS, &error.to_value()),
+        )
+    }
 }
 
 /// Counts the watches of each user, so that one cannot take them all.

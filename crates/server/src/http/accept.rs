@@ -7,8 +7,8 @@ use super::query::Query;
 use crate::printers::MetaVersion;
 use crate::status::ApiError;
 
-/// Formats in which objects can be written, as the refusal lists them.
-const AVAILABLE: &str = "application/json, application/yaml";
+/// Media type of protobuf.
+pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 /// Most alternatives of an `Accept` header that are looked at.
 const MAX_ALTERNATIVES: usize = 32;
 
@@ -41,6 +41,35 @@ pub(crate) enum DiscoveryVersion {
     V2Beta1,
 }
 
+/// What can be read and written as protobuf, besides JSON and YAML.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protobuf {
+    /// Objects of built-in kinds.
+    Objects,
+    /// Custom resources have no messages; their metadata has.
+    Metadata,
+}
+
+impl Protobuf {
+    /// Formats in which objects can be read and written, as refusals list them.
+    pub(crate) fn available(self) -> &'static str {
+        match self {
+            Protobuf::Objects => {
+                "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+            }
+            Protobuf::Metadata => "application/json, application/yaml",
+        }
+    }
+
+    fn serves(self, representation: Representation) -> bool {
+        match representation {
+            Representation::Object => self == Protobuf::Objects,
+            Representation::PartialMetadata(_) => true,
+            Representation::Table(_) | Representation::Discovery(_) => false,
+        }
+    }
+}
+
 /// How an answer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -50,11 +79,17 @@ pub(crate) enum Format {
     PrettyJson,
     /// YAML.
     Yaml,
+    /// Protobuf, where the answer is a built-in kind.
+    Protobuf,
 }
 
 impl Accept {
     /// Reads the request's wishes, in the client's order of preference.
-    pub(crate) fn read(headers: &HeaderMap, query: &Query) -> Result<Self, ApiError> {
+    pub(crate) fn read(
+        headers: &HeaderMap,
+        query: &Query,
+        protobuf: Protobuf,
+    ) -> Result<Self, ApiError> {
         let header = headers
             .get(ACCEPT)
             .and_then(|v| v.to_str().ok())
@@ -76,28 +111,31 @@ impl Accept {
             let format = match alternative.media_type {
                 "application/json" | "*/*" | "application/*" | "" => json,
                 "application/yaml" => Format::Yaml,
+                PROTOBUF => Format::Protobuf,
                 _ => continue,
             };
-            known_type = true;
-            if let Some(representation) = alternative.representation() {
+            known_type |= format != Format::Protobuf || protobuf == Protobuf::Objects;
+            if let Some(representation) = alternative.representation()
+                && (format != Format::Protobuf || protobuf.serves(representation))
+            {
                 return Ok(Self {
                     representation,
                     format,
                 });
             }
         }
-        Err(refusal(known_type))
+        Err(refusal(known_type, protobuf.available()))
     }
 }
 
-fn refusal(known_type: bool) -> ApiError {
+fn refusal(known_type: bool, available: &str) -> ApiError {
     if known_type {
         ApiError::not_acceptable(format!(
-            "only the following media types are accepted: {AVAILABLE}"
+            "only the following media types are accepted: {available}"
         ))
     } else {
         ApiError::not_acceptable(format!(
-            "406: Not Acceptable\n\nAvailable representations: {AVAILABLE}"
+            "406: Not Acceptable\n\nAvailable representations: {available}"
         ))
         .with_empty_details()
     }
@@ -183,7 +221,14 @@ mod tests {
     fn accept(header: &'static str) -> Result<Accept, String> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static(header));
-        Accept::read(&headers, &Query::default()).map_err(|e| e.message().to_owned())
+        Accept::read(&headers, &Query::default(), Protobuf::Objects)
+            .map_err(|e| e.message().to_owned())
+    }
+
+    fn custom(header: &'static str) -> Result<Accept, String> {
+        let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(header))]);
+        Accept::read(&headers, &Query::default(), Protobuf::Metadata)
+            .map_err(|e| e.message().to_owned())
     }
 
     #[test]
@@ -197,10 +242,6 @@ mod tests {
             })
         );
         assert_eq!(
-            accept("application/vnd.kubernetes.protobuf,application/json"),
-            Ok(JSON)
-        );
-        assert_eq!(
             accept("application/json;q=0.1,application/yaml"),
             Ok(Accept {
                 representation: Representation::Object,
@@ -208,6 +249,30 @@ mod tests {
             })
         );
         assert_eq!(accept("*/*"), Ok(JSON));
+    }
+
+    #[test]
+    fn protobuf_is_for_built_in_kinds_and_metadata() {
+        let protobuf = |representation| {
+            Ok(Accept {
+                representation,
+                format: Format::Protobuf,
+            })
+        };
+        let both = "application/vnd.kubernetes.protobuf,application/json";
+        assert_eq!(accept(both), protobuf(Representation::Object));
+        assert_eq!(custom(both), Ok(JSON));
+        let stream = "application/vnd.kubernetes.protobuf;stream=watch";
+        assert_eq!(accept(stream), protobuf(Representation::Object));
+        assert!(custom(stream).is_err_and(|m| m.starts_with("406: Not Acceptable")));
+        let metadata =
+            "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+        let representation = Representation::PartialMetadata(MetaVersion::V1);
+        assert_eq!(accept(metadata), protobuf(representation));
+        assert_eq!(custom(metadata), protobuf(representation));
+        let table =
+            "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,application/json";
+        assert_eq!(accept(table), Ok(JSON));
     }
 
     #[test]

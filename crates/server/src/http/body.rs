@@ -10,8 +10,10 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http_body::Body;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
-use kubewright_schema::decode;
+use kubewright_schema::protobuf::{self, ProtobufError};
+use kubewright_schema::{Table, TypeId, decode};
 
+use super::accept::{PROTOBUF, Protobuf};
 use crate::status::ApiError;
 
 /// Largest request body, as in Kubernetes.
@@ -82,14 +84,52 @@ fn too_large() -> ApiError {
 }
 
 /// The format of an object in a request body.
-pub(crate) fn format(headers: &HeaderMap) -> Result<decode::Format, ApiError> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyFormat {
+    Text(decode::Format),
+    Protobuf,
+}
+
+/// Why a body is not an object of a type.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BodyError {
+    #[error(transparent)]
+    Text(decode::DecodeError),
+    #[error(transparent)]
+    Protobuf(ProtobufError),
+}
+
+impl BodyFormat {
+    /// Reads a value of a type.
+    pub(crate) fn decode(
+        self,
+        table: &Table,
+        ty: TypeId,
+        bytes: &[u8],
+    ) -> Result<decode::Decoded, BodyError> {
+        match self {
+            BodyFormat::Text(format) => {
+                decode::decode(table, ty, bytes, format).map_err(BodyError::Text)
+            }
+            BodyFormat::Protobuf => {
+                let value = protobuf::decode(table, ty, bytes).map_err(BodyError::Protobuf)?;
+                let strict = Vec::new();
+                Ok(decode::Decoded { value, strict })
+            }
+        }
+    }
+}
+
+/// Finds the format of an object in a request body.
+pub(crate) fn format(headers: &HeaderMap, protobuf: Protobuf) -> Result<BodyFormat, ApiError> {
     match media_type(headers) {
-        "" | "application/json" => Ok(decode::Format::Json),
-        "application/yaml" => Ok(decode::Format::Yaml),
-        _ => Err(ApiError::unsupported_media_type(
-            "the body of the request was in an unknown format - accepted media types include: application/json, \
-             application/yaml",
-        )),
+        "" | "application/json" => Ok(BodyFormat::Text(decode::Format::Json)),
+        "application/yaml" => Ok(BodyFormat::Text(decode::Format::Yaml)),
+        PROTOBUF if protobuf == Protobuf::Objects => Ok(BodyFormat::Protobuf),
+        _ => Err(ApiError::unsupported_media_type(format!(
+            "the body of the request was in an unknown format - accepted media types include: {}",
+            protobuf.available()
+        ))),
     }
 }
 

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
 use http::{HeaderName, Response, StatusCode};
-use kubewright_schema::{Table, encode};
+use kubewright_schema::{Table, encode, protobuf};
 use serde_json::Value;
 
-use super::accept::Format;
+use super::accept::{Format, PROTOBUF};
 use super::body::{ResponseBody, full};
 use crate::status::ApiError;
 
@@ -35,7 +35,26 @@ pub(crate) fn json(code: StatusCode, format: Format, compact: Bytes) -> Answer {
             Ok(text) => answer(code, "application/yaml", full(text)),
             Err(error) => failure(&error, Format::Json),
         },
+        Format::Protobuf => match serde_json::from_slice(&compact) {
+            Ok(object) => match protobuf(&object) {
+                Some(bytes) => answer(code, PROTOBUF, full(bytes)),
+                None => answer(code, "application/json", full(compact)),
+            },
+            Err(error) => failure(&ApiError::internal(error), Format::Json),
+        },
     }
+}
+
+/// An object as protobuf, if its kind is built in or its metadata is all there is.
+pub(crate) fn protobuf(object: &Value) -> Option<Vec<u8>> {
+    let (api_version, kind) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    if group == "meta.k8s.io" && kind.starts_with("PartialObjectMetadata") {
+        return Some(protobuf::encode_partial(object));
+    }
+    let table = Table::builtin();
+    let ty = table.kind(group, version, kind)?;
+    protobuf::is_supported(table, ty).then(|| protobuf::encode(table, ty, object))
 }
 
 /// Answers with a value.

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::api::call::Call;
 use crate::api::write::Part;
-use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::respond::Answer;
 use crate::kinds::namespace;
@@ -14,7 +13,7 @@ use crate::status::ApiError;
 /// Replaces the finalizers of a namespace; the last one to go lets the namespace go.
 pub(crate) async fn finalize(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::read(&call.query, "UpdateOptions")?;
-    let incoming = call.served.decode(body, body::format(&call.headers)?)?;
+    let incoming = call.served.decode(body, call.body_format()?)?;
     let finalizers = incoming.object["spec"]["finalizers"].clone();
     let version = incoming.object["metadata"]["resourceVersion"].clone();
     let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());

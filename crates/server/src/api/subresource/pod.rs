@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use kubewright_schema::selector::LabelSelector;
-use kubewright_schema::{Table, TypeId, decode};
+use kubewright_schema::{Table, TypeId};
 use serde_json::{Value, json};
 
 use crate::api::call::Call;
 use crate::api::delete;
 use crate::api::patch::Patch;
 use crate::api::write::Part;
-use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::respond::{self, Answer};
 use crate::kinds;
@@ -216,7 +215,7 @@ pub(crate) async fn restricted(
         call.strict(duplicates, options.field_validation)?;
         Source::Patch(patch)
     } else {
-        let incoming = call.served.decode(body, body::format(&call.headers)?)?;
+        let incoming = call.served.decode(body, call.body_format()?)?;
         call.strict(incoming.strict, options.field_validation)?;
         Source::Object(incoming.object)
     };
@@ -301,7 +300,9 @@ fn read(call: &Call, bytes: &[u8], ty: &str) -> Result<Value, ApiError> {
     let ty: TypeId = table
         .named(ty)
         .ok_or_else(|| ApiError::internal(format!("{ty} is not in the type table")))?;
-    let decoded = decode::decode(table, ty, bytes, body::format(&call.headers)?)
+    let decoded = call
+        .body_format()?
+        .decode(table, ty, bytes)
         .map_err(|e| ApiError::bad_request(e.to_string()))?;
     Ok(decoded.value)
 }

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use crate::api::call::Call;
 use crate::api::patch::Patch;
 use crate::api::write::Part;
-use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::respond::{self, Answer};
 use crate::object;
@@ -218,7 +217,7 @@ fn scale_type() -> Result<(&'static Table, kubewright_schema::TypeId), ApiError>
 
 fn decode_scale(call: &Call, bytes: &[u8]) -> Result<Value, ApiError> {
     let (table, ty) = scale_type()?;
-    let decoded = decode::decode(table, ty, bytes, body::format(&call.headers)?).map_err(|e| {
+    let decoded = call.body_format()?.decode(table, ty, bytes).map_err(|e| {
         ApiError::bad_request(format!(
             "Scale in version \"v1\" cannot be handled as a Scale: {e}"
         ))
