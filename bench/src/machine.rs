@@ -13,8 +13,14 @@ pub(crate) fn describe(load_before: &str) -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel: Vec<_> = kernel.trim().split('.').take(2).collect();
+    let busy = match load_before.parse::<f64>() {
+        Ok(load) if load > cores as f64 / 2.0 => {
+            ". Others used the machine too: the figures are noisy, and worse than on a quiet one"
+        }
+        _ => "",
+    };
     format!(
-        "{cores} cores shared by server and client, {} GB of memory, Linux {}; load average {load_before} before, {} after",
+        "{cores} cores shared by server and client, {} GB of memory, Linux {}; load average {load_before} before, {} after{busy}",
         memory() / 1_000_000,
         kernel.join("."),
         load_average(),

@@ -56,6 +56,7 @@ impl Upstream {
         let certificate =
             CertificateParams::new(vec![address.ip().to_string()])?.self_signed(&key)?;
         fs::write(folder.join("key.pem"), key.serialize_pem())?;
+        fs::write(folder.join("public.pem"), key.public_key_pem())?;
         fs::write(folder.join("certificate.pem"), certificate.pem())?;
         fs::write(
             folder.join("tokens.csv"),
@@ -94,7 +95,10 @@ impl Upstream {
             .arg(option("--tls-private-key-file", &key))
             .arg(option("--token-auth-file", folder.join("tokens.csv")))
             .arg("--service-account-issuer=https://127.0.0.1/")
-            .arg(option("--service-account-key-file", &key))
+            .arg(option(
+                "--service-account-key-file",
+                folder.join("public.pem"),
+            ))
             .arg(option("--service-account-signing-key-file", &key))
             .arg("--service-cluster-ip-range=10.0.0.0/24")
             .arg("--authorization-mode=RBAC")

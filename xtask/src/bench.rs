@@ -24,8 +24,8 @@ enum What {
 
 /// Measure the API server over TLS: start, memory, creates, gets, lists, watches, fan-out, growth
 ///
-/// With `kube-apiserver` and `etcd` on PATH they are measured by the same client in the same run. One run takes a few
-/// minutes and wants a machine that does nothing else; the load average is printed beside the figures.
+/// With `kube-apiserver` and `etcd` on PATH they are measured by the same client in the same run. A run takes less
+/// than a minute and wants a machine that does nothing else; the load average is printed beside the figures.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 struct Server {

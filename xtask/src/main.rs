@@ -22,7 +22,6 @@ struct Arguments {
 enum Command {
     /// Generate the table of built-in types from the published API definitions.
     Schema(schema::Arguments),
-    /// Drive every kubectl of this machine against the server.
     Kubectl(kubectl::Arguments),
     /// Measure the server from outside, in release.
     Bench(bench::Arguments),
