@@ -39,6 +39,7 @@ pub use compile::{CompileError, CompiledVersion};
 pub use defaulting::default;
 pub use defaults::{carry_status, default_definition, reset_status};
 pub use definition::{Column, Conversion, Definition, Names, Scale, Version};
+pub(crate) use formats::matches as has_format;
 pub use jsonpath::{JsonPath, JsonPathError};
 pub use pattern::{Pattern, PatternError};
 pub use prune::prune;

@@ -29,8 +29,6 @@ pub(crate) enum Kind {
     Conditional(Box<[Node; 3]>),
     List(Vec<Element>),
     Map(Vec<Entry>),
-    /// `Name{…}`: there are no types to construct, so this is always an error.
-    Message(Box<str>),
     Fold(Box<Fold>),
 }
 
@@ -45,7 +43,7 @@ pub(crate) enum Literal {
     Bytes(Box<[u8]>),
 }
 
-/// A function, a method or an operator. Operators have the names that the type checker reports: `_+_`, `!_`.
+/// A function, a method or an operator. A function in a namespace has a dotted name and no target. Operators have the names that the type checker reports: `_+_`, `!_`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Call {
     pub(crate) function: Box<str>,
@@ -99,7 +97,7 @@ impl Node {
     pub(crate) fn new(at: usize, kind: Kind) -> Self {
         let deepest = |nodes: &[Node]| nodes.iter().map(|node| node.depth).max().unwrap_or(0);
         let below = match &kind {
-            Kind::Literal(_) | Kind::Ident(_) | Kind::Message(_) => 0,
+            Kind::Literal(_) | Kind::Ident(_) => 0,
             Kind::Select(node, _) | Kind::Has(node, _) | Kind::OptionalSelect(node, _) => {
                 node.depth
             }

@@ -1,6 +1,7 @@
 //! The macros: calls whose arguments are not simply evaluated.
 
 use super::ast::{Call, Fold, FoldKind, Kind, Node};
+use super::signatures;
 use super::source::Issue;
 
 /// How the arguments of a macro are laid out.
@@ -56,8 +57,17 @@ pub(super) fn method(at: usize, name: &str, target: Node, args: Vec<Node>) -> Re
         .find(|(known, count, ..)| *known == name && *count == args.len());
     match found {
         Some((_, _, kind, form)) => fold(at, *kind, *form, target, args),
-        None => Ok(call(at, name, Some(target), args)),
+        None => Ok(match qualified(&target, name) {
+            Some(name) => call(at, &name, None, args),
+            None => call(at, name, Some(target), args),
+        }),
     }
+}
+
+/// The function in a namespace that `target.name` means, if there is one: `sets.contains`.
+fn qualified(target: &Node, name: &str) -> Option<String> {
+    let qualified = format!("{}.{name}", target.qualified_name()?);
+    signatures::overloads(&qualified).map(|_| qualified)
 }
 
 /// `name(args)`: a macro, or a call.

@@ -4,6 +4,7 @@
 //! is linear in the length. Parsers generated for the grammar fail on both with a few hundred brackets.
 
 use super::ast::{Call, Element, Entry, Kind, Literal, Node};
+use super::check::type_named;
 use super::lexer::{self, Token, TokenKind};
 use super::macros;
 use super::source::{CompileError, Issue};
@@ -290,7 +291,7 @@ impl Parser<'_> {
                     let args = self.arguments(")")?;
                     macros::method(open, &field, node, args)?
                 } else {
-                    self.node(at, Kind::Select(Box::new(node), field))?
+                    selection(at, node, field)
                 };
             } else if self.take("[") {
                 let optional = self.take("?");
@@ -430,6 +431,15 @@ impl Parser<'_> {
             }
         }
         self.node(at, Kind::Map(entries))
+    }
+}
+
+/// `operand.field`, or a type whose name has dots in it.
+fn selection(at: usize, operand: Node, field: Box<str>) -> Node {
+    let select = Node::new(at, Kind::Select(Box::new(operand), field));
+    match select.qualified_name() {
+        Some(name) if type_named(&name).is_some() => Node::new(at, Kind::Ident(name.into())),
+        _ => select,
     }
 }
 

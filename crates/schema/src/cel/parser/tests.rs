@@ -16,7 +16,7 @@ fn shape(node: &Node) -> String {
             Literal::Uint(value) => format!("{value}u"),
             Literal::Bytes(bytes) => format!("b{bytes:?}"),
         },
-        Kind::Ident(name) | Kind::Message(name) => name.to_string(),
+        Kind::Ident(name) => name.to_string(),
         Kind::Select(operand, field) => format!("{}.{field}", shape(operand)),
         Kind::Has(operand, field) => format!("(has {}.{field})", shape(operand)),
         Kind::OptionalSelect(operand, field) => format!("{}.?{field}", shape(operand)),
@@ -73,6 +73,9 @@ fn operators_bind_as_in_the_grammar() {
         ("(a)", "a"),
         (".a.b", "a.b"),
         ("a.f(1).g()", "(g (f a 1))"),
+        ("sets.contains(a, b)", "(sets.contains a b)"),
+        ("a.sets.contains(b)", "(contains a.sets b)"),
+        ("google.protobuf.Timestamp", "google.protobuf.Timestamp"),
         ("null == true", "(_==_ null true)"),
     ];
     for (source, expect) in cases {
