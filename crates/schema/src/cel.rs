@@ -194,9 +194,16 @@ fn mentions(node: &Node, name: &str) -> bool {
         Kind::Ident(found) => **found == *name,
         Kind::Fold(fold) => {
             let hidden = *fold.variable == *name || fold.second.as_deref() == Some(name);
-            let inner = || fold.filter.iter().chain([&fold.body]).any(|n| mentions(n, name));
+            let inner = || {
+                fold.filter
+                    .iter()
+                    .chain([&fold.body])
+                    .any(|n| mentions(n, name))
+            };
             mentions(&fold.range, name) || (!hidden && inner())
         }
-        _ => children(node).into_iter().any(|child| mentions(child, name)),
+        _ => children(node)
+            .into_iter()
+            .any(|child| mentions(child, name)),
     }
 }

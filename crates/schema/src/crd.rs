@@ -1,8 +1,8 @@
 //! CustomResourceDefinitions: from the JSON of a CRD to compiled types, and what is done with objects of them.
 //!
 //! A CRD is read by [`Definition::parse`]. [`CompiledVersion`] holds the types of one version; with it objects are
-//! pruned ([`prune`]), defaulted ([`default`]) and validated ([`validate`]). Expressions of
-//! `x-kubernetes-validations` are kept with the types and are not evaluated here.
+//! pruned ([`prune`]), defaulted ([`default`]) and validated ([`validate`]), with the expressions of
+//! `x-kubernetes-validations`.
 
 mod columns;
 mod compile;
@@ -11,6 +11,7 @@ mod defaults;
 mod definition;
 mod dns;
 mod embedded;
+mod expressions;
 mod failure;
 mod field_path;
 mod formats;

@@ -67,7 +67,10 @@ impl<'a> Checker<'a> {
     fn mismatch(&mut self, at: usize, expected: &Type, found: &Type) -> Type {
         let expected = self.bindings.settle(expected);
         let found = self.bindings.settle(found);
-        self.fail(at, format!("expected type '{expected}' but found '{found}'"))
+        self.fail(
+            at,
+            format!("expected type '{expected}' but found '{found}'"),
+        )
     }
 
     /// Recursion follows the tree, whose depth the parser limits.
@@ -109,7 +112,10 @@ impl<'a> Checker<'a> {
     }
 
     fn undeclared(&mut self, at: usize, name: &str) -> Type {
-        self.fail(at, format!("undeclared reference to '{name}' (in container '')"))
+        self.fail(
+            at,
+            format!("undeclared reference to '{name}' (in container '')"),
+        )
     }
 
     fn identifier(&mut self, at: usize, name: &str) -> (Type, Estimate) {
@@ -137,7 +143,10 @@ impl<'a> Checker<'a> {
             Type::Dyn | Type::Error | Type::Variable(_) => Type::Dyn,
             other => {
                 let other = self.bindings.settle(other);
-                self.fail(at, format!("type '{other}' does not support field selection"));
+                self.fail(
+                    at,
+                    format!("type '{other}' does not support field selection"),
+                );
                 Type::Dyn
             }
         }
@@ -157,7 +166,10 @@ impl<'a> Checker<'a> {
 
     fn conditional(&mut self, at: usize, nodes: &'a [Node; 3]) -> (Type, Estimate) {
         let [condition, yes, no] = nodes.each_ref().map(|node| self.node(node));
-        let sizes = (yes.estimate.known_size(&yes.ty), no.estimate.known_size(&no.ty));
+        let sizes = (
+            yes.estimate.known_size(&yes.ty),
+            no.estimate.known_size(&no.ty),
+        );
         let branch = yes.estimate.cost.max(no.estimate.cost);
         let estimate = Estimate {
             cost: condition.estimate.cost.saturating_add(branch),
@@ -174,10 +186,7 @@ impl<'a> Checker<'a> {
     }
 
     /// The common type of the items of a literal.
-    fn items(
-        &mut self,
-        items: impl Iterator<Item = (&'a Node, bool)>,
-    ) -> (Type, Estimate) {
+    fn items(&mut self, items: impl Iterator<Item = (&'a Node, bool)>) -> (Type, Estimate) {
         let mut common: Option<Type> = None;
         let mut estimate = Estimate {
             cost: cost::LIST,
@@ -218,7 +227,8 @@ impl<'a> Checker<'a> {
 
     fn map(&mut self, entries: &'a [Entry]) -> (Type, Estimate) {
         let (key, keys) = self.items(entries.iter().map(|entry| (&entry.key, false)));
-        let (value, values) = self.items(entries.iter().map(|entry| (&entry.value, entry.optional)));
+        let (value, values) =
+            self.items(entries.iter().map(|entry| (&entry.value, entry.optional)));
         let parts = keys.cost.saturating_add(values.cost) - 2 * cost::LIST;
         let estimate = Estimate {
             cost: parts.saturating_add(cost::MAP),
@@ -238,7 +248,10 @@ impl<'a> Checker<'a> {
         };
         let types: Vec<Type> = all.iter().map(|checked| checked.ty.clone()).collect();
         let Some(result) = self.resolve(overloads, method, &types) else {
-            return (self.no_overload(at, name, &types, method), Estimate::default());
+            return (
+                self.no_overload(at, name, &types, method),
+                Estimate::default(),
+            );
         };
         self.literals(at, name, call);
         let types: Vec<Type> = types.iter().map(|ty| self.bindings.resolve(ty)).collect();
@@ -339,7 +352,12 @@ impl<'a> Checker<'a> {
             ..body.estimate.clone()
         };
         let filter = filter.as_ref().map(|filter| &filter.estimate);
-        let estimate = cost::fold(fold.kind, (&range.ty, &range.estimate), filter, &body_estimate);
+        let estimate = cost::fold(
+            fold.kind,
+            (&range.ty, &range.estimate),
+            filter,
+            &body_estimate,
+        );
         (self.folded(at, fold, &range.ty, body.ty), estimate)
     }
 
@@ -432,7 +450,12 @@ impl<'a> Checker<'a> {
         self.scope.push(local(&fold.variable, (inner, value)));
         let body = self.node(&fold.body);
         self.scope.pop();
-        let estimate = cost::fold(fold.kind, (&range.ty, &range.estimate), None, &body.estimate);
+        let estimate = cost::fold(
+            fold.kind,
+            (&range.ty, &range.estimate),
+            None,
+            &body.estimate,
+        );
         let ty = match (fold.kind, body.ty) {
             (FoldKind::OptionalFlatMap, ty @ (Type::Optional(_) | Type::Dyn | Type::Error)) => ty,
             (FoldKind::OptionalFlatMap, other) => {

@@ -141,9 +141,9 @@ impl Argument<'_> {
 
 /// A call of a function, with the target as its first argument.
 pub(crate) fn call(function: &str, arguments: &[Argument<'_>], result: &Type) -> Estimate {
-    let before = arguments
-        .iter()
-        .fold(0u64, |sum, argument| sum.saturating_add(argument.estimate.cost));
+    let before = arguments.iter().fold(0u64, |sum, argument| {
+        sum.saturating_add(argument.estimate.cost)
+    });
     let size = |at: usize| arguments.get(at).map_or(UNKNOWN, Argument::size);
     let mut estimate = own_cost(function, arguments, result, &size);
     if matches!(function, "_[_]" | "_[?_]")

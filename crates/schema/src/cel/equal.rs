@@ -51,8 +51,12 @@ pub(crate) fn equal<'a>(
 /// How much there is to compare in data without a type.
 fn weight(json: &Json, depth: u32) -> u64 {
     match json {
-        Json::Array(items) if depth > 0 => items.iter().map(|i| weight(i, depth - 1)).sum::<u64>() + 1,
-        Json::Object(map) if depth > 0 => map.values().map(|i| weight(i, depth - 1)).sum::<u64>() + 1,
+        Json::Array(items) if depth > 0 => {
+            items.iter().map(|i| weight(i, depth - 1)).sum::<u64>() + 1
+        }
+        Json::Object(map) if depth > 0 => {
+            map.values().map(|i| weight(i, depth - 1)).sum::<u64>() + 1
+        }
         Json::String(text) => text.len() as u64 / 16 + 1,
         _ => 1,
     }
@@ -122,11 +126,7 @@ fn keyed<'a>(
     Ok(true)
 }
 
-fn maps<'a>(
-    eval: &mut Evaluator<'a>,
-    left: &Map<'a>,
-    right: &Map<'a>,
-) -> Result<bool, EvalError> {
+fn maps<'a>(eval: &mut Evaluator<'a>, left: &Map<'a>, right: &Map<'a>) -> Result<bool, EvalError> {
     if left.len() != right.len() {
         return Ok(false);
     }

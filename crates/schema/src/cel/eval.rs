@@ -139,7 +139,9 @@ impl<'a> Evaluator<'a> {
             match self.node(node) {
                 Ok(Value::Bool(value)) if value == decisive => return Ok(Value::Bool(decisive)),
                 Ok(Value::Bool(_)) => {}
-                Ok(_) => failure = failure.or(Some(EvalError::Failed("no such overload".to_owned()))),
+                Ok(_) => {
+                    failure = failure.or(Some(EvalError::Failed("no such overload".to_owned())))
+                }
                 Err(EvalError::Budget) => return Err(EvalError::Budget),
                 Err(error) => failure = failure.or(Some(error)),
             }

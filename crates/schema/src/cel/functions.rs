@@ -21,11 +21,7 @@ use super::time;
 use super::value::{Evaluated, Text, Value, no_overload};
 
 /// Calls a function; the target of a method is its first argument.
-pub(crate) fn call<'a>(
-    eval: &mut Evaluator<'a>,
-    name: &str,
-    args: &[Value<'a>],
-) -> Evaluated<'a> {
+pub(crate) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Evaluated<'a> {
     match name {
         "!_" | "-_" | "_+_" | "_-_" | "_*_" | "_/_" | "_%_" | "_==_" | "_!=_" | "_<_" | "_<=_"
         | "_>_" | "_>=_" | "@in" | "_[_]" | "_[?_]" => operators::call(eval, name, args),
@@ -49,11 +45,7 @@ pub(crate) fn call<'a>(
     }
 }
 
-fn libraries<'a>(
-    eval: &mut Evaluator<'a>,
-    name: &str,
-    args: &[Value<'a>],
-) -> Evaluated<'a> {
+fn libraries<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Evaluated<'a> {
     match (name, args.first()) {
         ("ip" | "isIP" | "ip.isCanonical" | "cidr" | "isCIDR", _)
         | (_, Some(Value::Ip(_) | Value::Cidr(_))) => network::call(eval, name, args),

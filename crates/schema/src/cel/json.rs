@@ -42,7 +42,10 @@ pub(crate) fn value<'a>(json: &'a Json, declaration: &'a Declaration) -> Evaluat
 }
 
 /// The value of a property that the schema may not know.
-pub(crate) fn field<'a>(json: &'a Json, declaration: Option<&'a Arc<Declaration>>) -> Evaluated<'a> {
+pub(crate) fn field<'a>(
+    json: &'a Json,
+    declaration: Option<&'a Arc<Declaration>>,
+) -> Evaluated<'a> {
     match declaration {
         Some(declaration) => value(json, declaration),
         None => Ok(Value::Hidden(json)),
@@ -77,7 +80,9 @@ fn mismatch<T>(form: &Form) -> Result<T, super::value::EvalError> {
         Form::Object(_) | Form::Map(_) => {
             "invalid data, expected a map for the provided schema with type=object"
         }
-        Form::List { .. } => "invalid data, expected an array for the provided schema with type=array",
+        Form::List { .. } => {
+            "invalid data, expected an array for the provided schema with type=array"
+        }
         Form::IntOrString => {
             "invalid data, expected XIntOrString value to be either a string or integer"
         }

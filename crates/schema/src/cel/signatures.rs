@@ -271,7 +271,11 @@ fn table() -> HashMap<&'static str, Vec<Overload>> {
     let mut add = |name: &'static str, overload: Overload| {
         table.entry(name).or_default().push(overload);
     };
-    for line in SIGNATURES.lines().map(str::trim).filter(|line| !line.is_empty()) {
+    for line in SIGNATURES
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+    {
         let (name, overload) = signature(line).expect("our own signatures are well formed");
         add(name, overload);
     }
@@ -414,8 +418,11 @@ mod tests {
             .unwrap_or_default()
             .iter()
             .map(|overload| {
-                let parameters: Vec<String> =
-                    overload.parameters.iter().map(ToString::to_string).collect();
+                let parameters: Vec<String> = overload
+                    .parameters
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect();
                 let style = if overload.method { "." } else { "" };
                 format!("{style}({}) {}", parameters.join(", "), overload.result)
             })

@@ -126,7 +126,11 @@ fn scaled(digits: &str, scale: i128) -> Option<i128> {
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
         return None;
     }
-    let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let whole: i128 = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().ok()?
+    };
     let mut total = whole.checked_mul(scale)?;
     let mut unit = scale;
     for digit in fraction.bytes() {
@@ -164,7 +168,11 @@ pub(crate) fn duration_of_format(text: &str) -> Option<i64> {
             .iter()
             .find(|(short, long, _)| name == *short || name.starts_with(long));
         let count: i128 = digits.parse().ok()?;
-        total = Some(total.unwrap_or(0).checked_add(count.checked_mul(known?.2)?)?);
+        total = Some(
+            total
+                .unwrap_or(0)
+                .checked_add(count.checked_mul(known?.2)?)?,
+        );
         rest = after.trim_start();
     }
     i64::try_from(total?).ok()

@@ -109,7 +109,12 @@ impl Type {
             Type::Optional(inner) => inner.is_scalar(),
             other => matches!(
                 other,
-                Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint
+                Type::Bool
+                    | Type::Double
+                    | Type::Duration
+                    | Type::Int
+                    | Type::Timestamp
+                    | Type::Uint
             ),
         }
     }

@@ -50,7 +50,12 @@ impl<'a> Evaluator<'a> {
     }
 
     /// `all` is decided by the first `false`, `exists` by the first `true`; failures count only when nothing decides.
-    fn quantified(&mut self, fold: &'a Fold, steps: Vec<Step<'a>>, decisive: bool) -> Evaluated<'a> {
+    fn quantified(
+        &mut self,
+        fold: &'a Fold,
+        steps: Vec<Step<'a>>,
+        decisive: bool,
+    ) -> Evaluated<'a> {
         let mut failure = None;
         for step in steps {
             self.charge(if decisive { 4 } else { 3 })?;
@@ -79,7 +84,12 @@ impl<'a> Evaluator<'a> {
 
     /// Whether the filter of a macro, if it has one, lets the current step through.
     fn passes(&mut self, fold: &'a Fold) -> Result<bool, EvalError> {
-        match fold.filter.as_ref().map(|filter| self.node(filter)).transpose()? {
+        match fold
+            .filter
+            .as_ref()
+            .map(|filter| self.node(filter))
+            .transpose()?
+        {
             None => Ok(true),
             Some(Value::Bool(value)) => Ok(value),
             Some(_) => no_overload(),
@@ -109,7 +119,9 @@ impl<'a> Evaluator<'a> {
         if fold.kind == FoldKind::SortBy {
             self.sort(&mut made)?;
         }
-        Ok(Value::list(made.into_iter().map(|(item, _)| item).collect()))
+        Ok(Value::list(
+            made.into_iter().map(|(item, _)| item).collect(),
+        ))
     }
 
     /// Sorts items by their keys.

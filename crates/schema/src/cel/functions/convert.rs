@@ -5,11 +5,7 @@ use super::super::time;
 use super::super::value::{EvalError, Evaluated, Value, fail, no_overload};
 use super::read;
 
-pub(super) fn call<'a>(
-    eval: &mut Evaluator<'a>,
-    name: &str,
-    args: &[Value<'a>],
-) -> Evaluated<'a> {
+pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Evaluated<'a> {
     let [value] = args else {
         return no_overload();
     };

@@ -10,11 +10,7 @@ use super::operators;
 /// Longest list that `lists.range` makes.
 const MAX_RANGE: i64 = 1_000_000;
 
-pub(super) fn call<'a>(
-    eval: &mut Evaluator<'a>,
-    name: &str,
-    args: &[Value<'a>],
-) -> Evaluated<'a> {
+pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Evaluated<'a> {
     match (name, args) {
         ("lists.range", [Value::Int(count)]) => range(eval, *count),
         (_, [Value::List(list)]) => of_list(eval, name, list),
@@ -38,7 +34,11 @@ pub(super) fn call<'a>(
 fn of_list<'a>(eval: &mut Evaluator<'a>, name: &str, list: &List<'a>) -> Evaluated<'a> {
     if matches!(name, "first" | "last") {
         eval.charge(1)?;
-        let at = if name == "first" { 0 } else { list.len().saturating_sub(1) };
+        let at = if name == "first" {
+            0
+        } else {
+            list.len().saturating_sub(1)
+        };
         return Ok(match list.len() {
             0 => Value::Optional(None),
             _ => Value::some(list.at(at)?),
@@ -109,7 +109,11 @@ fn extreme<'a>(eval: &mut Evaluator<'a>, list: &List<'a>, wanted: Ordering) -> E
     }
     best.map_or_else(
         || {
-            let name = if wanted == Ordering::Less { "min" } else { "max" };
+            let name = if wanted == Ordering::Less {
+                "min"
+            } else {
+                "max"
+            };
             fail(format!("{name} called on empty list"))
         },
         Ok,
@@ -172,10 +176,14 @@ fn flatten_into<'a>(
 fn slice<'a>(eval: &mut Evaluator<'a>, list: &List<'a>, from: i64, to: i64) -> Evaluated<'a> {
     eval.charge(1)?;
     if from < 0 || to < 0 {
-        return fail(format!("cannot slice({from}, {to}), negative indexes not supported"));
+        return fail(format!(
+            "cannot slice({from}, {to}), negative indexes not supported"
+        ));
     }
     if from > to {
-        return fail(format!("cannot slice({from}, {to}), start index must be less than or equal to end index"));
+        return fail(format!(
+            "cannot slice({from}, {to}), start index must be less than or equal to end index"
+        ));
     }
     let size = list.len() as i64;
     if to > size {

@@ -30,8 +30,9 @@ impl Cidr {
         let most = if address.is_ipv4() { 32 } else { 128 };
         let canonical = bits == "0" || !bits.starts_with(['0', '+', '-']);
         let parsed = bits.parse().ok().filter(|bits| canonical && *bits <= most);
-        let bits =
-            parsed.ok_or_else(|| format!("netip.ParsePrefix({text:?}): bad bits after slash: {bits:?}"))?;
+        let bits = parsed.ok_or_else(|| {
+            format!("netip.ParsePrefix({text:?}): bad bits after slash: {bits:?}")
+        })?;
         Ok(Self { address, bits })
     }
 
@@ -43,7 +44,9 @@ impl Cidr {
         };
         let unused = width - u32::from(self.bits);
         // Shifting by all bits is not defined.
-        value.checked_shr(unused).map_or(0, |kept| kept.checked_shl(unused).unwrap_or(0))
+        value
+            .checked_shr(unused)
+            .map_or(0, |kept| kept.checked_shl(unused).unwrap_or(0))
     }
 
     fn contains(self, address: IpAddr) -> bool {
@@ -68,15 +71,17 @@ impl Cidr {
 /// Kubernetes takes neither zones nor IPv4 addresses dressed up as IPv6 ones.
 fn parse_ip(text: &str) -> Result<IpAddr, String> {
     if text.contains('%') {
-        return Err(format!("IP address {text:?} with zone value is not allowed"));
+        return Err(format!(
+            "IP address {text:?} with zone value is not allowed"
+        ));
     }
     let address: IpAddr = text.parse().map_err(|_| {
         format!("IP Address {text:?} parse error during conversion from string: ParseAddr({text:?}): unable to parse IP")
     })?;
     match address {
-        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => Err(format!(
-            "IPv4-mapped IPv6 address {text:?} is not allowed"
-        )),
+        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => {
+            Err(format!("IPv4-mapped IPv6 address {text:?} is not allowed"))
+        }
         other => Ok(other),
     }
 }
@@ -93,11 +98,7 @@ fn cidr(text: &str) -> Result<Cidr, EvalError> {
     })
 }
 
-pub(super) fn call<'a>(
-    eval: &mut Evaluator<'a>,
-    name: &str,
-    args: &[Value<'a>],
-) -> Evaluated<'a> {
+pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Evaluated<'a> {
     match (name, args) {
         ("ip", [Value::Text(text)]) => ip(read(eval, text)?).map(Value::Ip),
         ("isIP", [Value::Text(text)]) => Ok(Value::Bool(parse_ip(read(eval, text)?).is_ok())),

@@ -8,11 +8,7 @@ use super::super::eval::{Evaluator, MAX_TEXT};
 use super::super::time;
 use super::super::value::{EvalError, Evaluated, List, Map, Value, fail, no_overload};
 
-pub(super) fn call<'a>(
-    eval: &mut Evaluator<'a>,
-    name: &str,
-    args: &[Value<'a>],
-) -> Evaluated<'a> {
+pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Evaluated<'a> {
     match args {
         [operand] => {
             eval.charge(1)?;
@@ -139,7 +135,10 @@ fn list_index(key: &Value<'_>) -> Result<i64, EvalError> {
         Value::Int(at) => Ok(*at),
         Value::Uint(at) => Ok(i64::try_from(*at).unwrap_or(i64::MAX)),
         Value::Double(at) if at.fract() == 0.0 => Ok(*at as i64),
-        other => fail(format!("unsupported index type '{}' in list", other.type_name())),
+        other => fail(format!(
+            "unsupported index type '{}' in list",
+            other.type_name()
+        )),
     }
 }
 
@@ -217,7 +216,10 @@ fn doubles<'a>(name: &str, a: f64, b: f64) -> Evaluated<'a> {
 
 fn times<'a>(name: &str, left: &Value<'a>, right: &Value<'a>) -> Evaluated<'a> {
     let duration = |result: Option<i64>| {
-        result.map_or_else(|| fail("duration overflow"), |value| Ok(Value::Duration(value)))
+        result.map_or_else(
+            || fail("duration overflow"),
+            |value| Ok(Value::Duration(value)),
+        )
     };
     match (name, left, right) {
         ("_+_", Value::Duration(a), Value::Duration(b)) => duration(a.checked_add(*b)),

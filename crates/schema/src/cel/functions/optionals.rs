@@ -3,11 +3,7 @@
 use super::super::eval::Evaluator;
 use super::super::value::{Evaluated, Value, fail, no_overload};
 
-pub(super) fn call<'a>(
-    eval: &mut Evaluator<'a>,
-    name: &str,
-    args: &[Value<'a>],
-) -> Evaluated<'a> {
+pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Evaluated<'a> {
     eval.charge(1)?;
     match (name, args) {
         ("optional.of", [value]) => Ok(Value::some(value.clone())),
@@ -38,7 +34,9 @@ pub(super) fn call<'a>(
 
 fn is_zero(value: &Value<'_>) -> bool {
     match value {
-        Value::Null | Value::Bool(false) | Value::Int(0) | Value::Uint(0) | Value::Duration(0) => true,
+        Value::Null | Value::Bool(false) | Value::Int(0) | Value::Uint(0) | Value::Duration(0) => {
+            true
+        }
         Value::Double(value) => *value == 0.0,
         Value::Text(text) => text.is_empty(),
         Value::Bytes(bytes) => bytes.is_empty(),

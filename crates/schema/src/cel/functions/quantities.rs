@@ -7,11 +7,7 @@ use super::super::value::{Evaluated, Value, fail, no_overload};
 use super::read;
 use crate::quantity::{Format, Quantity, QuantityError};
 
-pub(super) fn call<'a>(
-    eval: &mut Evaluator<'a>,
-    name: &str,
-    args: &[Value<'a>],
-) -> Evaluated<'a> {
+pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Evaluated<'a> {
     match (name, args) {
         ("quantity", [Value::Text(text)]) => made(Quantity::parse(read(eval, text)?)),
         ("isQuantity", [Value::Text(text)]) => {

@@ -75,12 +75,14 @@ impl Semver {
 
     fn cmp(&self, other: &Self) -> Ordering {
         let releases = (self.prerelease.is_empty(), other.prerelease.is_empty());
-        self.numbers.cmp(&other.numbers).then_with(|| match releases {
-            (true, true) => Ordering::Equal,
-            (true, false) => Ordering::Greater,
-            (false, true) => Ordering::Less,
-            (false, false) => self.prerelease.cmp(&other.prerelease),
-        })
+        self.numbers
+            .cmp(&other.numbers)
+            .then_with(|| match releases {
+                (true, true) => Ordering::Equal,
+                (true, false) => Ordering::Greater,
+                (false, true) => Ordering::Less,
+                (false, false) => self.prerelease.cmp(&other.prerelease),
+            })
     }
 }
 
@@ -98,12 +100,18 @@ fn without_zeros(part: &str) -> String {
 
 fn number(text: &str, name: &str) -> Result<u64, String> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(format!("Invalid character(s) found in {} number {text:?}", name.to_lowercase()));
+        return Err(format!(
+            "Invalid character(s) found in {} number {text:?}",
+            name.to_lowercase()
+        ));
     }
     if text.len() > 1 && text.starts_with('0') {
-        return Err(format!("{name} number must not contain leading zeroes {text:?}"));
+        return Err(format!(
+            "{name} number must not contain leading zeroes {text:?}"
+        ));
     }
-    text.parse().map_err(|_| format!("{name} number out of range {text:?}"))
+    text.parse()
+        .map_err(|_| format!("{name} number out of range {text:?}"))
 }
 
 fn identifier(part: &str, what: &str) -> Result<(), String> {
@@ -122,18 +130,16 @@ fn prerelease_part(part: &str) -> Result<Part, String> {
         return Ok(Part::Word(part.to_owned()));
     }
     if part.len() > 1 && part.starts_with('0') {
-        return Err(format!("Numeric PreRelease version must not contain leading zeroes {part:?}"));
+        return Err(format!(
+            "Numeric PreRelease version must not contain leading zeroes {part:?}"
+        ));
     }
     part.parse()
         .map(Part::Number)
         .map_err(|_| format!("prerelease number out of range {part:?}"))
 }
 
-pub(super) fn call<'a>(
-    eval: &mut Evaluator<'a>,
-    name: &str,
-    args: &[Value<'a>],
-) -> Evaluated<'a> {
+pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Evaluated<'a> {
     let parsed = match args {
         [Value::Text(text)] | [Value::Text(text), Value::Bool(false)] => {
             Semver::parse(read(eval, text)?)

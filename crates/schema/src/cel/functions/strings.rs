@@ -5,11 +5,7 @@ use super::super::eval::{Evaluator, MAX_TEXT};
 use super::super::value::{EvalError, Evaluated, List, Text, Value, fail, no_overload};
 use super::read;
 
-pub(super) fn call<'a>(
-    eval: &mut Evaluator<'a>,
-    name: &str,
-    args: &[Value<'a>],
-) -> Evaluated<'a> {
+pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Evaluated<'a> {
     match (name, args) {
         ("contains", [Value::Text(text), Value::Text(part)]) => {
             let cost = traversal(text.len() as u64).saturating_mul(traversal(part.len() as u64));
@@ -79,7 +75,10 @@ fn out_of_range<T>(at: i64) -> Result<T, EvalError> {
 fn char_at<'a>(text: &str, at: i64) -> Evaluated<'a> {
     match offset(text, at) {
         Some(offset) => Ok(Value::text(
-            text[offset..].chars().next().map_or_else(String::new, String::from),
+            text[offset..]
+                .chars()
+                .next()
+                .map_or_else(String::new, String::from),
         )),
         None => out_of_range(at),
     }
@@ -177,7 +176,9 @@ fn split<'a>(
     }
     let limit = limit.unwrap_or(usize::MAX);
     if !separator.is_empty() {
-        return Ok(Value::list(text.splitn(limit, separator).map(part).collect()));
+        return Ok(Value::list(
+            text.splitn(limit, separator).map(part).collect(),
+        ));
     }
     let mut parts: Vec<Value<'a>> = Vec::new();
     let mut rest = text;

@@ -17,11 +17,7 @@ pub struct Url {
     query: String,
 }
 
-pub(super) fn call<'a>(
-    eval: &mut Evaluator<'a>,
-    name: &str,
-    args: &[Value<'a>],
-) -> Evaluated<'a> {
+pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Evaluated<'a> {
     let [Value::Text(text)] = args else {
         return no_overload();
     };
@@ -103,7 +99,8 @@ impl Url {
         let mut values: BTreeMap<String, Vec<Value<'a>>> = BTreeMap::new();
         for pair in self.query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if let (false, Some(key), Some(value)) = (pair.contains(';'), decoded(key), decoded(value))
+            if let (false, Some(key), Some(value)) =
+                (pair.contains(';'), decoded(key), decoded(value))
             {
                 values.entry(key).or_default().push(Value::text(value));
             }
@@ -130,10 +127,17 @@ fn split_scheme(text: &str) -> Result<(&str, &str), String> {
 }
 
 fn host(authority: &str) -> Result<String, String> {
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let bad = |c: char| !(c.is_ascii_alphanumeric() || !c.is_ascii() || "-_.~!$&'()*+,;=:[]<>\"%".contains(c));
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
+    let bad = |c: char| {
+        !(c.is_ascii_alphanumeric() || !c.is_ascii() || "-_.~!$&'()*+,;=:[]<>\"%".contains(c))
+    };
     if let Some(c) = host.chars().find(|c| bad(*c)) {
-        return Err(format!("invalid character {:?} in host name", c.to_string()));
+        return Err(format!(
+            "invalid character {:?} in host name",
+            c.to_string()
+        ));
     }
     let port = if let Some(after) = host.strip_prefix('[') {
         let end = after.find(']').ok_or("missing ']' in host")?;
@@ -142,7 +146,8 @@ fn host(authority: &str) -> Result<String, String> {
         host.find(':').map_or("", |at| &host[at..])
     };
     let digits = port.strip_prefix(':').unwrap_or(port);
-    let valid = port.is_empty() || port.starts_with(':') && digits.bytes().all(|b| b.is_ascii_digit());
+    let valid =
+        port.is_empty() || port.starts_with(':') && digits.bytes().all(|b| b.is_ascii_digit());
     if !valid {
         return Err(format!("invalid port {port:?} after host"));
     }
