@@ -1,8 +1,8 @@
 //! CustomResourceDefinitions: from the JSON of a CRD to compiled types, and what is done with objects of them.
 //!
 //! A CRD is read by [`Definition::parse`]. [`CompiledVersion`] holds the types of one version; with it objects are
-//! pruned ([`prune`]), defaulted ([`default`]) and validated ([`validate`]). Expressions of
-//! `x-kubernetes-validations` are kept with the types and are not evaluated here.
+//! pruned ([`prune`]), defaulted ([`default`]) and validated ([`validate`]), with the expressions of
+//! `x-kubernetes-validations`.
 
 mod columns;
 mod compile;
@@ -10,6 +10,7 @@ mod defaulting;
 mod defaults;
 mod definition;
 mod embedded;
+mod expressions;
 mod failure;
 mod field_path;
 mod formats;
@@ -38,6 +39,7 @@ pub use compile::{CompileError, CompiledVersion};
 pub use defaulting::default;
 pub use defaults::{carry_status, default_definition, reset_status};
 pub use definition::{Column, Conversion, Definition, Names, Scale, Version};
+pub(crate) use formats::matches as has_format;
 pub use jsonpath::{JsonPath, JsonPathError};
 pub use pattern::{Pattern, PatternError};
 pub use prune::prune;

@@ -126,6 +126,13 @@ impl Quantity {
         self.amount.is_integer()
     }
 
+    /// The amount as a floating-point number, as close as one can be.
+    pub fn approximate(&self) -> f64 {
+        let text = format!("{}e{}", self.amount.mantissa(), self.amount.exponent());
+        text.parse()
+            .expect("digits with an exponent are a floating-point number")
+    }
+
     /// The amount, rounded away from zero to a whole number; `None` when it does not fit.
     pub fn value(&self) -> Option<i64> {
         self.scaled_value(0)

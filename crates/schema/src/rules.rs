@@ -55,8 +55,27 @@ pub struct Rules {
     pub one_of: Vec<Rules>,
     /// Must not hold.
     pub not: Option<Box<Rules>>,
-    /// `x-kubernetes-validations` as written, for the expression engine.
-    pub expressions: Vec<Value>,
+    /// `x-kubernetes-validations`.
+    pub expressions: Vec<Validation>,
+}
+
+/// An entry of `x-kubernetes-validations`, as written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Validation {
+    /// The expression that must hold.
+    pub rule: String,
+    /// What to say when it does not; empty when not given.
+    pub message: String,
+    /// An expression that makes the message; empty when not given.
+    pub message_expression: String,
+    /// Class of the error.
+    pub reason: Option<String>,
+    /// Which field to blame; empty for the value itself.
+    pub field_path: String,
+    /// [`Validation::field_path`] as errors write it, empty where it does not lead anywhere.
+    pub blamed: String,
+    /// Whether the rule holds for new values too, with an empty `oldSelf`.
+    pub optional_old_self: Option<bool>,
 }
 
 /// A boolean `additionalProperties`.

@@ -15,12 +15,10 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 /// Exchanges that belong to parts of the API that this server does not have yet.
-const NOT_YET: [(&str, &str); 13] = [
+const NOT_YET: [(&str, &str); 11] = [
     ("ssa no manager", "server-side apply"),
     ("ssa conflict", "server-side apply"),
     ("ssa force", "server-side apply"),
-    ("CR CEL", "validation expressions"),
-    ("CR CEL transition", "validation expressions"),
     ("SAR", "access reviews"),
     ("rules review", "access reviews"),
     ("impersonate forbidden", "impersonation"),

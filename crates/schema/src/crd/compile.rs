@@ -6,14 +6,18 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::definition::{Scale, Version};
+use super::expressions::Expressions;
+use super::field_path::{self, Brackets};
 use super::formats;
 use super::pattern::{Pattern, PatternError};
 use super::schema::{AdditionalProperties, Schema, SizeError};
-use crate::rules::{Additional, JsonType, Rules};
+use crate::rules::{Additional, JsonType, Rules, Validation};
 use crate::types::{Field, List, ListKind, Scalar, Shape, Struct, Table, Type, TypeId};
 
 /// Most distinct patterns in one schema; each may take megabytes when compiled.
 const MAX_PATTERNS: usize = 1000;
+/// Most rules in one schema; each is parsed, checked and kept.
+const MAX_RULES: usize = 5000;
 
 /// One version of a custom resource, ready to prune, default and validate objects.
 #[derive(Debug, Clone)]
@@ -26,8 +30,8 @@ pub struct CompiledVersion {
     pub(super) metadata: Option<TypeId>,
     /// Types below this one were imported; schema validation does not look at them.
     pub(super) imported: u32,
-    /// Whether any type carries `x-kubernetes-validations`.
-    pub(super) expressions: bool,
+    /// The compiled `x-kubernetes-validations`, if there are any.
+    pub(super) expressions: Option<Arc<Expressions>>,
     /// The `scale` subresource.
     pub(super) scale: Option<Scale>,
 }
@@ -48,6 +52,9 @@ pub enum CompileError {
     /// Too many regular expressions.
     #[error("schema has more than {MAX_PATTERNS} distinct patterns")]
     Patterns,
+    /// Too many validation rules.
+    #[error("schema has more than {MAX_RULES} validation rules")]
+    Rules,
 }
 
 impl CompiledVersion {
@@ -78,19 +85,26 @@ impl CompiledVersion {
         let metadata = schema.property("metadata");
         let metadata = metadata.map(|s| compiler.node(s)).transpose()?;
         let root = compiler.root(schema)?;
-        Ok(Self {
+        if compiler.rules > MAX_RULES {
+            return Err(CompileError::Rules);
+        }
+        let mut compiled = Self {
             table: Arc::new(compiler.table),
             root,
             metadata,
             imported,
-            expressions: compiler.expressions,
+            expressions: None,
             scale: None,
-        })
+        };
+        if compiler.rules > 0 {
+            compiled.expressions = Some(Arc::new(Expressions::compile(&compiled)));
+        }
+        Ok(compiled)
     }
 
     /// Whether the schema has `x-kubernetes-validations` anywhere.
     pub fn has_expressions(&self) -> bool {
-        self.expressions
+        self.expressions.is_some()
     }
 
     /// Whether a type came from the built-in table rather than from the schema.
@@ -103,7 +117,8 @@ struct Compiler {
     table: Table,
     object_meta: TypeId,
     patterns: HashMap<String, Pattern>,
-    expressions: bool,
+    /// How many rules of `x-kubernetes-validations` there are.
+    rules: usize,
 }
 
 impl Compiler {
@@ -117,7 +132,7 @@ impl Compiler {
             table,
             object_meta,
             patterns: HashMap::new(),
-            expressions: false,
+            rules: 0,
         }
     }
 
@@ -270,8 +285,9 @@ impl Compiler {
         }
         let mut rules = self.rules(schema)?;
         rules.types = types;
-        rules.expressions = schema.list("x-kubernetes-validations").to_vec();
-        self.expressions |= !rules.expressions.is_empty();
+        let expressions = schema.list("x-kubernetes-validations").iter();
+        rules.expressions = expressions.map(|rule| validation(schema, rule)).collect();
+        self.rules += rules.expressions.len();
         Ok(Some(rules))
     }
 
@@ -359,6 +375,21 @@ fn anything() -> Rules {
     Rules {
         types: Some(Vec::new()),
         ..Rules::default()
+    }
+}
+
+fn validation(schema: Schema<'_>, rule: &Value) -> Validation {
+    let text = |name: &str| rule[name].as_str().unwrap_or("").to_owned();
+    let field_path = text("fieldPath");
+    let blamed = field_path::resolve(&field_path, schema, Brackets::Allowed);
+    Validation {
+        rule: text("rule"),
+        message: text("message"),
+        message_expression: text("messageExpression"),
+        reason: rule["reason"].as_str().map(str::to_owned),
+        blamed: blamed.map(|(path, _)| path).unwrap_or_default(),
+        field_path,
+        optional_old_self: rule["optionalOldSelf"].as_bool(),
     }
 }
 

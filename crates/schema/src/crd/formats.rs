@@ -54,7 +54,7 @@ pub(super) fn supported(ty: &str, format: &str) -> Option<Box<str>> {
 }
 
 /// Whether a string has a format. Formats that are not for strings hold for every string.
-pub(super) fn matches(format: &str, text: &str) -> bool {
+pub(crate) fn matches(format: &str, text: &str) -> bool {
     match normal(format).as_str() {
         "bsonobjectid" => text.len() == 24 && is_hex(text),
         "uri" => is_request_uri(text),

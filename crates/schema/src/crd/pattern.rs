@@ -62,6 +62,12 @@ impl Pattern {
         self.regex.is_match(text)
     }
 
+    /// The first matches in the text that do not overlap, at most so many.
+    pub(crate) fn find_all<'t>(&self, text: &'t str, limit: usize) -> Vec<&'t str> {
+        let found = self.regex.find_iter(text).take(limit);
+        found.map(|found| found.as_str()).collect()
+    }
+
     /// The pattern as written.
     pub fn as_str(&self) -> &str {
         &self.source

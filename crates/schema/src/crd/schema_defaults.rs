@@ -59,9 +59,12 @@ fn check(
     if !found.is_empty() {
         return errors.extend(found);
     }
-    let found = Values::new(version)
+    let mut found = Values::new(version)
         .check(&Place::new("", ty, default, None))
         .errors;
+    if let Some(expressions) = version.expressions.as_ref().filter(|_| found.is_empty()) {
+        found = expressions.evaluate_default(version, ty, default);
+    }
     errors.extend(found.into_iter().map(|mut error| {
         let field = error.field.trim_start_matches('.');
         error.field = if field.is_empty() || field == NOWHERE {

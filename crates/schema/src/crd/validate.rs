@@ -1,4 +1,4 @@
-//! Validation of custom resources: the schema's rules, the scale paths, embedded resources and list types.
+//! Validation of custom resources: the schema's rules, the scale paths, embedded resources, list types and expressions.
 //!
 //! Texts are those of the API server. It walks properties in random order; we walk them by name. On an update
 //! errors are ignored where a value equals the old one it correlates with.
@@ -14,7 +14,7 @@ use crate::types::Shape;
 
 /// Validates an object, against the old one on an update. `metadata` are the errors that were found in the object's
 /// metadata; they come first. When the schema has `x-kubernetes-validations` and an error makes it pointless to
-/// evaluate them, the last error says so; otherwise the caller goes on to evaluate them.
+/// evaluate them, the last error says so; otherwise what they find comes last.
 pub fn validate(
     version: &CompiledVersion,
     new: &Value,
@@ -87,13 +87,18 @@ fn finish(
     if old.is_none_or(|old| list_type::errors(version, old).is_empty()) {
         errors.extend(list_type::errors(version, new));
     }
-    if version.expressions && blocks_expressions(&errors) {
+    let Some(expressions) = &version.expressions else {
+        return errors;
+    };
+    if blocks_expressions(&errors) {
         errors.push(FieldError::invalid(
             NOWHERE,
             &Value::Null,
             "some validation rules were not checked because the object was invalid; \
              correct the existing errors to complete validation",
         ));
+    } else {
+        errors.extend(expressions.evaluate(version, new, old));
     }
     errors
 }

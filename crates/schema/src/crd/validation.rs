@@ -5,7 +5,6 @@
 //! version, or with equal ones, the schema is at `spec.validation.openAPIV3Schema`.
 //!
 //! Labels, annotations and the like are checked where the metadata of all objects is; here only the name is.
-//! Expressions are not compiled here.
 
 mod approval;
 mod conversion;

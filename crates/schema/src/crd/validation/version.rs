@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::compile::CompiledVersion;
+use super::super::expressions::{self, Costs};
 use super::super::openapi::{self, Strictness};
 use super::super::path::{child, index};
 use super::super::schema::Schema;
@@ -20,6 +21,18 @@ pub(super) struct Context {
     pub(super) strictness: Strictness,
     /// The versions before an update.
     pub(super) old_versions: Vec<Value>,
+}
+
+impl Context {
+    /// Schemas that an update leaves as they are may go on being expensive.
+    fn costs(&self, schema: &Value) -> Costs {
+        let same = |version: &Value| version["schema"]["openAPIV3Schema"] == *schema;
+        if self.old_versions.iter().any(same) {
+            Costs::OnlyTotal
+        } else {
+            Costs::Each
+        }
+    }
 }
 
 /// What all versions have in common, which the server keeps once in `spec`.
@@ -205,24 +218,40 @@ fn schema_errors(
         ));
     }
     let unreadable = structural::unreadable(schema);
-    if unreadable.is_none() {
-        structure_errors(schema, &at, errors);
-    }
+    let compiled = match unreadable {
+        None => structure_errors(schema, &at, errors),
+        Some(_) => None,
+    };
     errors.extend(openapi::errors(schema, &at, context.strictness));
+    if let Some(compiled) = compiled.filter(|_| errors.len() == before) {
+        let costs = context.costs(raw);
+        errors.extend(expressions::definition_errors(&compiled, &at, costs));
+    }
     if let Some(reason) = unreadable.filter(|_| errors.len() == before) {
         errors.push(FieldError::invalid(at, &json!(""), &reason));
     }
 }
 
-/// Defaults are looked at only in a structural schema.
-fn structure_errors(schema: Schema<'_>, at: &str, errors: &mut Vec<FieldError>) {
+/// Defaults and expressions are looked at only in a structural schema.
+fn structure_errors(
+    schema: Schema<'_>,
+    at: &str,
+    errors: &mut Vec<FieldError>,
+) -> Option<CompiledVersion> {
     let found = structural::errors(schema, at);
     if !found.is_empty() {
-        return errors.extend(found);
+        errors.extend(found);
+        return None;
     }
     match CompiledVersion::of_schema(schema.0, None) {
-        Ok(compiled) => errors.extend(schema_defaults::errors(&compiled, at)),
-        Err(error) => errors.push(FieldError::invalid(at, &json!(""), &error.to_string())),
+        Ok(compiled) => {
+            errors.extend(schema_defaults::errors(&compiled, at));
+            Some(compiled)
+        }
+        Err(error) => {
+            errors.push(FieldError::invalid(at, &json!(""), &error.to_string()));
+            None
+        }
     }
 }
 

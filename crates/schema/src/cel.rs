@@ -1,0 +1,209 @@
+//! The Common Expression Language as the API server speaks it: parsing, checking, estimating and evaluating.
+//!
+//! An [`Expression`] is compiled once against the types of its variables and evaluated often, each time within a
+//! budget. The language is the one of Kubernetes 1.35 with its libraries; what is deliberately absent are the
+//! authorizer, which no validation rule can reach, and the construction of messages.
+
+mod ast;
+mod check;
+mod cost;
+mod declaration;
+mod equal;
+mod escape;
+mod eval;
+mod functions;
+mod json;
+mod lexer;
+mod macros;
+mod parser;
+mod signatures;
+mod source;
+mod time;
+mod types;
+mod value;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use self::ast::{Kind, Literal, Node};
+use self::eval::Evaluator;
+use crate::crd::Pattern;
+
+pub use check::Variable;
+pub use declaration::{Declaration, Object};
+pub(crate) use declaration::{Form, MAX_REQUEST};
+pub use escape::escape;
+pub use functions::network::Cidr;
+pub use functions::semver::Semver;
+pub use functions::url::Url;
+pub use source::CompileError;
+pub use types::{Opaque, Type};
+pub use value::{EvalError, Evaluated, Key, List, Map, Text, Value};
+
+/// Most patterns that one expression keeps compiled.
+const MAX_PATTERNS: usize = 100;
+
+/// A compiled expression.
+#[derive(Debug)]
+pub struct Expression {
+    node: Node,
+    ty: Type,
+    cost: u64,
+    patterns: HashMap<Box<str>, Pattern>,
+}
+
+impl Variable {
+    /// A variable of some type.
+    pub fn new(name: &str, ty: Type) -> Self {
+        Self {
+            name: name.into(),
+            ty,
+            declaration: None,
+        }
+    }
+
+    /// A variable that a schema declares.
+    pub fn declared(name: &str, declaration: &Arc<Declaration>) -> Self {
+        Self {
+            name: name.into(),
+            ty: Type::from(&**declaration),
+            declaration: Some(Arc::clone(declaration)),
+        }
+    }
+
+    /// The same variable, but it may be missing.
+    #[must_use]
+    pub fn optional(self) -> Self {
+        Self {
+            ty: Type::optional(self.ty),
+            ..self
+        }
+    }
+}
+
+impl Expression {
+    /// Compiles an expression that sees these variables.
+    ///
+    /// # Errors
+    /// When it does not parse, or its types do not fit.
+    ///
+    /// # Examples
+    /// ```
+    /// use kubewright_schema::cel::{Expression, Type, Value, Variable};
+    ///
+    /// let rule = Expression::compile("x < 10", &[Variable::new("x", Type::Int)]).unwrap();
+    /// let (result, _) = rule.evaluate(vec![("x", Value::Int(3))], 1000);
+    /// assert!(matches!(result, Ok(Value::Bool(true))));
+    /// ```
+    pub fn compile(source: &str, variables: &[Variable]) -> Result<Self, CompileError> {
+        let node = parser::parse(source)?;
+        let checked =
+            check::check(&node, variables).map_err(|issues| CompileError::new(source, issues))?;
+        let mut patterns = HashMap::new();
+        collect_patterns(&node, &mut patterns);
+        Ok(Self {
+            node,
+            ty: checked.ty,
+            cost: checked.estimate.cost,
+            patterns,
+        })
+    }
+
+    /// The type of its values.
+    pub fn ty(&self) -> &Type {
+        &self.ty
+    }
+
+    /// The most that evaluating it may cost, as far as that can be told.
+    pub fn estimated_cost(&self) -> u64 {
+        self.cost
+    }
+
+    /// Whether it uses a variable.
+    pub fn mentions(&self, variable: &str) -> bool {
+        mentions(&self.node, variable)
+    }
+
+    /// Evaluates it, and tells what that has cost. At the limit it stops with [`EvalError::Budget`].
+    pub fn evaluate<'a>(
+        &'a self,
+        variables: Vec<(&'a str, Value<'a>)>,
+        limit: u64,
+    ) -> (Evaluated<'a>, u64) {
+        let mut evaluator = Evaluator::new(variables, &self.patterns, limit);
+        let result = evaluator.node(&self.node);
+        (result, evaluator.spent())
+    }
+}
+
+impl Declaration {
+    /// Reads data with this declaration.
+    ///
+    /// # Errors
+    /// When the data is not what is declared.
+    pub fn read<'a>(&'a self, data: &'a Json) -> Evaluated<'a> {
+        json::value(data, self)
+    }
+}
+
+/// The nodes directly below a node.
+fn children(node: &Node) -> Vec<&Node> {
+    match &node.kind {
+        Kind::Literal(_) | Kind::Ident(_) => Vec::new(),
+        Kind::Select(operand, _) | Kind::Has(operand, _) | Kind::OptionalSelect(operand, _) => {
+            vec![operand]
+        }
+        Kind::Call(call) => call.target.iter().map(|t| &**t).chain(&call.args).collect(),
+        Kind::And(nodes) | Kind::Or(nodes) => nodes.iter().collect(),
+        Kind::Conditional(nodes) => nodes.iter().collect(),
+        Kind::List(items) => items.iter().map(|item| &item.value).collect(),
+        Kind::Map(entries) => entries
+            .iter()
+            .flat_map(|entry| [&entry.key, &entry.value])
+            .collect(),
+        Kind::Fold(fold) => [&fold.range, &fold.body]
+            .into_iter()
+            .chain(&fold.filter)
+            .collect(),
+    }
+}
+
+fn collect_patterns(node: &Node, patterns: &mut HashMap<Box<str>, Pattern>) {
+    if let Kind::Call(call) = &node.kind
+        && matches!(&*call.function, "matches" | "find" | "findAll")
+        && patterns.len() < MAX_PATTERNS
+    {
+        for argument in &call.args {
+            if let Kind::Literal(Literal::Text(source)) = &argument.kind
+                && let Ok(pattern) = Pattern::new(source)
+            {
+                patterns.insert(source.clone(), pattern);
+            }
+        }
+    }
+    for child in children(node) {
+        collect_patterns(child, patterns);
+    }
+}
+
+/// Whether a name is used outside of macros that give it another meaning.
+fn mentions(node: &Node, name: &str) -> bool {
+    match &node.kind {
+        Kind::Ident(found) => **found == *name,
+        Kind::Fold(fold) => {
+            let hidden = *fold.variable == *name || fold.second.as_deref() == Some(name);
+            let inner = || {
+                fold.filter
+                    .iter()
+                    .chain([&fold.body])
+                    .any(|n| mentions(n, name))
+            };
+            mentions(&fold.range, name) || (!hidden && inner())
+        }
+        _ => children(node)
+            .into_iter()
+            .any(|child| mentions(child, name)),
+    }
+}

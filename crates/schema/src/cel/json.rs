@@ -1,0 +1,94 @@
+//! Reads data of objects as the values that their schema declares.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use serde_json::Value as Json;
+
+use super::declaration::{Declaration, Form};
+use super::time;
+use super::value::{Evaluated, List, Map, Text, Value, fail};
+
+/// The value of JSON with this declaration. Data that does not fit its schema is reported when it is used.
+pub(crate) fn value<'a>(json: &'a Json, declaration: &'a Declaration) -> Evaluated<'a> {
+    if json.is_null() && !matches!(declaration.form, Form::Hidden) {
+        return if declaration.nullable {
+            Ok(Value::Null)
+        } else {
+            fail("invalid data, got null for schema with nullable=false")
+        };
+    }
+    let value = match (&declaration.form, json) {
+        (Form::Hidden, _) => Value::Hidden(json),
+        (Form::IntOrString, Json::String(text)) => Value::Text(Text::Borrowed(text)),
+        (Form::IntOrString | Form::Int, Json::Number(number)) => match number.as_i64() {
+            Some(number) => Value::Int(number),
+            None => return fail("invalid data, expected int, got float64"),
+        },
+        (Form::Bool, Json::Bool(value)) => Value::Bool(*value),
+        (Form::Double, Json::Number(number)) => match number.as_f64() {
+            Some(number) => Value::Double(number),
+            None => return fail("invalid data, expected float"),
+        },
+        (Form::List { item, kind }, Json::Array(items)) => {
+            Value::List(List::Json { items, item, kind })
+        }
+        (Form::Map(value), Json::Object(entries)) => Value::Map(Map::Json(entries, value)),
+        (Form::Object(object), Json::Object(entries)) => Value::Map(Map::Object(entries, object)),
+        (form, Json::String(text)) => return string(form, text),
+        (form, _) => return mismatch(form),
+    };
+    Ok(value)
+}
+
+/// The value of a property that the schema may not know.
+pub(crate) fn field<'a>(
+    json: &'a Json,
+    declaration: Option<&'a Arc<Declaration>>,
+) -> Evaluated<'a> {
+    match declaration {
+        Some(declaration) => value(json, declaration),
+        None => Ok(Value::Hidden(json)),
+    }
+}
+
+fn string<'a>(form: &Form, text: &'a str) -> Evaluated<'a> {
+    match form {
+        Form::String => Ok(Value::Text(Text::Borrowed(text))),
+        Form::Bytes => match base64::engine::general_purpose::STANDARD.decode(text) {
+            Ok(bytes) => Ok(Value::Bytes(bytes.into())),
+            Err(error) => fail(format!("Invalid byte formatted string {text}: {error}")),
+        },
+        Form::Duration => match time::duration_of_format(text) {
+            Some(duration) => Ok(Value::Duration(duration)),
+            None => fail(format!("Invalid duration {text}")),
+        },
+        Form::Date => match time::date(text) {
+            Some(date) => Ok(Value::Timestamp(date)),
+            None => fail(format!("Invalid date formatted string {text}")),
+        },
+        Form::DateTime => match time::date_time(text) {
+            Some(time) => Ok(Value::Timestamp(time)),
+            None => fail(format!("Invalid date-time formatted string {text}")),
+        },
+        other => mismatch(other),
+    }
+}
+
+fn mismatch<T>(form: &Form) -> Result<T, super::value::EvalError> {
+    fail(match form {
+        Form::Object(_) | Form::Map(_) => {
+            "invalid data, expected a map for the provided schema with type=object"
+        }
+        Form::List { .. } => {
+            "invalid data, expected an array for the provided schema with type=array"
+        }
+        Form::IntOrString => {
+            "invalid data, expected XIntOrString value to be either a string or integer"
+        }
+        Form::Bool => "invalid data, expected bool",
+        Form::Int => "invalid data, expected int",
+        Form::Double => "invalid data, expected float",
+        _ => "invalid data, expected string",
+    })
+}
