@@ -29,6 +29,11 @@ enum State {
 }
 
 impl Skip {
+    /// Whether nothing has been looked at.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.seen == 0
+    }
+
     /// The end of the value that `bytes` starts with; nothing while it is not complete. Called again with more
     /// bytes it goes on where it stopped.
     pub(crate) fn end(&mut self, bytes: &[u8]) -> Option<usize> {
