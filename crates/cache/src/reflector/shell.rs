@@ -23,6 +23,8 @@ pub(crate) struct Status {
     pub(crate) live: bool,
     /// Why it is not going on, since the last success.
     pub(crate) failure: Option<Arc<Failure>>,
+    /// A first whole state is in the store.
+    pub(crate) synced: bool,
     /// It has ended.
     pub(crate) stopped: bool,
 }
@@ -57,6 +59,8 @@ impl Reflector {
             {
                 return closed;
             }
+            // A server that never makes us wait must not keep a thread from everybody else.
+            tokio::task::coop::consume_budget().await;
             input = match next {
                 Next::Read { until } => self.read(&mut watch, start + until).await,
                 other => {
