@@ -133,6 +133,7 @@ impl Backlog {
     }
 
     /// How many changes wait, walks aside.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.queue.len() + self.merged.entries.len()
     }

@@ -95,7 +95,7 @@ impl<K: Kind> Lister<K> {
             status: Some(StatusSummary::Failure),
             code: 404,
             message: format!("{resource} {name:?} not found"),
-            metadata: None,
+            metadata: Some(Default::default()),
             reason: "NotFound".to_owned(),
             details: Some(details),
         }))
