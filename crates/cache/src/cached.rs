@@ -1,0 +1,226 @@
+//! Typed views of cached objects: decoded when used, shared while in use.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+
+use crate::object::{Object, Value};
+use crate::report::{Report, Reporter};
+use crate::shape::AnyValue;
+
+/// How many values that nobody uses may still take memory: a `Weak` keeps the allocation, not what is in it.
+const UNUSED: usize = 256;
+
+/// A type that cached objects can be decoded as. Every type of `kube` and `k8s-openapi` is one.
+pub trait Kind: DeserializeOwned + Send + Sync + 'static {}
+
+impl<K: DeserializeOwned + Send + Sync + 'static> Kind for K {}
+
+/// An object from the store, of a type that it is decoded as when it is asked for.
+///
+/// Cheap to clone. Key, versions and labels come from [`Object`], without decoding.
+pub struct Cached<K> {
+    object: Arc<Object>,
+    decoder: Arc<Decoder>,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// Decodes the objects of one store and remembers which values are in use.
+pub(crate) struct Decoder {
+    /// Objects whose value was made lately. At most `UNUSED` of them, and those in use.
+    recent: Mutex<VecDeque<Weak<Object>>>,
+    reporter: Reporter,
+}
+
+impl<K> Cached<K> {
+    pub(crate) fn new(object: Arc<Object>, decoder: Arc<Decoder>) -> Self {
+        Self {
+            object,
+            decoder,
+            kind: PhantomData,
+        }
+    }
+
+    /// The object without a type.
+    pub fn object(&self) -> &Arc<Object> {
+        &self.object
+    }
+}
+
+impl<K: Kind> Cached<K> {
+    /// The value, decoded unless somebody is using it already.
+    ///
+    /// Nothing when the object does not decode as `K`; that is reported once.
+    pub fn value(&self) -> Option<Arc<K>> {
+        self.decoder.value(&self.object)
+    }
+}
+
+impl<K> Deref for Cached<K> {
+    type Target = Object;
+
+    fn deref(&self) -> &Object {
+        &self.object
+    }
+}
+
+impl<K> Clone for Cached<K> {
+    fn clone(&self) -> Self {
+        Self::new(self.object.clone(), self.decoder.clone())
+    }
+}
+
+impl<K> fmt::Debug for Cached<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.object, f)
+    }
+}
+
+impl Decoder {
+    pub(crate) fn new(reporter: Reporter) -> Arc<Self> {
+        Arc::new(Self {
+            recent: Mutex::new(VecDeque::new()),
+            reporter,
+        })
+    }
+
+    pub(crate) fn value<K: Kind>(&self, object: &Arc<Object>) -> Option<Arc<K>> {
+        let existing = match &*object.value().lock() {
+            Value::Kept(value) => Some(value.clone()),
+            Value::Shared(value) => value.upgrade(),
+            Value::Broken => return None,
+            Value::None => None,
+        };
+        if let Some(value) = existing.and_then(|value| value.downcast::<K>().ok()) {
+            return Some(value);
+        }
+        // Decoded outside of the lock: two readers may both do it, and the later value is the one that is shared.
+        match serde_json::from_slice::<K>(object.json()) {
+            Ok(value) => Some(self.share(object, Arc::new(value))),
+            Err(error) => {
+                self.refuse(object, &error);
+                None
+            }
+        }
+    }
+
+    fn share<K: Kind>(&self, object: &Arc<Object>, value: Arc<K>) -> Arc<K> {
+        let shared: AnyValue = value.clone();
+        let mut slot = object.value().lock();
+        let is_new = matches!(&*slot, Value::None);
+        if !matches!(&*slot, Value::Kept(_)) {
+            *slot = Value::Shared(Arc::downgrade(&shared));
+        }
+        drop(slot);
+        if is_new {
+            self.remember(object);
+        }
+        value
+    }
+
+    /// Notes that this object has a value, and frees what earlier ones left behind. Looking at two for each new one
+    /// keeps the number of unused ones bounded.
+    fn remember(&self, object: &Arc<Object>) {
+        let mut recent = self.recent.lock();
+        recent.push_back(Arc::downgrade(object));
+        for _ in 0..2 {
+            if recent.len() <= UNUSED {
+                return;
+            }
+            let Some(oldest) = recent.pop_front() else {
+                return;
+            };
+            if oldest.upgrade().is_some_and(|object| !free(&object)) {
+                recent.push_back(oldest);
+            }
+        }
+    }
+
+    fn refuse(&self, object: &Arc<Object>, error: &serde_json::Error) {
+        let mut slot = object.value().lock();
+        if matches!(&*slot, Value::None) {
+            *slot = Value::Broken;
+            drop(slot);
+            self.reporter.report(&Report::Undecodable {
+                key: Some(object.key().clone()),
+                message: error.to_string(),
+            });
+        }
+    }
+}
+
+/// Frees the value unless it is in use.
+fn free(object: &Object) -> bool {
+    let mut slot = object.value().lock();
+    match &*slot {
+        Value::Shared(value) if value.strong_count() > 0 => false,
+        Value::Shared(_) => {
+            *slot = Value::None;
+            true
+        }
+        _ => true,
+    }
+}
+
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Decoder")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::Shape;
+
+    #[derive(Deserialize, Debug)]
+    struct Config {
+        data: Option<std::collections::BTreeMap<String, String>>,
+    }
+
+    fn object(name: &str, data: &str) -> Arc<Object> {
+        let json = format!(r#"{{"metadata":{{"name":"{name}"}},"data":{data}}}"#);
+        Object::parse(json.as_bytes(), &Shape::default()).expect("it is an object")
+    }
+
+    #[test]
+    fn value_is_shared_while_it_is_in_use() {
+        let decoder = Decoder::new(Reporter::default());
+        let cached: Cached<Config> = Cached::new(object("a", r#"{"k":"v"}"#), decoder);
+        let first = cached.value().expect("it decodes");
+        let second = cached.clone().value().expect("it decodes");
+        assert!(Arc::ptr_eq(&first, &second));
+        assert_eq!(first.data.as_ref().map(|data| data.len()), Some(1));
+        let weak = Arc::downgrade(&first);
+        drop((first, second));
+        assert_eq!(weak.strong_count(), 0);
+        assert!(cached.value().is_some());
+    }
+
+    #[test]
+    fn object_that_does_not_decode_is_reported_once_and_absent() {
+        let (reporter, reports) = Reporter::recording();
+        let cached: Cached<Config> = Cached::new(object("a", "3"), Decoder::new(reporter));
+        assert!(cached.value().is_none());
+        assert!(cached.value().is_none());
+        assert_eq!(reports.lock().len(), 1);
+    }
+
+    #[test]
+    fn values_that_nobody_uses_are_freed() {
+        let decoder = Decoder::new(Reporter::default());
+        let objects: Vec<_> = (0..2_000).map(|n| object(&n.to_string(), "{}")).collect();
+        for object in &objects {
+            decoder.value::<Config>(object);
+        }
+        let with_value = |object: &&Arc<Object>| !matches!(&*object.value().lock(), Value::None);
+        assert!(objects.iter().filter(with_value).count() <= UNUSED);
+    }
+}

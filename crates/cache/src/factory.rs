@@ -1,0 +1,264 @@
+//! The factory: one informer for each resource and scope, whoever asks; started, awaited and stopped together.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::cached::Kind;
+use crate::list_watch::{Extent, ListWatch, Scope};
+use crate::lister::Lister;
+use crate::reflector;
+use crate::report::Reporter;
+use crate::shape::{Keep, Shape};
+use crate::shared::{Core, Lease, SharedInformer, SyncError};
+
+/// Makes informers that share what can be shared. Cheap to clone; the last clone that goes stops them all.
+///
+/// An informer lives while somebody holds it, its reader, a lister, or a registration of one of its handlers. Asked for
+/// again after that, it is made anew.
+#[derive(Clone)]
+pub struct Factory {
+    client: kube::Client,
+    scope: Scope,
+    shape: Shape,
+    reporter: Reporter,
+    state: Arc<Mutex<State>>,
+    cancel: CancellationToken,
+}
+
+#[derive(Default)]
+struct State {
+    informers: BTreeMap<Id, Entry>,
+    tasks: JoinSet<()>,
+}
+
+/// What makes two informers the same.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Id {
+    group: String,
+    version: String,
+    plural: String,
+    extent: Extent,
+    scope: Scope,
+    /// The type, where values are decoded on arrival and cannot be shared between types.
+    decoded: Option<&'static str>,
+}
+
+struct Entry {
+    core: Arc<Core>,
+    lease: Weak<Lease>,
+    started: bool,
+}
+
+/// An informer did not get its first state.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{resource} did not sync")]
+pub struct FactorySyncError {
+    /// The path of the resource.
+    pub resource: String,
+    /// Why.
+    #[source]
+    pub source: SyncError,
+}
+
+impl Factory {
+    /// A factory over a client.
+    pub fn new(client: kube::Client) -> Self {
+        Self {
+            client,
+            scope: Scope::all(),
+            shape: Shape::default(),
+            reporter: Reporter::default(),
+            state: Arc::default(),
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    /// What informers look at where nothing else is said.
+    #[must_use]
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// What becomes of objects between the wire and the store. It has to be said before the first informer is made.
+    #[must_use]
+    pub fn shape(mut self, shape: Shape) -> Self {
+        self.shape = shape;
+        self
+    }
+
+    /// Who is told of what goes wrong.
+    #[must_use]
+    pub fn reporter(mut self, reporter: Reporter) -> Self {
+        self.reporter = reporter;
+        self
+    }
+
+    /// The informer of a type.
+    pub fn informer<K: Kind + Resource<DynamicType = ()>>(&self) -> SharedInformer<K> {
+        self.informer_in(self.scope.clone())
+    }
+
+    /// The informer of a type in a scope.
+    pub fn informer_in<K: Kind + Resource<DynamicType = ()>>(
+        &self,
+        scope: Scope,
+    ) -> SharedInformer<K> {
+        let resource = ApiResource::erase::<K>(&());
+        self.shared(resource, scope, Extent::Whole)
+    }
+
+    /// The informer of any resource. It shares with the typed one.
+    pub fn dynamic(&self, resource: &ApiResource, scope: Scope) -> SharedInformer<DynamicObject> {
+        self.shared(resource.clone(), scope, Extent::Whole)
+    }
+
+    /// The informer of the metadata of any resource.
+    pub fn metadata(
+        &self,
+        resource: &ApiResource,
+        scope: Scope,
+    ) -> SharedInformer<PartialObjectMeta<DynamicObject>> {
+        self.shared(resource.clone(), scope, Extent::Metadata)
+    }
+
+    /// A lister of a type, over the factory's informer.
+    pub fn lister<K: Kind + Resource<DynamicType = ()>>(&self) -> Lister<K> {
+        Lister::new(self.informer::<K>().reader(), &ApiResource::erase::<K>(&()))
+    }
+
+    /// Starts what is not started. Informers that are made later need another start.
+    pub fn start(&self) {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        state.sweep();
+        for entry in state.informers.values_mut().filter(|entry| !entry.started) {
+            let Some(lease) = entry.lease.upgrade() else {
+                continue;
+            };
+            entry.started = true;
+            let core = entry.core.clone();
+            let cancel = lease.0.clone();
+            state.tasks.spawn(async move {
+                // An informer that somebody runs by hand is running, which is all that is asked for.
+                let _ = core.run(cancel).await;
+            });
+        }
+    }
+
+    /// Waits until every informer in use has its first state and watches.
+    ///
+    /// # Errors
+    /// The first one that cannot, and why: a forbidden watch is an error, not silence.
+    pub async fn synced(&self) -> Result<(), FactorySyncError> {
+        let used = self.state.lock().used();
+        for (core, _lease) in used {
+            core.synced().await.map_err(|source| FactorySyncError {
+                resource: core.source.describe(),
+                source,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Stops all informers and waits for their handlers to end.
+    pub async fn shutdown(&self) {
+        self.cancel.cancel();
+        let mut tasks = std::mem::take(&mut self.state.lock().tasks);
+        while tasks.join_next().await.is_some() {}
+    }
+
+    /// The number of informers in use.
+    pub fn len(&self) -> usize {
+        self.state.lock().used().len()
+    }
+
+    /// Whether no informer is in use.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn shared<K: Kind>(
+        &self,
+        resource: ApiResource,
+        scope: Scope,
+        extent: Extent,
+    ) -> SharedInformer<K> {
+        let id = Id {
+            group: resource.group.clone(),
+            version: resource.version.clone(),
+            plural: resource.plural.clone(),
+            extent,
+            scope: scope.clone(),
+            decoded: (self.shape.keep != Keep::Compact).then(std::any::type_name::<K>),
+        };
+        let mut state = self.state.lock();
+        state.sweep();
+        let existing = state.informers.get(&id);
+        if let Some((core, lease)) = existing.and_then(Entry::in_use) {
+            return SharedInformer::of(core, lease);
+        }
+        let informer = self.make(resource, scope, extent);
+        state.informers.insert(
+            id,
+            Entry {
+                core: informer.core.clone(),
+                lease: Arc::downgrade(&informer.lease),
+                started: false,
+            },
+        );
+        informer
+    }
+
+    fn make<K: Kind>(
+        &self,
+        resource: ApiResource,
+        scope: Scope,
+        extent: Extent,
+    ) -> SharedInformer<K> {
+        let client = self.client.clone();
+        let source = match extent {
+            Extent::Whole => ListWatch::dynamic(client, resource, scope),
+            Extent::Metadata => ListWatch::metadata(client, resource, scope),
+        };
+        let options = reflector::Options::default()
+            .shape(self.shape.clone())
+            .reporter(self.reporter.clone());
+        let made = SharedInformer::<K>::new(source, options);
+        // The lease it was made with ends here; nothing runs yet that could mind.
+        let lease = Arc::new(Lease(self.cancel.child_token()));
+        SharedInformer::of(made.core.clone(), lease)
+    }
+}
+
+impl Entry {
+    fn in_use(&self) -> Option<(Arc<Core>, Arc<Lease>)> {
+        Some((self.core.clone(), self.lease.upgrade()?))
+    }
+}
+
+impl State {
+    /// Forgets informers that nobody uses and tasks that ended.
+    fn sweep(&mut self) {
+        self.informers
+            .retain(|_, entry| entry.lease.strong_count() > 0);
+        while self.tasks.try_join_next().is_some() {}
+    }
+
+    fn used(&self) -> Vec<(Arc<Core>, Arc<Lease>)> {
+        self.informers.values().filter_map(Entry::in_use).collect()
+    }
+}
+
+impl fmt::Debug for Factory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.lock();
+        f.debug_list().entries(state.informers.keys()).finish()
+    }
+}

@@ -1,0 +1,220 @@
+//! Indexes: which objects have which value, under a name, computed by a function of the user.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::Key;
+use crate::cached::{Decoder, Kind};
+use crate::object::Object;
+use crate::report::{Report, Reporter};
+use crate::table::Slot;
+
+type TypedFunction<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
+type Function = Arc<dyn Fn(&Arc<Object>) -> Vec<String> + Send + Sync>;
+
+/// A function from an object to the values that it is found by. It may give none or many.
+///
+/// It should depend on nothing but the object. A function that panics is reported, and the object has no values.
+pub struct Index<K>(Source<K>);
+
+enum Source<K> {
+    Value(TypedFunction<K>, PhantomData<fn() -> K>),
+    Metadata(Function),
+}
+
+impl<K: Kind> Index<K> {
+    /// An index over the decoded object. Each change of an object costs one decode.
+    pub fn of(values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) -> Self {
+        Self(Source::Value(Arc::new(values), PhantomData))
+    }
+
+    /// An index over key, labels, annotations or owners, which needs no decode.
+    pub fn of_metadata(values: impl Fn(&Object) -> Vec<String> + Send + Sync + 'static) -> Self {
+        Self(Source::Metadata(Arc::new(move |object| values(object))))
+    }
+
+    /// The index by namespace.
+    pub fn by_namespace() -> Self {
+        Self::of_metadata(|object| {
+            object
+                .key()
+                .namespace()
+                .map(str::to_owned)
+                .into_iter()
+                .collect()
+        })
+    }
+
+    /// The index by the value of a label.
+    pub fn by_label(name: &str) -> Self {
+        let name = name.to_owned();
+        Self::of_metadata(move |object| {
+            object
+                .label(&name)
+                .map(|v| v.into_owned())
+                .into_iter()
+                .collect()
+        })
+    }
+
+    /// The function without the type.
+    pub(crate) fn erase(self, decoder: &Arc<Decoder>) -> Function {
+        match self.0 {
+            Source::Metadata(function) => function,
+            Source::Value(function, _) => {
+                let decoder = decoder.clone();
+                Arc::new(move |object| {
+                    let value = decoder.value::<K>(object);
+                    value.map_or_else(Vec::new, |value| function(&value))
+                })
+            }
+        }
+    }
+}
+
+impl<K> fmt::Debug for Index<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Index")
+    }
+}
+
+/// The name of an index is taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is an index {0:?} already")]
+pub struct IndexExists(pub String);
+
+/// There is no index of that name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no index {0:?}")]
+pub struct UnknownIndex(pub String);
+
+/// The function of an index and its name, as the writer calls it.
+#[derive(Clone)]
+pub(crate) struct Indexer {
+    pub(crate) name: Arc<str>,
+    pub(crate) function: Function,
+}
+
+impl Indexer {
+    /// The values of an object, each once, in order.
+    pub(crate) fn values(&self, object: &Arc<Object>, reporter: &Reporter) -> Vec<String> {
+        let Ok(mut values) = catch_unwind(AssertUnwindSafe(|| (self.function)(object))) else {
+            reporter.report(&Report::IndexPanicked {
+                index: self.name.to_string(),
+                key: object.key().clone(),
+            });
+            return Vec::new();
+        };
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
+}
+
+/// One index: `postings[v]` has slot `s` exactly if `of_slot[s]` has `v`. No posting is empty.
+pub(crate) struct Postings {
+    pub(crate) indexer: Indexer,
+    postings: BTreeMap<Arc<str>, BTreeSet<Slot>>,
+    of_slot: Vec<Values>,
+}
+
+/// The values of one slot. One is by far the most common number.
+#[derive(Clone, Default, PartialEq)]
+enum Values {
+    #[default]
+    None,
+    One(Arc<str>),
+    Many(Box<[Arc<str>]>),
+}
+
+impl Values {
+    fn as_slice(&self) -> &[Arc<str>] {
+        match self {
+            Self::None => &[],
+            Self::One(value) => std::slice::from_ref(value),
+            Self::Many(values) => values,
+        }
+    }
+}
+
+impl Postings {
+    pub(crate) fn new(indexer: Indexer) -> Self {
+        Self {
+            indexer,
+            postings: BTreeMap::new(),
+            of_slot: Vec::new(),
+        }
+    }
+
+    /// Sets the values of a slot, which must be sorted and without duplicates.
+    pub(crate) fn set(&mut self, slot: Slot, values: &[String]) {
+        let place = slot as usize;
+        if self.of_slot.len() <= place {
+            if values.is_empty() {
+                return;
+            }
+            self.of_slot.resize(place + 1, Values::None);
+        }
+        let old = self.of_slot[place].as_slice();
+        if old
+            .iter()
+            .map(|v| &**v)
+            .eq(values.iter().map(String::as_str))
+        {
+            return;
+        }
+        let old = std::mem::take(&mut self.of_slot[place]);
+        for value in old.as_slice() {
+            self.leave(value, slot);
+        }
+        let mut entered: Vec<Arc<str>> = values.iter().map(|v| self.enter(v, slot)).collect();
+        self.of_slot[place] = match entered.len() {
+            0 => Values::None,
+            1 => Values::One(entered.remove(0)),
+            _ => Values::Many(entered.into_boxed_slice()),
+        };
+    }
+
+    /// The slots that have a value, in order.
+    pub(crate) fn slots(&self, value: &str) -> impl Iterator<Item = Slot> + '_ {
+        self.postings.get(value).into_iter().flatten().copied()
+    }
+
+    /// All values, sorted.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.postings.keys()
+    }
+
+    fn enter(&mut self, value: &str, slot: Slot) -> Arc<str> {
+        if let Some((shared, _)) = self.postings.get_key_value(value) {
+            let shared = shared.clone();
+            self.postings
+                .entry(shared.clone())
+                .or_default()
+                .insert(slot);
+            return shared;
+        }
+        let shared: Arc<str> = value.into();
+        self.postings.insert(shared.clone(), BTreeSet::from([slot]));
+        shared
+    }
+
+    fn leave(&mut self, value: &str, slot: Slot) {
+        if let Some(slots) = self.postings.get_mut(value) {
+            slots.remove(&slot);
+            if slots.is_empty() {
+                self.postings.remove(value);
+            }
+        }
+    }
+}
+
+/// The keys of some objects, sorted.
+pub(crate) fn sorted_keys<'a>(objects: impl Iterator<Item = &'a Arc<Object>>) -> Vec<Key> {
+    let mut keys: Vec<Key> = objects.map(|object| object.key().clone()).collect();
+    keys.sort_unstable();
+    keys
+}

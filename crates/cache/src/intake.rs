@@ -1,0 +1,241 @@
+//! Turns bytes of the wire into objects and watch events.
+//!
+//! One object that cannot be read is reported and skipped: the last state that could be read stays. An object of a list
+//! that the store has already, in the same state, is not copied again, so that a relist takes no second memory.
+
+use std::sync::Arc;
+
+use crate::json::{self, Malformed, Walk};
+use crate::object::Object;
+use crate::parse::{self, ParseError, TypeMeta};
+use crate::report::{Report, Reporter};
+use crate::shape::Shape;
+use crate::source::{Failure, FailureKind};
+use crate::store::Shared;
+
+/// The annotation on the bookmark that ends the initial events.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// What a watch says.
+#[derive(Debug)]
+pub(crate) enum WatchEvent {
+    Added(Arc<Object>),
+    Modified(Arc<Object>),
+    Deleted(Arc<Object>),
+    Bookmark {
+        resource_version: String,
+        ends_initial: bool,
+    },
+    Error(Failure),
+    /// Something that could not be read, already reported.
+    Skipped,
+}
+
+/// Reads objects in one shape, for one store.
+#[derive(Debug, Clone)]
+pub(crate) struct Intake {
+    pub(crate) shape: Arc<Shape>,
+    pub(crate) known: Option<Arc<Shared>>,
+    pub(crate) reporter: Reporter,
+}
+
+impl Intake {
+    /// Reads an item of a list; nothing when it must be skipped.
+    pub(crate) fn item(&self, bytes: &[u8], types: Option<&TypeMeta>) -> Option<Arc<Object>> {
+        match parse::parse(bytes, &self.shape, types) {
+            Ok(object) => Some(self.reuse(object)),
+            Err(error) => {
+                let bare = self.refuse(bytes, &error)?;
+                self.known(&bare)
+            }
+        }
+    }
+
+    /// Reads one line of a watch.
+    ///
+    /// # Errors
+    /// When it is no watch event at all: something was lost, and the watch cannot go on.
+    pub(crate) fn event(&self, line: &[u8]) -> Result<WatchEvent, Failure> {
+        let (kind, object) = envelope(line).map_err(|Malformed| {
+            let start = String::from_utf8_lossy(&line[..line.len().min(120)]).into_owned();
+            Failure::new(FailureKind::Malformed, format!("no watch event: {start}"))
+        })?;
+        match kind {
+            "ERROR" => Ok(WatchEvent::Error(Failure::from_status(0, object, None))),
+            "BOOKMARK" => bookmark(object),
+            "ADDED" => Ok(match self.object(object, WatchEvent::Added) {
+                // Streams of the initial state repeat what is known already.
+                WatchEvent::Added(object) => WatchEvent::Added(self.reuse(object)),
+                other => other,
+            }),
+            "MODIFIED" => Ok(self.object(object, WatchEvent::Modified)),
+            "DELETED" => Ok(self.object(object, WatchEvent::Deleted)),
+            other => {
+                self.reporter.report(&Report::Undecodable {
+                    key: None,
+                    message: format!("unknown watch event {other:?}"),
+                });
+                Ok(WatchEvent::Skipped)
+            }
+        }
+    }
+
+    fn object(&self, bytes: &[u8], event: fn(Arc<Object>) -> WatchEvent) -> WatchEvent {
+        match parse::parse(bytes, &self.shape, None) {
+            Ok(object) => event(object),
+            Err(error) => {
+                self.refuse(bytes, &error);
+                WatchEvent::Skipped
+            }
+        }
+    }
+
+    /// Reports an object that cannot be read, and reads as much of it as its key.
+    fn refuse(&self, bytes: &[u8], error: &ParseError) -> Option<Arc<Object>> {
+        let bare = parse::parse(bytes, &Shape::default(), None).ok();
+        let message = match std::error::Error::source(error) {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        };
+        self.reporter.report(&Report::Undecodable {
+            key: bare.as_ref().map(|object| object.key().clone()),
+            message,
+        });
+        bare
+    }
+
+    fn reuse(&self, object: Arc<Object>) -> Arc<Object> {
+        match self.known(&object) {
+            Some(known) if known.is_same_state(&object) => known,
+            _ => object,
+        }
+    }
+
+    fn known(&self, object: &Object) -> Option<Arc<Object>> {
+        let state = self.known.as_ref()?.state.read();
+        state.table.get(object.key().as_str()).cloned()
+    }
+}
+
+/// The type and the object of a watch event.
+fn envelope(line: &[u8]) -> Result<(&str, &[u8]), Malformed> {
+    let mut walk = Walk::new(line, 0..line.len(), b'{')?;
+    let (mut kind, mut object) = (None, None);
+    while let Some(member) = walk.member()? {
+        match &line[member.name] {
+            b"type" => kind = line.get(member.value.start + 1..member.value.end - 1),
+            b"object" => object = Some(&line[member.value]),
+            _ => {}
+        }
+    }
+    let whole = json::skip_whitespace(line, walk.position()) == line.len();
+    let kind = kind.and_then(|kind| std::str::from_utf8(kind).ok());
+    match (kind, object) {
+        (Some(kind), Some(object)) if whole => Ok((kind, object)),
+        _ => Err(Malformed),
+    }
+}
+
+/// A bookmark's object has no name: only its version and annotations count.
+fn bookmark(object: &[u8]) -> Result<WatchEvent, Failure> {
+    #[derive(serde::Deserialize)]
+    struct Bookmark {
+        metadata: Metadata,
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        resource_version: String,
+        #[serde(default)]
+        annotations: std::collections::BTreeMap<String, String>,
+    }
+    let bookmark: Bookmark = serde_json::from_slice(object)
+        .map_err(|error| Failure::new(FailureKind::Malformed, format!("no bookmark: {error}")))?;
+    let end = bookmark.metadata.annotations.get(INITIAL_EVENTS_END);
+    Ok(WatchEvent::Bookmark {
+        ends_initial: end.is_some_and(|value| value == "true"),
+        resource_version: bookmark.metadata.resource_version,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn intake(shape: Shape) -> (Intake, Arc<parking_lot::Mutex<Vec<String>>>) {
+        let (reporter, reports) = Reporter::recording();
+        let intake = Intake {
+            shape: Arc::new(shape),
+            known: None,
+            reporter,
+        };
+        (intake, reports)
+    }
+
+    #[test]
+    fn events_are_read_whatever_the_order_of_their_fields() {
+        let (intake, _) = intake(Shape::default());
+        let object = r#"{"metadata":{"name":"a","resourceVersion":"3"}}"#;
+        for line in [
+            format!(r#"{{"type":"MODIFIED","object":{object}}}"#),
+            format!(r#" {{ "object" : {object} , "type" : "MODIFIED" }} "#),
+        ] {
+            let event = intake.event(line.as_bytes());
+            assert!(matches!(event, Ok(WatchEvent::Modified(o)) if o.resource_version() == "3"));
+        }
+    }
+
+    #[test]
+    fn only_an_annotation_that_is_true_ends_the_initial_events() {
+        let (intake, _) = intake(Shape::default());
+        for (value, expected) in [("true", true), ("false", false), ("", false)] {
+            let line = format!(
+                r#"{{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"5","annotations":{{"k8s.io/initial-events-end":"{value}"}}}}}}}}"#
+            );
+            let event = intake.event(line.as_bytes()).expect("it is an event");
+            assert!(
+                matches!(event, WatchEvent::Bookmark { ends_initial, .. } if ends_initial == expected)
+            );
+        }
+    }
+
+    #[test]
+    fn object_that_cannot_be_read_is_reported_and_skipped() {
+        #[derive(serde::Deserialize)]
+        struct Strict {
+            #[serde(rename = "spec")]
+            _spec: u8,
+        }
+        let shape = Shape::default().keep(crate::Keep::Checked).of::<Strict>();
+        let (intake, reports) = intake(shape);
+        let bad = br#"{"type":"ADDED","object":{"metadata":{"name":"a"},"spec":"x"}}"#;
+        assert!(matches!(intake.event(bad), Ok(WatchEvent::Skipped)));
+        let unknown = br#"{"type":"NEWER","object":{}}"#;
+        assert!(matches!(intake.event(unknown), Ok(WatchEvent::Skipped)));
+        assert!(
+            intake
+                .item(br#"{"metadata":{"name":"b"},"spec":"x"}"#, None)
+                .is_none()
+        );
+        assert!(
+            intake
+                .item(br#"{"metadata":{"name":"c"},"spec":1}"#, None)
+                .is_some()
+        );
+        assert!(
+            reports.lock()[0].starts_with("a cannot be read: it does not decode: invalid type")
+        );
+        assert_eq!(reports.lock().len(), 3);
+    }
+
+    #[test]
+    fn line_that_is_cut_is_a_failure() {
+        let (intake, _) = intake(Shape::default());
+        let line = br#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}"#;
+        assert!(intake.event(line).is_ok());
+        for end in 0..line.len() {
+            let failure = intake.event(&line[..end]).expect_err("it is cut");
+            assert_eq!(failure.kind, FailureKind::Malformed);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! One cached object: its JSON in one allocation, and where in it the metadata is.
+//!
+//! Guarantees: an object never changes; its key is known; its body is the object as the server sent it, less what the
+//! [`Shape`](crate::Shape) cuts. Deliberately absent: proof that the body decodes as any type.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use serde::Deserialize;
+
+use crate::Key;
+use crate::json;
+use crate::shape::AnyValue;
+
+/// An object of any kind, as the store keeps it.
+pub struct Object {
+    key: Key,
+    body: Box<[u8]>,
+    spans: Spans,
+    value: Mutex<Value>,
+}
+
+/// Where things are in the body. An empty range means that there is no such field.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Spans {
+    pub(crate) resource_version: Range<u32>,
+    pub(crate) uid: Range<u32>,
+    pub(crate) labels: Range<u32>,
+    pub(crate) annotations: Range<u32>,
+    pub(crate) owner_references: Range<u32>,
+    pub(crate) deletion_timestamp: Range<u32>,
+}
+
+/// The decoded form of an object, made when somebody first asks for it.
+pub(crate) enum Value {
+    None,
+    /// In use somewhere, or was until lately.
+    Shared(Weak<dyn Any + Send + Sync>),
+    Kept(AnyValue),
+    /// Does not decode; already reported.
+    Broken,
+}
+
+/// Who owns an object, as far as it matters for finding the owner.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Owner {
+    /// Group and version of the owner's kind.
+    #[serde(default)]
+    pub api_version: String,
+    /// The owner's kind.
+    pub kind: String,
+    /// The owner's name.
+    pub name: String,
+    /// The owner's UID.
+    #[serde(default)]
+    pub uid: String,
+    /// Whether the owner is the managing controller.
+    #[serde(default)]
+    pub controller: bool,
+}
+
+impl Owner {
+    /// The API group of the owner. Owners are matched by group and kind: the version in a reference is the one that
+    /// was current when it was written.
+    pub fn group(&self) -> &str {
+        self.api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group)
+    }
+}
+
+impl Object {
+    pub(crate) fn new(key: Key, body: Box<[u8]>, spans: Spans, value: Value) -> Self {
+        Self {
+            key,
+            body,
+            spans,
+            value: Mutex::new(value),
+        }
+    }
+
+    /// Namespace and name.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The JSON that is kept: the object, or its metadata alone where decoded values are kept.
+    pub fn json(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// The version the server gave to this state; opaque, empty when there is none.
+    pub fn resource_version(&self) -> Cow<'_, str> {
+        self.text(&self.spans.resource_version)
+    }
+
+    /// The identity of the object over its life; empty when there is none.
+    pub fn uid(&self) -> Cow<'_, str> {
+        self.text(&self.spans.uid)
+    }
+
+    /// Whether deletion has been asked for.
+    pub fn is_terminating(&self) -> bool {
+        !self.spans.deletion_timestamp.is_empty()
+    }
+
+    /// The labels.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        self.parsed(&self.spans.labels)
+    }
+
+    /// One label.
+    pub fn label(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.entry(&self.spans.labels, name)
+    }
+
+    /// The annotations.
+    pub fn annotations(&self) -> BTreeMap<String, String> {
+        self.parsed(&self.spans.annotations)
+    }
+
+    /// One annotation.
+    pub fn annotation(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.entry(&self.spans.annotations, name)
+    }
+
+    /// The owners.
+    pub fn owners(&self) -> Vec<Owner> {
+        self.parsed(&self.spans.owner_references)
+    }
+
+    /// Whether this is the very same state of the same object as `other`.
+    pub(crate) fn is_same_state(&self, other: &Self) -> bool {
+        let version = self.slice(&self.spans.resource_version);
+        !version.is_empty()
+            && version == other.slice(&other.spans.resource_version)
+            && self.is_same_object(other)
+    }
+
+    /// Whether `other` is a state of the same object: not another one of the same name.
+    pub(crate) fn is_same_object(&self, other: &Self) -> bool {
+        self.slice(&self.spans.uid) == other.slice(&other.spans.uid)
+    }
+
+    pub(crate) fn value(&self) -> &Mutex<Value> {
+        &self.value
+    }
+
+    /// Bytes held on the heap by this object, the decoded value aside.
+    pub fn heap_size(&self) -> usize {
+        // The key is an `Arc<str>`: two counters and the text.
+        size_of::<Self>() + self.body.len() + 16 + self.key.as_str().len() + 16
+    }
+
+    fn slice(&self, span: &Range<u32>) -> &[u8] {
+        // Spans were made for this very body.
+        self.body
+            .get(span.start as usize..span.end as usize)
+            .unwrap_or_default()
+    }
+
+    fn text(&self, span: &Range<u32>) -> Cow<'_, str> {
+        json::text(&self.body, span.start as usize..span.end as usize).unwrap_or_default()
+    }
+
+    fn parsed<T: Default + serde::de::DeserializeOwned>(&self, span: &Range<u32>) -> T {
+        serde_json::from_slice(self.slice(span)).unwrap_or_default()
+    }
+
+    /// The text under `name` in the map at `span`, without parsing the others.
+    fn entry(&self, span: &Range<u32>, name: &str) -> Option<Cow<'_, str>> {
+        let span = span.start as usize..span.end as usize;
+        let mut walk = json::Walk::new(&self.body, span, b'{').ok()?;
+        while let Ok(Some(member)) = walk.member() {
+            let quoted = member.name.start - 1..member.name.end + 1;
+            if json::text(&self.body, quoted)? == name {
+                return json::text(&self.body, member.value);
+            }
+        }
+        None
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.key, self.resource_version())
+    }
+}
+
+/// Two objects that may be the same state, without comparing their bytes.
+pub(crate) fn unchanged(old: &Arc<Object>, new: &Arc<Object>) -> bool {
+    Arc::ptr_eq(old, new) || old.is_same_state(new)
+}

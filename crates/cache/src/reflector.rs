@@ -1,0 +1,160 @@
+//! The reflector: follows one resource on the server and tells what it sees as deltas.
+//!
+//! Guarantees
+//! - It owns the resourceVersion: a relist never goes back in time, and no change between list and watch is missed.
+//! - The initial state is asked for as a stream and, where that is refused, as a list in pages.
+//! - Every failure but a clean end costs a delay that grows; nothing that succeeds in between makes it short again.
+//! - One object that cannot be read never stops it. It ends when it is cancelled or nobody takes its deltas.
+//!
+//! The rules are in [`Machine`](machine::Machine), a pure state machine; the rest does what it says.
+//! Deliberately absent: resync, which asks nobody and belongs to the informer.
+
+mod machine;
+mod shell;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::Shape;
+use crate::backoff::Backoff;
+use crate::delta;
+use crate::intake::Intake;
+use crate::report::Reporter;
+use crate::source::{Failure, Source};
+use crate::store::Shared;
+
+pub(crate) use shell::Status;
+
+/// How a reflector goes about it.
+#[must_use]
+pub struct Options {
+    pub(crate) page_size: u32,
+    pub(crate) shortest_watch: Duration,
+    pub(crate) backoff: Backoff,
+    pub(crate) chance: Chance,
+    pub(crate) shape: Shape,
+    pub(crate) reporter: Reporter,
+}
+
+/// Gives numbers from 0 to 1.
+pub(crate) type Chance = Box<dyn FnMut() -> f64 + Send>;
+
+impl Default for Options {
+    fn default() -> Self {
+        let mut random = StdRng::from_os_rng();
+        Self {
+            page_size: 500,
+            shortest_watch: Duration::from_secs(300),
+            backoff: Backoff::default(),
+            chance: Box::new(move || random.random::<f64>()),
+            shape: Shape::default(),
+            reporter: Reporter::default(),
+        }
+    }
+}
+
+impl Options {
+    /// The number of items asked for in one page of a list.
+    pub fn page_size(mut self, items: u32) -> Self {
+        self.page_size = items;
+        self
+    }
+
+    /// How long the server is asked to keep a watch open, at least; at most it is twice this.
+    pub fn shortest_watch(mut self, duration: Duration) -> Self {
+        self.shortest_watch = duration.max(Duration::from_secs(1));
+        self
+    }
+
+    /// How long to wait after failures.
+    pub fn backoff(mut self, backoff: Backoff) -> Self {
+        self.backoff = backoff;
+        self
+    }
+
+    /// Where chance comes from: numbers from 0 to 1. With a fixed source a run can be repeated.
+    pub fn with_chance(mut self, chance: impl FnMut() -> f64 + Send + 'static) -> Self {
+        self.chance = Box::new(chance);
+        self
+    }
+
+    /// What becomes of objects between the wire and the store.
+    pub fn shape(mut self, shape: Shape) -> Self {
+        self.shape = shape;
+        self
+    }
+
+    /// Who is told of what goes wrong.
+    pub fn reporter(mut self, reporter: Reporter) -> Self {
+        self.reporter = reporter;
+        self
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("page_size", &self.page_size)
+            .field("shortest_watch", &self.shortest_watch)
+            .field("backoff", &self.backoff)
+            .field("shape", &self.shape)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Follows one resource. See the [module](self).
+pub struct Reflector {
+    source: Arc<dyn Source>,
+    machine: machine::Machine,
+    intake: Intake,
+    deltas: delta::Sender,
+    status: tokio::sync::watch::Sender<Status>,
+}
+
+impl Reflector {
+    /// A reflector from a source into a queue.
+    pub fn new(source: Arc<dyn Source>, deltas: delta::Sender, options: Options) -> Self {
+        let intake = Intake {
+            shape: Arc::new(options.shape.clone()),
+            known: None,
+            reporter: options.reporter.clone(),
+        };
+        Self {
+            machine: machine::Machine::new(options, source.streaming_list()),
+            source,
+            intake,
+            deltas,
+            status: tokio::sync::watch::Sender::default(),
+        }
+    }
+
+    /// Objects that this store has already are shared with it instead of kept twice.
+    pub(crate) fn knowing(mut self, store: Arc<Shared>) -> Self {
+        self.intake.known = Some(store);
+        self
+    }
+
+    /// Tells what it is doing through this channel.
+    pub(crate) fn telling(mut self, status: tokio::sync::watch::Sender<Status>) -> Self {
+        self.status = status;
+        self
+    }
+}
+
+impl fmt::Debug for Reflector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reflector({})", self.source.describe())
+    }
+}
+
+/// Failures that say nothing new: an expired version and a broken connection are part of a long life.
+fn is_ordinary(failure: &Failure) -> bool {
+    use crate::source::FailureKind::{Expired, Interrupted};
+    matches!(failure.kind, Expired | Interrupted)
+}

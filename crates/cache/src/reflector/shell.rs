@@ -1,0 +1,161 @@
+//! Does what the machine says: asks, reads, waits.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Reflector;
+use super::machine::{Input, Next, Step};
+use crate::delta::Closed;
+use crate::frames::{Line, Lines};
+use crate::intake::Intake;
+use crate::json::Malformed;
+use crate::object::Object;
+use crate::pages::PageReader;
+use crate::report::Report;
+use crate::source::{Chunks, Failure, FailureKind, ListRequest};
+
+/// How a reflector is doing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Status {
+    /// A watch has been opened, so changes are seen.
+    pub(crate) live: bool,
+    /// Why it is not going on, since the last success.
+    pub(crate) failure: Option<Arc<Failure>>,
+    /// A first whole state is in the store.
+    pub(crate) synced: bool,
+    /// It has ended.
+    pub(crate) stopped: bool,
+}
+
+impl Reflector {
+    /// Follows the resource until it is cancelled or nobody takes the deltas.
+    pub async fn run(self, cancel: CancellationToken) {
+        let status = self.status.clone();
+        let name = self.source.describe();
+        match cancel.run_until_cancelled_owned(self.follow()).await {
+            None => tracing::debug!(%name, "reflector cancelled"),
+            Some(Closed) => tracing::debug!(%name, "reflector ends: nobody takes its deltas"),
+        }
+        status.send_modify(|status| status.stopped = true);
+    }
+
+    async fn follow(mut self) -> Closed {
+        let start = Instant::now();
+        let mut watch: Option<Lines> = None;
+        let mut input = Input::Start;
+        loop {
+            let Step {
+                delta,
+                report,
+                next,
+            } = self.machine.step(start.elapsed(), input);
+            if let Some(failure) = report {
+                self.report(failure);
+            }
+            if let Some(delta) = delta
+                && let Err(closed) = self.deltas.push(delta).await
+            {
+                return closed;
+            }
+            // A server that never makes us wait must not keep a thread from everybody else.
+            tokio::task::coop::consume_budget().await;
+            input = match next {
+                Next::Read { until } => self.read(&mut watch, start + until).await,
+                other => {
+                    watch = None;
+                    self.act(other, &mut watch, start).await
+                }
+            };
+        }
+    }
+
+    async fn act(&mut self, next: Next, watch: &mut Option<Lines>, start: Instant) -> Input {
+        match next {
+            Next::Sleep { until } => {
+                tokio::time::sleep_until(start + until).await;
+                Input::Elapsed
+            }
+            Next::List(request) => self.list(request).await,
+            Next::Watch(request) => match self.source.watch(request).await {
+                Ok(chunks) => {
+                    *watch = Some(Lines::new(chunks));
+                    self.succeed();
+                    Input::Opened
+                }
+                Err(failure) => Input::Refused(failure),
+            },
+            Next::Read { .. } => Input::Elapsed,
+        }
+    }
+
+    async fn read(&mut self, watch: &mut Option<Lines>, until: Instant) -> Input {
+        let Some(lines) = watch else {
+            return Input::Ended(None);
+        };
+        match tokio::time::timeout_at(until, lines.next()).await {
+            Err(_) => Input::Elapsed,
+            Ok(None) => Input::Ended(None),
+            Ok(Some(Err(failure))) => Input::Ended(Some(failure)),
+            Ok(Some(Ok(Line::Whole(line)))) => match self.intake.event(&line) {
+                Ok(event) => Input::Event(event),
+                Err(failure) => Input::Ended(Some(failure)),
+            },
+            // The connection went in the middle of a line; what it said will be said again.
+            Ok(Some(Ok(Line::Unfinished(line)))) => match self.intake.event(&line) {
+                Ok(event) => Input::Event(event),
+                Err(_) => Input::Ended(None),
+            },
+        }
+    }
+
+    async fn list(&mut self, request: ListRequest) -> Input {
+        let answer = match self.source.list(request).await {
+            Ok(chunks) => read_page(chunks, &self.intake).await,
+            Err(failure) => Err(failure),
+        };
+        match answer {
+            Ok(page) => page,
+            Err(failure) => Input::ListFailed(failure),
+        }
+    }
+
+    fn succeed(&self) {
+        self.status.send_if_modified(|status| {
+            let news = !status.live || status.failure.is_some();
+            status.live = true;
+            status.failure = None;
+            news
+        });
+    }
+
+    fn report(&self, failure: Failure) {
+        let failure = Arc::new(failure);
+        self.intake
+            .reporter
+            .report(&Report::Source(failure.clone()));
+        self.status
+            .send_modify(|status| status.failure = Some(failure));
+    }
+}
+
+async fn read_page(mut chunks: Box<dyn Chunks>, intake: &Intake) -> Result<Input, Failure> {
+    let malformed = |Malformed| Failure::new(FailureKind::Malformed, "no list");
+    let mut reader = PageReader::default();
+    let mut objects: Vec<Arc<Object>> = Vec::new();
+    while let Some(chunk) = chunks.next().await {
+        let item = |bytes: &[u8], types: Option<&_>| objects.extend(intake.item(bytes, types));
+        reader.feed(&chunk?, item).map_err(malformed)?;
+    }
+    let end = reader.finish().map_err(malformed)?;
+    if end.kind == "Table" {
+        let message = "the server answers with a Table, which cannot be cached";
+        return Err(Failure::new(FailureKind::Malformed, message));
+    }
+    Ok(Input::Page {
+        objects,
+        resource_version: end.resource_version,
+        continue_token: end.continue_token,
+    })
+}

@@ -1,0 +1,349 @@
+//! Handlers that come and go, early and late, fast and slow.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kubewright_cache::source::StreamingList;
+use kubewright_cache::{
+    AlreadyRan, Callbacks, Event, Filtered, HandlerOptions, Index, Key, ListWatch, Reporter, Scope,
+    SharedInformer, Stopped, SyncError, reflector,
+};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::story::Story;
+use crate::wire::{World, stored, until};
+
+/// An informer that runs until the test ends.
+pub(crate) struct Running {
+    pub(crate) informer: SharedInformer<ConfigMap>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) tasks: JoinSet<()>,
+}
+
+pub(crate) fn source(world: &World) -> ListWatch {
+    let scope = Scope::all().namespace("default");
+    ListWatch::typed::<ConfigMap>(world.wire.client(), scope)
+}
+
+pub(crate) fn options() -> reflector::Options {
+    reflector::Options::default().with_chance(|| 0.5)
+}
+
+pub(crate) fn run(source: ListWatch, options: reflector::Options) -> Running {
+    let informer = SharedInformer::new(source, options);
+    start(informer)
+}
+
+pub(crate) fn start(informer: SharedInformer<ConfigMap>) -> Running {
+    let cancel = CancellationToken::new();
+    let mut tasks = JoinSet::new();
+    let (running, token) = (informer.clone(), cancel.clone());
+    tasks.spawn(async move { running.run(token).await.expect("it runs once") });
+    Running {
+        informer,
+        cancel,
+        tasks,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn fifty_handlers_cost_one_request() {
+    let world = World::new().await;
+    world.create("a").await;
+    let running = run(source(&world), options());
+    let mut stories = Vec::new();
+    for _ in 0..25 {
+        let (story, told) = Story::new();
+        running.informer.add_handler(story).expect("it runs");
+        stories.push(told);
+    }
+    running.informer.synced().await.expect("it syncs");
+    for _ in 0..25 {
+        let (story, told) = Story::new();
+        running.informer.add_handler(story).expect("it runs");
+        stories.push(told);
+    }
+    world.create("b").await;
+    let truth = world.truth().await;
+    until("all heard", async || {
+        stories.iter().all(|told| told.lock().state == truth)
+    })
+    .await;
+    assert_eq!(world.wire.asked(), ["stream"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fifty_handlers_cost_one_list_and_one_watch_where_there_are_no_streams() {
+    let world = World::new().await;
+    world.create("a").await;
+    let running = run(
+        source(&world).with_streaming_list(StreamingList::No),
+        options(),
+    );
+    let mut stories = Vec::new();
+    for _ in 0..50 {
+        let (story, told) = Story::new();
+        running.informer.add_handler(story).expect("it runs");
+        stories.push(told);
+    }
+    running.informer.synced().await.expect("it syncs");
+    world.update("a", "1").await;
+    let truth = world.truth().await;
+    until("all heard", async || {
+        stories.iter().all(|told| told.lock().state == truth)
+    })
+    .await;
+    assert_eq!(world.wire.asked(), ["list", "watch"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_handler_hears_the_present_state_first() {
+    let world = World::new().await;
+    world.create("a").await;
+    let running = run(source(&world), options());
+    running.informer.synced().await.expect("it syncs");
+    let (story, told) = Story::new();
+    let registration = running.informer.add_handler(story).expect("it runs");
+    assert!(!registration.has_synced());
+    registration.synced().await.expect("it syncs");
+    world.create("b").await;
+    world.update("a", "1").await;
+    world.delete("a").await;
+    until("the deletion", async || {
+        told.lock().events.last().is_some_and(|e| e == "deleted a")
+    })
+    .await;
+    assert_eq!(
+        told.lock().about(&["a", "b"]),
+        ["initial a", "added b", "updated a", "deleted a"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn removed_handler_hears_no_more_and_others_go_on() {
+    let world = World::new().await;
+    let running = run(source(&world), options());
+    let ((one, left), (two, stayed)) = (Story::new(), Story::new());
+    let one = running.informer.add_handler(one).expect("it runs");
+    running.informer.add_handler(two).expect("it runs");
+    one.synced().await.expect("it syncs");
+    one.remove();
+    one.remove();
+    one.ended().await;
+    world.create("a").await;
+    until("the other hears", async || {
+        !stayed.lock().about(&["a"]).is_empty()
+    })
+    .await;
+    assert!(left.lock().about(&["a"]).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_handler_delays_only_itself_and_misses_no_final_state() {
+    let world = World::new().await;
+    let running = run(source(&world), options());
+    let (slow, crawled) = Story::slow(Duration::from_secs(60));
+    let (fast, ran) = Story::new();
+    let few = HandlerOptions::default().backlog(2);
+    running
+        .informer
+        .add_handler_with(slow, few)
+        .expect("it runs");
+    running.informer.add_handler(fast).expect("it runs");
+    running.informer.synced().await.expect("it syncs");
+    let start = tokio::time::Instant::now();
+    world.create("a").await;
+    world.create("b").await;
+    for n in 1..=40 {
+        world.update("a", &n.to_string()).await;
+    }
+    world.delete("b").await;
+    let truth = world.truth().await;
+    until("the fast one", async || ran.lock().state == truth).await;
+    assert!(start.elapsed() < Duration::from_secs(60));
+    until("the slow one", async || crawled.lock().state == truth).await;
+    assert_eq!(ran.lock().about(&["a"]).len(), 41);
+    assert!(crawled.lock().about(&["a"]).len() < 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_handler_resyncs_in_its_own_time_and_nobody_asks_the_server() {
+    let world = World::new().await;
+    world.create("a").await;
+    let running = run(source(&world), options());
+    let ((often, busy), (seldom, calm), (never, still)) =
+        (Story::new(), Story::new(), Story::new());
+    let every = |seconds| HandlerOptions::default().resync(Duration::from_secs(seconds));
+    running
+        .informer
+        .add_handler_with(often, every(10))
+        .expect("it runs");
+    running
+        .informer
+        .add_handler_with(seldom, every(40))
+        .expect("it runs");
+    running.informer.add_handler(never).expect("it runs");
+    running.informer.synced().await.expect("it syncs");
+    let objects = world.truth().await.len();
+    tokio::time::sleep(Duration::from_secs(85)).await;
+    assert_eq!(busy.lock().resyncs, 8 * objects);
+    assert_eq!(calm.lock().resyncs, 2 * objects);
+    assert_eq!(still.lock().resyncs, 0);
+    assert_eq!(world.wire.asked(), ["stream"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn handler_that_panics_loses_one_event() {
+    let world = World::new().await;
+    let (sender, mut heard) = tokio::sync::mpsc::channel(64);
+    let (panics, mut panicked) = tokio::sync::mpsc::channel(64);
+    let reporter =
+        Reporter::new(move |report| panics.try_send(report.to_string()).expect("there is room"));
+    let running = run(source(&world), options().reporter(reporter));
+    let handler = move |event: Event<ConfigMap>| match event.object().key().name() {
+        "bad" => panic!("on purpose"),
+        name => sender.try_send(name.to_owned()).expect("there is room"),
+    };
+    running.informer.add_handler(handler).expect("it runs");
+    running.informer.synced().await.expect("it syncs");
+    world.create("bad").await;
+    world.create("good").await;
+    assert_eq!(
+        panicked.recv().await.as_deref(),
+        Some("a handler panicked at default/bad")
+    );
+    while heard.recv().await.expect("it goes on") != "good" {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn callbacks_get_decoded_values() {
+    let world = World::new().await;
+    let (sender, mut told) = tokio::sync::mpsc::channel(64);
+    let (added, updated) = (sender.clone(), sender.clone());
+    let value = |map: &ConfigMap| {
+        map.data
+            .as_ref()
+            .and_then(|d| d.get("n"))
+            .cloned()
+            .unwrap_or_default()
+    };
+    let callbacks = Callbacks::default()
+        .added(move |map: std::sync::Arc<ConfigMap>| {
+            added.try_send(format!("+{}", value(&map))).expect("room")
+        })
+        .updated(move |old, new| {
+            updated
+                .try_send(format!("{}>{}", value(&old), value(&new)))
+                .expect("room")
+        })
+        .deleted(move |map| sender.try_send(format!("-{}", value(&map))).expect("room"));
+    let running = run(source(&world), options());
+    let chosen = Filtered::new(
+        |object: &kubewright_cache::Cached<ConfigMap>| object.key().name() == "a",
+        callbacks,
+    );
+    running.informer.add_handler(chosen).expect("it runs");
+    running.informer.synced().await.expect("it syncs");
+    world.create("a").await;
+    world.update("a", "7").await;
+    world.delete("a").await;
+    for expected in ["+0", "0>7", "-7"] {
+        assert_eq!(told.recv().await.as_deref(), Some(expected));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopped_informer_takes_no_handler_and_does_not_run_again() {
+    let world = World::new().await;
+    let mut running = run(source(&world), options());
+    let (story, _) = Story::new();
+    let registration = running.informer.add_handler(story).expect("it runs");
+    running.informer.synced().await.expect("it syncs");
+    running.cancel.cancel();
+    running
+        .tasks
+        .join_next()
+        .await
+        .expect("a task")
+        .expect("no panic");
+    registration.ended().await;
+    assert!(running.informer.is_stopped());
+    assert_eq!(
+        running
+            .informer
+            .add_handler(Story::new().0)
+            .expect_err("stopped"),
+        Stopped
+    );
+    assert_eq!(
+        running.informer.run(CancellationToken::new()).await,
+        Err(AlreadyRan)
+    );
+    registration.remove();
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_an_informer_that_stops_ends() {
+    let world = World::new().await;
+    world.wire.answer_all("stream", 429, "TooManyRequests");
+    let running = run(source(&world), options());
+    let waiting = running.informer.clone();
+    let mut waiters = JoinSet::new();
+    for _ in 0..3 {
+        let waiting = waiting.clone();
+        waiters.spawn(async move { waiting.synced().await });
+    }
+    until("it has asked", async || !world.wire.asked().is_empty()).await;
+    running.cancel.cancel();
+    while let Some(ended) = waiters.join_next().await {
+        assert!(matches!(ended.expect("no panic"), Err(SyncError::Stopped)));
+    }
+}
+
+/// kube-runtime wakes only the last of several tasks that wait for a store.
+#[tokio::test(start_paused = true)]
+async fn every_task_that_waits_for_the_first_state_is_woken() {
+    let world = World::new().await;
+    let informer: SharedInformer<ConfigMap> = SharedInformer::new(source(&world), options());
+    let mut waiters = JoinSet::new();
+    for _ in 0..20 {
+        let informer = informer.clone();
+        waiters.spawn(async move { informer.synced().await });
+    }
+    tokio::task::yield_now().await;
+    let running = start(informer);
+    while let Some(woken) = waiters.join_next().await {
+        woken.expect("no panic").expect("it syncs");
+    }
+    assert!(running.informer.has_synced());
+}
+
+#[tokio::test(start_paused = true)]
+async fn index_is_right_after_every_change_and_when_added_late() {
+    let world = World::new().await;
+    world.create("a").await;
+    world.create("b").await;
+    let running = run(source(&world), options());
+    let reader = running.informer.reader();
+    reader
+        .add_index("app", Index::by_label("app"))
+        .expect("the name is free");
+    running.informer.synced().await.expect("it syncs");
+    let key = |name| vec![Key::new("default", name)];
+    assert_eq!(reader.keys_by_index("app", "a"), Ok(key("a")));
+    world.delete("a").await;
+    world.create("c").await;
+    let truth = world.truth().await;
+    until("the store is right", async || stored(&reader) == truth).await;
+    let value = |map: &ConfigMap| map.data.iter().flatten().map(|(_, v)| v.clone()).collect();
+    reader
+        .add_index("value", Index::of(value))
+        .expect("the name is free");
+    assert_eq!(reader.keys_by_index("app", "a"), Ok(vec![]));
+    assert_eq!(reader.keys_by_index("app", "c"), Ok(key("c")));
+    assert_eq!(
+        reader.keys_by_index("value", "0").map(|keys| keys.len()),
+        Ok(2)
+    );
+}

@@ -1,0 +1,311 @@
+//! The line between informer and server: counts what is asked, and breaks where a test wants it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream;
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams, PostParams};
+use kube::client::Body;
+use kubewright_cache::{Key, Reader};
+use kubewright_server::{ApiService, Server};
+use parking_lot::Mutex;
+use tokio::sync::broadcast;
+use tower::{BoxError, Service, ServiceExt};
+
+type WireBody = UnsyncBoxBody<Bytes, BoxError>;
+
+/// What happens to every open watch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Break {
+    /// It ends well.
+    Close,
+    /// The connection is reset.
+    Reset,
+    /// It ends in the middle of a line.
+    Truncate,
+    /// A line comes that is no event.
+    Garbage,
+}
+
+/// An answer in place of the server's.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    pub(crate) reason: &'static str,
+}
+
+#[derive(Clone)]
+pub(crate) struct Wire {
+    service: ApiService,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    log: Mutex<Vec<String>>,
+    answers: Mutex<VecDeque<Answer>>,
+    always: Mutex<BTreeMap<&'static str, Answer>>,
+    breaks: broadcast::Sender<Break>,
+    double_bookmarks: AtomicBool,
+}
+
+impl Wire {
+    pub(crate) fn new(server: &Server) -> Self {
+        Self {
+            service: server.service(),
+            shared: Arc::new(Shared {
+                log: Mutex::default(),
+                answers: Mutex::default(),
+                always: Mutex::default(),
+                breaks: broadcast::channel(16).0,
+                double_bookmarks: AtomicBool::new(false),
+            }),
+        }
+    }
+
+    pub(crate) fn client(&self) -> kube::Client {
+        kube::Client::new(self.clone(), "default")
+    }
+
+    /// What was asked, as `list`, `stream` and `watch`.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.shared.log.lock().clone()
+    }
+
+    pub(crate) fn break_watches(&self, how: Break) {
+        // Nobody may be watching.
+        let _ = self.shared.breaks.send(how);
+    }
+
+    /// The next request gets this answer.
+    pub(crate) fn answer_next(&self, code: u16, reason: &'static str) {
+        self.shared
+            .answers
+            .lock()
+            .push_back(Answer { code, reason });
+    }
+
+    /// Every request of this sort (`list`, `stream`, `watch`) gets this answer until it is healed.
+    pub(crate) fn answer_all(&self, sort: &'static str, code: u16, reason: &'static str) {
+        self.shared
+            .always
+            .lock()
+            .insert(sort, Answer { code, reason });
+    }
+
+    pub(crate) fn heal(&self) {
+        self.shared.always.lock().clear();
+        self.shared.answers.lock().clear();
+    }
+
+    pub(crate) fn double_bookmarks(&self) {
+        self.shared.double_bookmarks.store(true, Ordering::Relaxed);
+    }
+
+    fn canned(&self, sort: &str) -> Option<Answer> {
+        let next = self.shared.answers.lock().pop_front();
+        next.or_else(|| self.shared.always.lock().get(sort).cloned())
+    }
+
+    async fn handle(self, request: Request<Body>) -> Result<Response<WireBody>, BoxError> {
+        let query = request.uri().query().unwrap_or("").to_owned();
+        let sort = match (
+            query.contains("watch=true"),
+            query.contains("sendInitialEvents"),
+        ) {
+            (true, true) => "stream",
+            (true, false) => "watch",
+            (false, _) => "list",
+        };
+        self.shared.log.lock().push(sort.to_owned());
+        if let Some(answer) = self.canned(sort) {
+            return Ok(refusal(&answer));
+        }
+        let response = self.service.clone().oneshot(request).await?;
+        let (head, body) = response.into_parts();
+        let body = body.map_err(BoxError::from).boxed_unsync();
+        let body = match sort {
+            "list" => body,
+            _ => self.breakable(body),
+        };
+        Ok(Response::from_parts(head, body))
+    }
+
+    fn breakable(&self, body: WireBody) -> WireBody {
+        let shared = self.shared.clone();
+        let start = (Some(body), self.shared.breaks.subscribe(), VecDeque::new());
+        let frames = stream::unfold(start, move |(mut body, mut breaks, mut more)| {
+            let shared = shared.clone();
+            async move {
+                if let Some(frame) = more.pop_front() {
+                    return Some((frame, (body, breaks, more)));
+                }
+                let open = body.as_mut()?;
+                let told = tokio::select! {
+                    biased;
+                    Ok(how) = breaks.recv() => Err(how),
+                    frame = open.frame() => Ok(frame?),
+                };
+                match told {
+                    Ok(frame) => {
+                        let double = shared.double_bookmarks.load(Ordering::Relaxed);
+                        if double && let Some(again) = bookmark(&frame) {
+                            more.push_back(Ok(Frame::data(again)));
+                        }
+                        Some((frame, (body, breaks, more)))
+                    }
+                    Err(how) => Some((broken(how)?, (None, breaks, more))),
+                }
+            }
+        });
+        StreamBody::new(frames).boxed_unsync()
+    }
+}
+
+fn bookmark(frame: &Result<Frame<Bytes>, BoxError>) -> Option<Bytes> {
+    let data = frame.as_ref().ok()?.data_ref()?;
+    let text = std::str::from_utf8(data).ok()?;
+    text.starts_with(r#"{"type":"BOOKMARK""#)
+        .then(|| data.clone())
+}
+
+fn broken(how: Break) -> Option<Result<Frame<Bytes>, BoxError>> {
+    match how {
+        Break::Close => None,
+        Break::Reset => Some(Err("connection reset".into())),
+        Break::Truncate => Some(Ok(Frame::data(Bytes::from_static(
+            br#"{"type":"MODIFIED","object":{"metadata":{"name":"x"#,
+        )))),
+        Break::Garbage => Some(Ok(Frame::data(Bytes::from_static(b"<html>bad gateway\n")))),
+    }
+}
+
+fn refusal(answer: &Answer) -> Response<WireBody> {
+    let status = serde_json::json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure",
+        "code": answer.code, "reason": answer.reason, "message": format!("told so: {}", answer.reason),
+    });
+    let body = Full::new(Bytes::from(status.to_string())).map_err(|never| match never {});
+    let mut response = Response::new(body.boxed_unsync());
+    *response.status_mut() = http::StatusCode::from_u16(answer.code).expect("a code");
+    if answer.code == 429 {
+        response
+            .headers_mut()
+            .insert("retry-after", http::HeaderValue::from_static("1"));
+    }
+    response
+}
+
+impl Service<Request<Body>> for Wire {
+    type Response = Response<WireBody>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        Box::pin(self.clone().handle(request))
+    }
+}
+
+/// A server with ConfigMaps in it, and a way to change them that never breaks.
+pub(crate) struct World {
+    pub(crate) server: Server,
+    pub(crate) wire: Wire,
+    pub(crate) maps: Api<ConfigMap>,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let server = Server::builder().start().await.expect("the server starts");
+        let client = kube::Client::new(server.service(), "default");
+        Self {
+            wire: Wire::new(&server),
+            maps: Api::namespaced(client, "default"),
+            server,
+        }
+    }
+
+    pub(crate) async fn create(&self, name: &str) {
+        let map: ConfigMap = serde_json::from_value(serde_json::json!({
+            "metadata": {"name": name, "labels": {"app": name}}, "data": {"n": "0"},
+        }))
+        .expect("it is a ConfigMap");
+        self.maps
+            .create(&PostParams::default(), &map)
+            .await
+            .expect("it is created");
+    }
+
+    pub(crate) async fn update(&self, name: &str, value: &str) {
+        let mut map = self.maps.get(name).await.expect("it is there");
+        map.data
+            .get_or_insert_default()
+            .insert("n".to_owned(), value.to_owned());
+        self.maps
+            .replace(name, &PostParams::default(), &map)
+            .await
+            .expect("it is replaced");
+    }
+
+    pub(crate) async fn delete(&self, name: &str) {
+        self.maps
+            .delete(name, &DeleteParams::default())
+            .await
+            .expect("it is deleted");
+    }
+
+    /// Forgets all history, so that every open watch that reconnects is too late.
+    pub(crate) async fn expire(&self) {
+        self.create("zz-expire").await;
+        self.delete("zz-expire").await;
+        self.server.compact(self.server.revision());
+    }
+
+    /// Key and version of all ConfigMaps in the namespace, from the server itself.
+    pub(crate) async fn truth(&self) -> BTreeMap<Key, String> {
+        let all = self
+            .maps
+            .list(&Default::default())
+            .await
+            .expect("they are listed");
+        let of = |map: ConfigMap| {
+            let name = map.metadata.name.expect("a name");
+            (
+                Key::new("default", &name),
+                map.metadata.resource_version.expect("a version"),
+            )
+        };
+        all.items.into_iter().map(of).collect()
+    }
+}
+
+/// Key and version of everything in a store.
+pub(crate) fn stored(reader: &Reader<ConfigMap>) -> BTreeMap<Key, String> {
+    let of = |object: kubewright_cache::Cached<ConfigMap>| {
+        (object.key().clone(), object.resource_version().into_owned())
+    };
+    reader.snapshot().iter().map(of).collect()
+}
+
+/// Waits until something is so. The clock of these tests is paused: waiting takes no time.
+pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    for _ in 0..100_000 {
+        if so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("never: {what}");
+}
