@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::workspace;
 use sources::Sources;
 
 /// Where the table is kept, from the root of the repository.
@@ -31,7 +32,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let root = repository();
+    let root = workspace::root();
     let sources = match (arguments.definitions, arguments.protobuf) {
         (Some(definitions), Some(protobuf)) => Sources {
             definitions,
@@ -71,11 +72,4 @@ fn check(path: &Path, expected: &str) -> Result<()> {
         "{TABLE} differs from its sources at line {}; run `cargo xtask schema`",
         line + 1
     );
-}
-
-fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("xtask lies in the root of the repository")
-        .to_owned()
 }

@@ -10,6 +10,9 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use crate::http::path::Target;
 use crate::status::ApiError;
 
+/// The name of whoever does not say who they are.
+const ANONYMOUS: &str = "system:anonymous";
+
 /// A user as certificates and tokens name them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
@@ -30,9 +33,14 @@ impl User {
 
     fn anonymous() -> Self {
         Self {
-            name: "system:anonymous".into(),
+            name: ANONYMOUS.into(),
             groups: vec!["system:unauthenticated".into()],
         }
+    }
+
+    /// Whether nobody knows who this is.
+    pub(crate) fn is_anonymous(&self) -> bool {
+        self.name == ANONYMOUS
     }
 
     /// The user that a client certificate names. The certificate has been verified by TLS.

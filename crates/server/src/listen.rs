@@ -1,7 +1,8 @@
 //! The socket side: TLS connections, with limits on what a stranger can cost.
 //!
 //! A connection is a stranger until a request on it was authenticated. Strangers are few: when a new one would be
-//! too many, the oldest is closed, so that a flood of silent connections cannot keep clients out.
+//! too many, or all places are taken, the oldest is closed, so that a flood of silent connections cannot keep clients
+//! out.
 
 use std::collections::VecDeque;
 use std::io;
@@ -68,8 +69,11 @@ pub(crate) async fn serve(
             biased;
             () = cancel.cancelled() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            accepted = listener.accept(), if connections.len() < limits.connections => match accepted {
+            accepted = listener.accept(), if connections.len() < limits.connections || strangers.any() => match accepted {
                 Ok((stream, peer)) => {
+                    if connections.len() >= limits.connections {
+                        strangers.evict_oldest();
+                    }
                     let stranger = strangers.arrive();
                     let connection = Connection { tls: tls.clone(), service: service.clone(), cancel: cancel.clone() };
                     connections.spawn(connection.run(stream, peer, stranger));
@@ -191,6 +195,11 @@ impl Strangers {
             evicted,
             all: self.clone(),
         }))
+    }
+
+    /// Whether somebody would have to go if all places were taken.
+    fn any(&self) -> bool {
+        !self.waiting.lock().is_empty()
     }
 
     fn evict_oldest(&self) {

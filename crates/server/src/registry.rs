@@ -147,6 +147,7 @@ fn builtin(store: &Store, resource: &Resource) -> Option<Served> {
         .subresources
         .retain(|s| !UNSERVED.contains(&&*s.name));
     Some(Served {
+        api_version: resource.api_version(),
         collection: store.collection(&collection_name(group, &resource.plural)),
         printer: Printer::builtin(group, kind),
         nature: Nature::Builtin(Builtin {

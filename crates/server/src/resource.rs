@@ -25,6 +25,8 @@ const MAX_STRICT: usize = 100;
 pub(crate) struct Served {
     /// As discovery shows it.
     pub(crate) resource: Resource,
+    /// `apiVersion` of its objects.
+    pub(crate) api_version: String,
     /// Where its objects are. Versions of one resource share it.
     pub(crate) collection: Collection,
     /// How it is shown as a table.
@@ -57,6 +59,8 @@ pub(crate) struct Custom {
     pub(crate) strategy: Strategy,
     /// `apiVersion` of stored objects.
     pub(crate) stored_api_version: String,
+    /// Generation of the definition: its spec is the same as long as this is.
+    pub(crate) generation: i64,
     /// Objects written before this revision may lack what the schema now defaults.
     pub(crate) schema_revision: u64,
     /// The definition is being deleted: nothing new may be created.
@@ -152,6 +156,7 @@ impl Served {
                         .map(|path| format!("unknown field \"{path}\"")),
                 );
                 incoming.strict.truncate(MAX_STRICT);
+                self.conform_metadata(&mut incoming.object)?;
                 Ok(incoming)
             }
         }
@@ -182,7 +187,15 @@ impl Served {
                 self.unrecognized(bytes, "json: cannot unmarshal into Go value of type struct")
             );
         };
-        let expected = self.resource.api_version();
+        for field in ["apiVersion", "kind"] {
+            let value = fields.get(field).unwrap_or(&Value::Null);
+            if !value.is_string() && !value.is_null() {
+                let why =
+                    format!("json: cannot unmarshal into Go struct field .{field} of type string");
+                return Err(self.unrecognized(bytes, &why));
+            }
+        }
+        let expected = self.api_version.clone();
         let kind = fields
             .get("kind")
             .and_then(Value::as_str)
@@ -247,6 +260,7 @@ impl Served {
 
     /// Brings a value that came out of a patch into the type's form; gives the unknown fields it dropped.
     pub(crate) fn conform(&self, value: &mut Value) -> Result<Vec<String>, ApiError> {
+        self.check_type(value, b"")?;
         match &self.nature {
             Nature::Builtin(builtin) => {
                 let strict = decode::conform(Table::builtin(), builtin.ty, value)
@@ -255,12 +269,27 @@ impl Served {
             }
             Nature::Custom(custom) => {
                 let unknown = crd::prune(&custom.version, value);
+                self.conform_metadata(value)?;
                 Ok(unknown
                     .iter()
                     .take(MAX_STRICT)
                     .map(|path| format!("unknown field \"{path}\""))
                     .collect())
             }
+        }
+    }
+
+    /// The metadata of a custom object has types, whatever its schema says of the rest.
+    fn conform_metadata(&self, object: &mut Value) -> Result<(), ApiError> {
+        let table = Table::builtin();
+        let Some(ty) = table.named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else {
+            return Err(ApiError::internal("ObjectMeta is not in the type table"));
+        };
+        match object.get_mut("metadata") {
+            Some(metadata) => decode::conform(table, ty, metadata)
+                .map(drop)
+                .map_err(|e| self.unhandled(&e.to_string())),
+            None => Ok(()),
         }
     }
 
@@ -305,55 +334,51 @@ impl Served {
 
     /// The stored object as a value of this version.
     pub(crate) fn revive(&self, record: &Record) -> Result<Value, ApiError> {
-        let mut value: Value = serde_json::from_slice(record.body()).map_err(ApiError::internal)?;
+        self.revive_bytes(record.body(), record.revision())
+    }
+
+    fn revive_bytes(&self, body: &[u8], revision: u64) -> Result<Value, ApiError> {
+        let mut value: Value = serde_json::from_slice(body).map_err(ApiError::internal)?;
+        if !self.must_revive(revision) {
+            return Ok(value);
+        }
         match &self.nature {
-            Nature::Builtin(Builtin {
-                conversion: Some(conversion),
-                ..
-            }) => (conversion.from_storage)(&mut value),
-            Nature::Builtin(_) => {}
-            Nature::Custom(custom) => {
-                self.adopt(&mut value);
-                if record.revision() < custom.schema_revision || self.converts() {
-                    crd::prune(&custom.version, &mut value);
-                    crd::default(&custom.version, &mut value);
+            Nature::Builtin(builtin) => {
+                if let Some(conversion) = builtin.conversion {
+                    (conversion.from_storage)(&mut value);
                 }
+            }
+            Nature::Custom(custom) => {
+                value["apiVersion"] = Value::from(self.api_version.as_str());
+                crd::prune(&custom.version, &mut value);
+                crd::default(&custom.version, &mut value);
             }
         }
         Ok(value)
     }
 
-    /// Whether stored bytes may not be sent as they are.
-    pub(crate) fn must_revive(&self, record: &Record) -> bool {
+    /// Whether what was stored at a revision may not be sent as it is: it is of another version, or older than the
+    /// schema.
+    pub(crate) fn must_revive(&self, revision: u64) -> bool {
         match &self.nature {
             Nature::Builtin(builtin) => builtin.conversion.is_some(),
-            Nature::Custom(custom) => record.revision() < custom.schema_revision || self.converts(),
-        }
-    }
-
-    fn converts(&self) -> bool {
-        self.custom()
-            .is_some_and(|c| c.stored_api_version != self.resource.api_version())
-    }
-
-    /// Sets the `apiVersion` of this version.
-    fn adopt(&self, value: &mut Value) {
-        if self.converts()
-            && let Some(fields) = value.as_object_mut()
-        {
-            fields.insert(
-                "apiVersion".into(),
-                Value::from(self.resource.api_version()),
-            );
+            Nature::Custom(custom) => {
+                revision < custom.schema_revision || custom.stored_api_version != self.api_version
+            }
         }
     }
 
     /// The stored object as it is sent at this version.
     pub(crate) fn body(&self, record: &Record) -> Result<Bytes, ApiError> {
-        if self.must_revive(record) {
-            Ok(self.encode(&self.revive(record)?).0.into())
+        self.present(record.body().clone(), record.revision())
+    }
+
+    /// An object that was stored at a revision, as it is sent at this version.
+    pub(crate) fn present(&self, body: Bytes, revision: u64) -> Result<Bytes, ApiError> {
+        if self.must_revive(revision) {
+            Ok(self.encode(&self.revive_bytes(&body, revision)?).0.into())
         } else {
-            Ok(record.body().clone())
+            Ok(body)
         }
     }
 
@@ -390,7 +415,7 @@ impl Served {
                 );
                 (bytes, blank(encoded))
             }
-            Nature::Custom(custom) if self.converts() => {
+            Nature::Custom(custom) if custom.stored_api_version != self.api_version => {
                 value["apiVersion"] = Value::from(custom.stored_api_version.as_str());
                 self.encode(&value)
             }

@@ -102,7 +102,8 @@ impl ApiService {
     {
         let target = path::parse(parts.uri.path());
         let user = auth::authenticate(&self.core.tokens, &self.caller, &parts.headers, &target)?;
-        if let Some(stranger) = &self.stranger {
+        // Whoever asks for the health of the server has not said who they are and stays a stranger.
+        if let Some(stranger) = self.stranger.as_ref().filter(|_| !user.is_anonymous()) {
             stranger.vouch();
         }
         let query = Query::parse(parts.uri.query().unwrap_or(""))?;

@@ -1,11 +1,16 @@
 //! `Status` errors: how the API says no. One constructor for each reason of the API, with the texts clients match on.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use http::StatusCode;
 use kubewright_schema::FieldError;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+
+/// Most things that are told to be wrong with one object. A request can be wrong in more ways than are worth telling,
+/// and the answer must not be many times its size.
+const MAX_CAUSES: usize = 1_000;
 
 /// A refusal, sent to the client as a `Status` object. Small, because it is the error of every handler.
 #[derive(Debug, Clone)]
@@ -178,6 +183,7 @@ impl ApiError {
 
     /// The object breaks rules; `about` names its kind.
     pub(crate) fn invalid(about: About<'_>, name: &str, errors: &[FieldError]) -> Self {
+        let errors = &errors[..errors.len().min(MAX_CAUSES)];
         let causes = errors
             .iter()
             .map(|e| Cause {
@@ -412,13 +418,9 @@ impl std::error::Error for ApiError {}
 
 /// One error as it is, several in brackets, each text once.
 fn aggregate(errors: &[FieldError]) -> String {
-    let mut texts: Vec<String> = Vec::with_capacity(errors.len());
-    for error in errors {
-        let text = error.to_string();
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
+    let mut told = HashSet::with_capacity(errors.len());
+    let texts = errors.iter().map(ToString::to_string);
+    let texts: Vec<String> = texts.filter(|text| told.insert(text.clone())).collect();
     match texts.as_slice() {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),

@@ -1,6 +1,6 @@
 //! Keys per second through the queue: distinct keys, duplicate adds and delayed adds, with one worker and with eight.
 //!
-//! The keys are `Arc<str>` of the shape `namespace/name`, made before the clock starts. Each line is the best of three.
+//! A queue with a name measures durations as well. The keys are `Arc<str>` of the shape `namespace/name`, made before the clock starts. Each line is the best of three.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ const ROUNDS: usize = 3;
 
 fn main() {
     for keys in [1_000, 100_000, 1_000_000] {
-        for workers in [1, 8] {
-            distinct(keys, workers);
+        for (workers, name) in [(1, ""), (8, ""), (1, "named"), (8, "named")] {
+            distinct(keys, workers, name);
         }
     }
     in_one_go(1_000_000);
@@ -26,11 +26,11 @@ fn main() {
 }
 
 /// All keys are added, then all are taken and done.
-fn distinct(count: usize, workers: usize) {
+fn distinct(count: usize, workers: usize, name: &str) {
     let keys = keys(count);
     let repeat = (200_000 / count).max(1);
     let best = best_of(|| {
-        let queue = Queue::new(Options::new());
+        let queue = Queue::new(Options::new().name(name));
         let mut times = Times::default();
         for _ in 0..repeat {
             let batch = keys.clone();
@@ -41,7 +41,7 @@ fn distinct(count: usize, workers: usize) {
     });
     let total = (count * repeat) as f64;
     println!(
-        "{count:>9} distinct keys, {workers} workers: add {}  get+done {}  total {}",
+        "{count:>9} distinct keys, {workers} workers {name:5}: add {}  get+done {}  total {}",
         rate(total, best.add),
         rate(total, best.work),
         rate(total, best.add + best.work),

@@ -10,7 +10,8 @@
 //! - A run can be repeated exactly: no order depends on a hash, and the time comes from a [`Clock`] that can be
 //!   replaced, by default tokio's, which tests can pause.
 //! - An [`Item`] is a guard: a worker that panics or is cancelled gives its key back.
-//! - [`Stats`] are always on; [`prometheus`] writes them under the names that dashboards know.
+//! - [`Stats`] are counted at all times, durations for queues with a name; [`prometheus`] writes them under the names
+//!   that dashboards know.
 //!
 //! Deliberately absent: worker tasks (a loop over `get` is all there is to one) and persistence.
 

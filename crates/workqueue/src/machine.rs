@@ -9,7 +9,11 @@
 //!
 //! What others must be told is collected in [`Wake`] and taken by the shell after each call.
 
+mod terms;
+
 use std::time::Duration;
+
+pub(crate) use terms::{Durations, Finish, Life, Needed, Next, Run, Wake};
 
 use crate::alarms::{Alarms, Set};
 use crate::lanes::{Entry, Lanes};
@@ -35,7 +39,9 @@ pub(crate) struct Machine<K> {
     ready: usize,
     limiter: Box<dyn RateLimiter<K>>,
     life: Life,
-    /// The latest time seen: time does not go back, even if callers raced for the lock.
+    durations: Durations,
+    /// The latest time seen: time does not go back, even if callers raced for the lock. Without durations and alarms
+    /// nobody asks for the time, and this falls behind.
     now: Moment,
     wake: Wake,
     adds: u64,
@@ -50,73 +56,11 @@ struct Running {
     started: Moment,
 }
 
-/// Whether the queue takes and gives keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Life {
-    /// Takes and gives.
-    Open,
-    /// Gives what is ready; somebody waits for the end of it.
-    Draining,
-    /// Gives what is ready; nobody is to wait.
-    ShutDown,
-}
-
-/// What the answer to a worker is.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next<K> {
-    /// A key to run. Its slot must be handed back with [`Machine::done`].
-    Run(Run<K>),
-    /// Nothing is ready.
-    Empty,
-    /// Nothing is ready and nothing ever will be.
-    ShutDown,
-}
-
-/// A key that a worker has.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Run<K> {
-    pub(crate) slot: u32,
-    pub(crate) key: K,
-    pub(crate) priority: Priority,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finish {
-    /// Nothing more is known; the count of requeues stays.
-    Ended,
-    /// The count of requeues starts afresh.
-    Succeeded,
-    /// Another run after the limiter's delay.
-    Failed,
-    /// It succeeded, and is to run again after this delay.
-    Again(Duration),
-}
-
-/// Who must look again after a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[must_use]
-pub(crate) struct Wake {
-    /// So many workers: keys became ready.
-    pub(crate) workers: usize,
-    /// Whoever minds the alarms: the next one goes off earlier than it did.
-    pub(crate) timekeeper: Needed,
-    /// Everybody who waits, for a key or for the end: the queue was shut down, or has drained.
-    pub(crate) everybody: Needed,
-}
-
-/// Whether something is needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Needed {
-    #[default]
-    No,
-    Yes,
-}
-
 impl<K: Eq + Clone + 'static> Machine<K> {
     pub(crate) fn new(
         policy: PriorityPolicy,
         limiter: Box<dyn RateLimiter<K>>,
+        durations: Durations,
         capacity: usize,
     ) -> Self {
         Self {
@@ -127,6 +71,7 @@ impl<K: Eq + Clone + 'static> Machine<K> {
             ready: 0,
             limiter,
             life: Life::Open,
+            durations,
             now: Moment::default(),
             wake: Wake::default(),
             adds: 0,
@@ -148,7 +93,7 @@ impl<K: Eq + Clone + 'static> Machine<K> {
                 if !self.would_change(slot, priority) {
                     return;
                 }
-                self.advance(now());
+                self.advance_if_it_matters(now);
                 self.want_run(slot, priority);
             }
             When::After(_) | When::RateLimited => {
@@ -237,6 +182,13 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         self.wake.workers += 1;
     }
 
+    /// Moves the time on if anything depends on it.
+    fn advance_if_it_matters(&mut self, now: impl FnOnce() -> Moment) {
+        if self.durations == Durations::Measured || self.alarms.len() > 0 {
+            self.advance(now());
+        }
+    }
+
     /// Moves the time on: delayed keys that are due become ready, in the order in which they are due.
     pub(crate) fn advance(&mut self, now: Moment) {
         self.now = self.now.max(now);
@@ -250,8 +202,8 @@ impl<K: Eq + Clone + 'static> Machine<K> {
     }
 
     /// The key whose turn it is.
-    pub(crate) fn get(&mut self, now: Moment) -> Next<K> {
-        self.advance(now);
+    pub(crate) fn get(&mut self, now: impl FnOnce() -> Moment) -> Next<K> {
+        self.advance_if_it_matters(now);
         let slots = &self.slots;
         let valid = |entry: Entry| {
             let ticket = entry.ticket();
@@ -274,8 +226,10 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         self.running.push(Running { slot, started });
         let held = &mut self.slots[slot];
         held.phase = Phase::Running { index };
-        let waited = started.nanoseconds_since(held.added);
-        self.queue_duration.observe(waited);
+        if self.durations == Durations::Measured {
+            let waited = started.nanoseconds_since(held.added);
+            self.queue_duration.observe(waited);
+        }
         self.lanes.lighten(held.priority);
         Run {
             slot,
@@ -285,8 +239,16 @@ impl<K: Eq + Clone + 'static> Machine<K> {
     }
 
     /// The worker is done. Returns keys that the queue forgets, to be dropped without the lock.
-    pub(crate) fn done(&mut self, run: &Run<K>, finish: Finish, now: Moment) -> Vec<K> {
-        self.advance(now);
+    pub(crate) fn done(
+        &mut self,
+        run: &Run<K>,
+        finish: Finish,
+        now: impl FnOnce() -> Moment,
+    ) -> Vec<K> {
+        match finish {
+            Finish::Ended | Finish::Succeeded => self.advance_if_it_matters(now),
+            Finish::Failed | Finish::Again(_) => self.advance(now()),
+        }
         self.conclude(run, finish);
         let slot = run.slot;
         match self.slots[slot].phase {
@@ -325,8 +287,10 @@ impl<K: Eq + Clone + 'static> Machine<K> {
 
     fn stop(&mut self, index: u32) {
         let stopped = self.running.swap_remove(index as usize);
-        let spent = self.now.nanoseconds_since(stopped.started);
-        self.work_duration.observe(spent);
+        if self.durations == Durations::Measured {
+            let spent = self.now.nanoseconds_since(stopped.started);
+            self.work_duration.observe(spent);
+        }
         let Some(moved) = self.running.get(index as usize) else {
             return;
         };
@@ -389,8 +353,12 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         self.life
     }
 
-    /// Takes no more keys and drops those that wait for a delay; a second call may change how the end is waited for.
-    pub(crate) fn shut_down(&mut self, life: Life) {
+    /// Takes no more keys and drops those that are not due yet; a second call may change how the end is waited for.
+    pub(crate) fn shut_down(&mut self, life: Life, now: Moment) {
+        self.advance(now);
+        while self.next_due().is_some_and(|due| due <= self.now) {
+            self.advance(now);
+        }
         self.life = life;
         self.wake.everybody = Needed::Yes;
         for slot in self.alarms.clear(&mut self.slots) {
@@ -414,7 +382,10 @@ impl<K: Eq + Clone + 'static> Machine<K> {
     pub(crate) fn stats(&mut self, name: &str, now: Moment) -> Stats {
         self.advance(now);
         self.free_retired();
-        let spent = |run: &Running| self.now.since(run.started);
+        let spent = |run: &Running| match self.durations {
+            Durations::Measured => self.now.since(run.started),
+            Durations::Unknown => Duration::ZERO,
+        };
         let mut by_priority = Vec::new();
         if self.lanes.policy() != PriorityPolicy::Ignore {
             by_priority.extend(self.lanes.depths());
@@ -439,50 +410,8 @@ impl<K: Eq + Clone + 'static> Machine<K> {
     }
 }
 
-/// What tests look at inside.
 #[cfg(test)]
-impl<K: Eq + Clone + 'static> Machine<K> {
-    fn alarm_entries(&self) -> usize {
-        self.alarms.entries()
-    }
-
-    fn slot_count(&self) -> usize {
-        self.slots.all().len()
-    }
-
-    /// The invariants that the fields promise each other.
-    fn check_invariants(&self) {
-        let count = |wanted: fn(&Phase) -> bool| {
-            let slots = self.slots.all().iter();
-            slots.filter(|slot| wanted(&slot.phase)).count()
-        };
-        let ready = count(|phase| matches!(phase, Phase::Ready { .. }));
-        let idle = count(|phase| matches!(phase, Phase::Idle));
-        assert_eq!(ready, self.ready);
-        assert_eq!(ready + idle + self.running.len(), self.slot_count());
-        for (at, run) in self.running.iter().enumerate() {
-            match self.slots[run.slot].phase {
-                Phase::Running { index } | Phase::RunningAgain { index } => {
-                    assert_eq!(index as usize, at);
-                }
-                phase => panic!("{phase:?} is listed as running"),
-            }
-        }
-        let entries = self.lanes.entries();
-        let valid = entries.filter(|(priority, entry)| {
-            let slot = &self.slots[entry.slot];
-            let ticket = entry.ticket();
-            let current = slot.phase == Phase::Ready { ticket };
-            assert!(!current || slot.priority == *priority);
-            current
-        });
-        assert_eq!(valid.count(), self.ready);
-        for slot in self.slots.all().iter().filter(|slot| slot.key.is_none()) {
-            assert!(slot.phase == Phase::Idle && !slot.has_alarm() && slot.requeues == 0);
-        }
-    }
-}
-
+mod invariants;
 #[cfg(test)]
 mod property;
 #[cfg(test)]

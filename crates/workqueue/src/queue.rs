@@ -11,6 +11,8 @@
 //! The lock is the standard library's, which spins for about as long as an operation takes before it parks the
 //! thread; with workers on two processors that made three times the throughput of one that parks sooner.
 
+mod sleeper;
+
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::pin::pin;
@@ -23,11 +25,12 @@ use tokio::task::coop::consume_budget;
 
 use crate::clock::Clock;
 use crate::item::Item;
-use crate::machine::{Finish, Life, Machine, Needed, Next, Run};
+use crate::machine::{Durations, Finish, Life, Machine, Needed, Next, Run};
 use crate::moment::Moment;
 use crate::options::{Add, Options};
 use crate::slots::Hashed;
 use crate::stats::Stats;
+use sleeper::Sleeper;
 
 /// So many keys are added under one lock.
 const ADDS_PER_LOCK: usize = 256;
@@ -61,6 +64,7 @@ pub struct Queue<K: Key> {
 
 struct Shared<K: Key> {
     name: String,
+    durations: Durations,
     hasher: RandomState,
     clock: Arc<dyn Clock>,
     state: Mutex<State<K>>,
@@ -99,7 +103,17 @@ pub enum Drain {
 impl<K: Key> Queue<K> {
     /// A queue with these options.
     pub fn new(options: Options<K>) -> Self {
-        let machine = Machine::new(options.priorities, options.limiter, options.capacity);
+        let durations = match options.name.is_empty() {
+            true => Durations::Unknown,
+            false => Durations::Measured,
+        };
+        let Options {
+            priorities,
+            limiter,
+            capacity,
+            ..
+        } = options;
+        let machine = Machine::new(priorities, limiter, durations, capacity);
         let state = State {
             machine,
             sleepers: 0,
@@ -107,6 +121,7 @@ impl<K: Key> Queue<K> {
         };
         let shared = Shared {
             name: options.name,
+            durations,
             hasher: RandomState::default(),
             clock: options.clock,
             state: Mutex::new(state),
@@ -198,7 +213,7 @@ impl<K: Key> Queue<K> {
             }
             match &sleeper {
                 // The order is of no consequence: whoever wakes looks at the queue. It is fixed so that runs repeat.
-                Some(timekeeper) if timekeeper.post == Post::Taken => tokio::select! { biased;
+                Some(timekeeper) if timekeeper.is_timekeeper() => tokio::select! { biased;
                     () = woken => {}
                     () = timekeeper.wait_for_alarm() => {}
                 },
@@ -244,7 +259,8 @@ impl<K: Key> Queue<K> {
     ///
     /// Ends a [drain](Queue::shut_down_with_drain) that is under way.
     pub fn shut_down(&self) {
-        self.locked(|machine| machine.shut_down(Life::ShutDown));
+        let now = self.now();
+        self.locked(|machine| machine.shut_down(Life::ShutDown, now));
     }
 
     /// Takes no more keys, and waits until every key that was ready or running is done.
@@ -252,7 +268,8 @@ impl<K: Key> Queue<K> {
     /// A key that was added again while running runs once more before the end. Somebody must still be working: keys
     /// that nobody takes are waited for until [`shut_down`](Queue::shut_down) is called or this future is dropped.
     pub async fn shut_down_with_drain(&self) -> Drain {
-        self.locked(|machine| machine.shut_down(Life::Draining));
+        let now = self.now();
+        self.locked(|machine| machine.shut_down(Life::Draining, now));
         loop {
             let mut woken = pin!(self.shared.drained.notified());
             woken.as_mut().enable();
@@ -273,37 +290,21 @@ impl<K: Key> Queue<K> {
     }
 
     pub(crate) fn done(&self, run: &Run<K>, finish: Finish) {
-        let now = self.now();
+        let early = self.early_look();
+        let now = || early.unwrap_or_else(|| self.now());
         let forgotten = self.locked(|machine| machine.done(run, finish, now));
         drop(forgotten);
     }
 
     fn next(&self) -> Next<K> {
-        let now = self.now();
+        let early = self.early_look();
+        let now = || early.unwrap_or_else(|| self.now());
         self.locked(|machine| machine.get(now))
     }
 
-    /// Looks for a key. If there is none, the caller is counted as a sleeper before anybody can add one, and minds the
-    /// alarms if there are some that nobody minds.
-    fn next_or_sleep<'a>(&'a self, sleeper: &mut Option<Sleeper<'a, K>>) -> Next<K> {
-        let now = self.now();
-        let mut state = self.shared.lock();
-        let next = state.machine.get(now);
-        if next == Next::Empty {
-            let sleeper = sleeper.get_or_insert_with(|| {
-                state.sleepers += 1;
-                Sleeper {
-                    queue: self,
-                    post: Post::Vacant,
-                }
-            });
-            if state.timekeeper == Post::Vacant && state.machine.next_due().is_some() {
-                state.timekeeper = Post::Taken;
-                sleeper.post = Post::Taken;
-            }
-        }
-        self.unlock_and_wake(state);
-        next
+    /// The time, if it will be asked for in any case: better before the lock is taken than under it.
+    fn early_look(&self) -> Option<Moment> {
+        (self.shared.durations == Durations::Measured).then(|| self.now())
     }
 
     fn now(&self) -> Moment {
@@ -356,51 +357,6 @@ impl<K: Key> Shared<K> {
     }
 }
 
-/// A worker that is counted as asleep.
-struct Sleeper<'a, K: Key> {
-    queue: &'a Queue<K>,
-    /// Taken if this is the sleeper that minds the alarms.
-    post: Post,
-}
-
-impl<K: Key> Sleeper<'_, K> {
-    /// Waits until an alarm is due. If another worker took the last one meanwhile, this minds those to come.
-    async fn wait_for_alarm(&self) {
-        let shared = &self.queue.shared;
-        loop {
-            // An earlier alarm may be set at any time; the notification of it is kept until somebody asks.
-            let earlier = shared.timekeeper.notified();
-            let next_due = shared.lock().machine.next_due();
-            match next_due {
-                Some(due) if due <= self.queue.now() => return,
-                Some(due) => tokio::select! { biased;
-                    () = earlier => {}
-                    () = shared.clock.sleep_until(due.since_epoch()) => {}
-                },
-                None => earlier.await,
-            }
-        }
-    }
-}
-
-impl<K: Key> Drop for Sleeper<'_, K> {
-    /// Awake: with a key, or cancelled. Somebody else minds the alarms from now on.
-    fn drop(&mut self) {
-        let shared = &self.queue.shared;
-        let mut state = shared.lock();
-        state.sleepers -= 1;
-        if self.post == Post::Vacant {
-            return;
-        }
-        state.timekeeper = Post::Vacant;
-        let successor_needed = state.sleepers > 0 && state.machine.next_due().is_some();
-        drop(state);
-        if successor_needed {
-            shared.workers.notify_one();
-        }
-    }
-}
-
 impl<K: Key> Clone for Queue<K> {
     fn clone(&self) -> Self {
         Self {
@@ -423,5 +379,7 @@ impl<K: Key> fmt::Debug for Queue<K> {
     }
 }
 
+#[cfg(test)]
+mod property;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! What a queue has done so far: counted as it goes, read as one consistent snapshot.
 //!
-//! Counting costs a few additions per key, so it is always on. [`crate::prometheus`] turns snapshots into the series
-//! that client-go exports.
+//! Counting costs a few additions per key, so it is always on. Durations need the clock, and are measured if the queue has
+//! a name. [`crate::prometheus`] turns snapshots into the series that client-go exports.
 
 use std::time::Duration;
 

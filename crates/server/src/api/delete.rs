@@ -68,7 +68,12 @@ pub(crate) async fn delete(call: &mut Call, body: &[u8]) -> Result<Answer, ApiEr
     match deleted {
         Deleted::Gone(last, _) if !served.strategy().returns_deleted_object => {
             let status = status::success(served.about(), &call.name, object::uid(&last));
-            Ok(respond::value(StatusCode::OK, call.accept.format, &status))
+            Ok(respond::typed(
+                StatusCode::OK,
+                call.accept.format,
+                respond::STATUS,
+                &status,
+            ))
         }
         Deleted::Gone(last, revision) => call.answer_object(
             StatusCode::OK,
@@ -396,5 +401,11 @@ fn from_body(call: &Call, bytes: &[u8]) -> Result<Value, ApiError> {
         .ok_or_else(|| ApiError::internal("DeleteOptions is not in the type table"))?;
     let decoded = decode::decode(table, ty, bytes, body::format(&call.headers)?)
         .map_err(|e| ApiError::bad_request(format!("DeleteOptions cannot be read: {e}")))?;
-    Ok(decoded.value)
+    // Something that was meant for another purpose must not delete anything.
+    match decoded.value.get("kind").and_then(Value::as_str) {
+        None | Some("" | "DeleteOptions") => Ok(decoded.value),
+        Some(kind) => Err(ApiError::bad_request(format!(
+            "decoded object cannot be converted to DeleteOptions: it is a {kind}"
+        ))),
+    }
 }

@@ -269,7 +269,7 @@ impl ListBody {
         records: &[Arc<Record>],
         meta: &ListMetadata<'_>,
     ) -> Result<Self, ApiError> {
-        let api_version = served.resource.api_version();
+        let api_version = served.api_version.as_str();
         let prefix = format!(
             r#"{{"kind":"{}","apiVersion":"{api_version}","#,
             served.resource.kind
@@ -286,7 +286,7 @@ impl ListBody {
                 body
             });
         }
-        let (head, tail) = envelope(served, &api_version, meta, builtin);
+        let (head, tail) = envelope(served, api_version, meta, builtin);
         let open: &'static [u8] = if builtin { b"{" } else { b"" };
         let commas = items.len().saturating_sub(1);
         let left = head.len()

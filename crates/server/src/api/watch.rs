@@ -247,10 +247,7 @@ impl Renderer {
     /// Kind and version of what is sent.
     fn object_type(&self, served: &Served) -> (String, String) {
         match self {
-            Renderer::Object => (
-                served.resource.kind.to_string(),
-                served.resource.api_version(),
-            ),
+            Renderer::Object => (served.resource.kind.to_string(), served.api_version.clone()),
             Renderer::PartialMetadata(version) => {
                 ("PartialObjectMetadata".into(), version.api_version().into())
             }
@@ -266,13 +263,10 @@ impl Renderer {
     }
 
     fn event(&mut self, core: &Core, served: &Served, event: &Event, delivery: Delivery) -> Bytes {
-        if matches!(self, Renderer::Object) && !served.must_revive(event.record()) {
+        if matches!(self, Renderer::Object) && !served.must_revive(event.revision()) {
             return event.frame(delivery);
         }
-        let body = match delivery {
-            Delivery::Left => Ok(event.body(delivery)),
-            _ => served.body(event.record()),
-        };
+        let body = served.present(event.body(delivery), event.revision());
         self.render(core, served, delivery.as_str(), body)
     }
 
@@ -319,7 +313,10 @@ fn frame(kind: &str, object: &[u8]) -> Bytes {
 }
 
 fn error_frame(error: &ApiError) -> Bytes {
-    frame("ERROR", error.to_value().to_string().as_bytes())
+    frame(
+        "ERROR",
+        &respond::encode_typed(respond::STATUS, &error.to_value()),
+    )
 }
 
 /// Counts the watches of each user, so that one cannot take them all.

@@ -5,11 +5,15 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
 use http::{HeaderName, Response, StatusCode};
+use kubewright_schema::{Table, encode};
 use serde_json::Value;
 
 use super::accept::Format;
 use super::body::{ResponseBody, full};
 use crate::status::ApiError;
+
+/// The type of refusals, and of some answers to a delete.
+pub(crate) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 
 /// The answer to a request.
 pub(crate) type Answer = Response<ResponseBody>;
@@ -39,9 +43,25 @@ pub(crate) fn value(code: StatusCode, format: Format, value: &Value) -> Answer {
     json(code, format, Bytes::from(value.to_string()))
 }
 
+/// Answers with a value of a built-in type, its fields in the type's order.
+pub(crate) fn typed(code: StatusCode, format: Format, ty: &str, value: &Value) -> Answer {
+    json(code, format, encode_typed(ty, value).into())
+}
+
+/// A value of a built-in type as JSON, its fields in the type's order.
+pub(crate) fn encode_typed(ty: &str, value: &Value) -> Vec<u8> {
+    let table = Table::builtin();
+    let mut bytes = Vec::new();
+    match table.named(ty) {
+        Some(ty) => encode::write(table, ty, value, &mut bytes),
+        None => encode::write_untyped(value, &mut bytes),
+    }
+    bytes
+}
+
 /// Answers with a refusal.
 pub(crate) fn failure(error: &ApiError, format: Format) -> Answer {
-    let mut answer = value(error.code(), format, &error.to_value());
+    let mut answer = typed(error.code(), format, STATUS, &error.to_value());
     if let Some(seconds) = error.retry_after() {
         answer
             .headers_mut()

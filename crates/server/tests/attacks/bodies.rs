@@ -500,20 +500,14 @@ async fn bodies_that_are_no_object_are_bad_requests() {
         "{\"metadata\":[]}",
         "{\"metadata\":\"a\"}",
         "{\"metadata\":{\"name\":1}}",
-        "{\"metadata\":{\"labels\":{\"a\":1}}}",
-        "{\"metadata\":{\"labels\":[]}}",
-        "{\"metadata\":{\"finalizers\":{}}}",
-        "{\"metadata\":{\"ownerReferences\":[1]}}",
-        "{\"kind\":1}",
+        "{\"metadata\":{\"name\":\"a\",\"labels\":{\"a\":1}}}",
+        "{\"metadata\":{\"name\":\"a\",\"labels\":[]}}",
+        "{\"metadata\":{\"name\":\"a\",\"finalizers\":{}}}",
+        "{\"metadata\":{\"name\":\"a\",\"ownerReferences\":[1]}}",
+        "{\"kind\":1,\"metadata\":{\"name\":\"a\"}}",
     ] {
-        host.refuses(body, Ask::post(CONFIG_MAPS, body), BAD_REQUEST)
-            .await;
-        let answer = host.ask(Ask::post(WIDGETS, body)).await;
-        assert!(
-            matches!(answer.code, 400 | 422),
-            "{body}: {} {}",
-            answer.code,
-            answer.text()
-        );
+        for path in [CONFIG_MAPS, WIDGETS] {
+            host.refuses(body, Ask::post(path, body), BAD_REQUEST).await;
+        }
     }
 }

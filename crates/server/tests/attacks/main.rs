@@ -2,5 +2,16 @@
 
 mod call;
 mod host;
+mod socket;
 
 mod bodies;
+mod definitions;
+mod identity;
+mod load;
+mod names;
+mod objects;
+mod patches;
+mod restart;
+mod streams;
+mod versions;
+mod wire;

@@ -19,7 +19,7 @@ impl Bench {
     fn with_policy(policy: PriorityPolicy) -> Self {
         let limiter = ExponentialBackoff::new(ms(1), ms(1000));
         Self {
-            machine: Machine::new(policy, Box::new(limiter), 0),
+            machine: Machine::new(policy, Box::new(limiter), Durations::Measured, 0),
             now: Moment::default(),
         }
     }
@@ -38,7 +38,7 @@ impl Bench {
     }
 
     fn get(&mut self) -> Option<Run<Word>> {
-        match self.machine.get(self.now) {
+        match self.machine.get(|| self.now) {
             Next::Run(run) => Some(run),
             Next::Empty | Next::ShutDown => None,
         }
@@ -49,7 +49,7 @@ impl Bench {
     }
 
     fn finish(&mut self, run: &Run<Word>, finish: Finish) {
-        self.machine.done(run, finish, self.now);
+        self.machine.done(run, finish, || self.now);
     }
 
     fn step(&mut self, milliseconds: u64) {
@@ -148,12 +148,12 @@ fn len_counts_ready_keys_only() {
 fn key_that_is_done_is_dropped() {
     let key: std::sync::Arc<str> = "a".into();
     let limiter = Box::new(MaxOf::new());
-    let mut machine = Machine::new(PriorityPolicy::FAIR, limiter, 0);
+    let mut machine = Machine::new(PriorityPolicy::FAIR, limiter, Durations::Unknown, 0);
     machine.add(hashed(key.clone()), Add::now(), Moment::default);
-    let Next::Run(run) = machine.get(Moment::default()) else {
+    let Next::Run(run) = machine.get(Moment::default) else {
         panic!("the key is ready");
     };
-    machine.done(&run, Finish::Ended, Moment::default());
+    machine.done(&run, Finish::Ended, Moment::default);
     drop(run);
     assert_eq!(std::sync::Arc::strong_count(&key), 1);
 }
@@ -339,12 +339,16 @@ fn key_added_while_processing_takes_the_highest_priority() {
 }
 
 #[test]
-fn delayed_key_keeps_its_highest_priority() {
-    let mut bench = Bench::with_policy(PriorityPolicy::Strict);
-    bench.add_with("a", Add::after(ms(5)).priority(Priority::LOW));
-    bench.add_with("a", Add::after(ms(9)).priority(Priority(3)));
-    bench.step(5);
-    assert_eq!(bench.get().map(|run| run.priority), Some(Priority(3)));
+fn delayed_key_keeps_its_highest_priority_in_either_order() {
+    for priorities in [[-100, 3], [3, -100]] {
+        let mut bench = Bench::with_policy(PriorityPolicy::Strict);
+        for (priority, delay) in priorities.into_iter().zip([9, 5]) {
+            bench.add_with("a", Add::after(ms(delay)).priority(Priority(priority)));
+        }
+        bench.step(5);
+        let priority = bench.get().map(|run| run.priority);
+        assert_eq!(priority, Some(Priority(3)), "{priorities:?}");
+    }
 }
 
 #[test]
@@ -391,14 +395,25 @@ fn shutdown_hands_out_what_is_ready_and_drops_the_rest() {
     bench.add("running");
     bench.add("ready");
     bench.add_after("delayed", 5);
-    bench.machine.shut_down(Life::ShutDown);
+    bench.machine.shut_down(Life::ShutDown, bench.now);
     bench.add("late");
     bench.add_after("late", 1);
     bench.step(10);
     bench.finish(&run, Finish::Failed);
     assert_eq!(bench.drain(), ["ready", "running"]);
-    assert_eq!(bench.machine.get(bench.now), Next::ShutDown);
+    assert_eq!(bench.machine.get(|| bench.now), Next::ShutDown);
     assert_eq!(bench.stats().known, 0);
+}
+
+#[test]
+fn key_due_at_shutdown_is_not_dropped() {
+    let mut bench = Bench::new();
+    bench.add_after("due", 5);
+    bench.add_after("early", 6);
+    bench.step(5);
+    bench.machine.shut_down(Life::ShutDown, bench.now);
+    bench.step(5);
+    assert_eq!(bench.drain(), ["due"]);
 }
 
 #[test]
@@ -408,7 +423,7 @@ fn drain_waits_for_ready_and_running_keys() {
     bench.add("b");
     let a = bench.get().unwrap();
     bench.add("a");
-    bench.machine.shut_down(Life::Draining);
+    bench.machine.shut_down(Life::Draining, bench.now);
     let _ = bench.machine.take_wake();
     bench.done(&a);
     assert!(!bench.machine.is_drained());
@@ -503,4 +518,19 @@ fn statistics_follow_the_keys() {
     assert_eq!(stats.work_duration.count(), 2);
     assert_eq!((stats.depth, stats.waiting, stats.retries), (1, 1, 1));
     assert_eq!(stats.unfinished_work, Duration::ZERO);
+}
+
+#[test]
+fn nobody_asks_for_the_time_without_need() {
+    let limiter = Box::new(MaxOf::new());
+    let mut machine = Machine::new(PriorityPolicy::FAIR, limiter, Durations::Unknown, 0);
+    let never = || panic!("nothing here depends on the time");
+    machine.add(hashed("a"), Add::now(), never);
+    machine.add(hashed("a"), Add::now(), never);
+    let Next::Run(run) = machine.get(never) else {
+        panic!("the key is ready");
+    };
+    machine.done(&run, Finish::Succeeded, never);
+    let stats = machine.stats("", Moment::at(ms(50)));
+    assert_eq!((stats.adds, stats.work_duration.count()), (1, 0));
 }

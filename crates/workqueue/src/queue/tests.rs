@@ -129,23 +129,30 @@ async fn no_wake_up_is_lost_when_keys_outnumber_stored_notifications() {
     }
 }
 
+/// Rounds of racing threads.
+const ROUNDS: u32 = 2000;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_wake_up_is_lost_between_threads() {
     let queue: Queue<u32> = Queue::default();
-    for round in 0..500 {
+    let barrier = Arc::new(tokio::sync::Barrier::new(3));
+    for round in 0..ROUNDS {
         let mut workers = JoinSet::new();
-        for _ in 0..4 {
-            let queue = queue.clone();
-            workers.spawn(async move { queue.get().await.map(|item| *item.key()) });
+        for _ in 0..2 {
+            let (queue, barrier) = (queue.clone(), barrier.clone());
+            workers.spawn(async move {
+                barrier.wait().await;
+                queue.get().await.map(|item| *item.key())
+            });
         }
-        let adders = queue.clone();
-        workers.spawn(async move {
-            (0..4).for_each(|key| adders.add(4 * round + key));
-            None
-        });
+        barrier.wait().await;
+        for _ in 0..(round % 64) * 4 {
+            std::hint::spin_loop();
+        }
+        (0..2).for_each(|key| queue.add(2 * round + key));
         // If one slept on, this would never end.
         let keys = workers.join_all().await;
-        assert_eq!(keys.into_iter().flatten().count(), 4);
+        assert_eq!(keys.into_iter().flatten().count(), 2);
     }
 }
 

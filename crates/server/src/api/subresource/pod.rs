@@ -308,5 +308,10 @@ fn read(call: &Call, bytes: &[u8], ty: &str) -> Result<Value, ApiError> {
 
 fn created(call: &Call) -> Answer {
     let status = json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201 });
-    respond::value(StatusCode::CREATED, call.accept.format, &status)
+    respond::typed(
+        StatusCode::CREATED,
+        call.accept.format,
+        respond::STATUS,
+        &status,
+    )
 }

@@ -29,7 +29,12 @@ pub(crate) async fn dispatch(call: &mut Call, verb: &str, body: &[u8]) -> Result
                 .get(&call.key())
                 .ok_or_else(|| call.not_found())?;
             let scale = of(&call.served, &call.served.revive(&record)?);
-            Ok(respond::value(StatusCode::OK, call.accept.format, &scale))
+            Ok(respond::typed(
+                StatusCode::OK,
+                call.accept.format,
+                SCALE,
+                &scale,
+            ))
         }
         "update" => {
             let options = WriteOptions::read(&call.query, "UpdateOptions")?;
@@ -80,7 +85,12 @@ async fn write(
         )
         .await?;
     let scale = of(&served, &written.value(&served)?);
-    Ok(respond::value(StatusCode::OK, call.accept.format, &scale))
+    Ok(respond::typed(
+        StatusCode::OK,
+        call.accept.format,
+        SCALE,
+        &scale,
+    ))
 }
 
 fn validate(scale: &Value, replicas: i64) -> Result<(), ApiError> {

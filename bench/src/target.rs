@@ -1,0 +1,137 @@
+//! The servers that are measured: started as processes of their own, gone with their data afterwards.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use kubewright_bench::{Access, Connection, Protocol};
+use tempfile::TempDir;
+
+use crate::machine;
+use crate::stopwatch::Stopwatch;
+use crate::upstream::Upstream;
+
+/// How long a server may take to be ready.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How often it is asked whether it is.
+const INTERVAL: Duration = Duration::from_millis(1);
+
+/// What is measured.
+pub(crate) enum Target {
+    /// `kubewright up`.
+    Kubewright(PathBuf),
+    /// A kube-apiserver with an etcd.
+    Upstream(Upstream),
+}
+
+/// A server that is ready.
+pub(crate) struct Running {
+    pub(crate) access: Access,
+    /// From starting the process to a good answer of `/readyz`.
+    pub(crate) start: Duration,
+    processes: Vec<Process>,
+    _folder: TempDir,
+}
+
+/// A process that ends when this is dropped.
+pub(crate) struct Process(Child);
+
+impl Target {
+    /// Starts a fresh server and waits until it is ready.
+    pub(crate) async fn start(&self) -> Result<Running> {
+        let folder = tempfile::tempdir()?;
+        let address = free_address()?;
+        let stopwatch = Stopwatch::start();
+        let (processes, access): (_, Box<dyn Fn() -> Result<Access>>) = match self {
+            Self::Kubewright(binary) => {
+                let kubeconfig = folder.path().join("kubeconfig");
+                let port = address.port().to_string();
+                let mut command = Command::new(binary);
+                command
+                    .args(["up", "--port", &port, "--kubeconfig"])
+                    .arg(&kubeconfig);
+                let process = Process::start(&mut command)?;
+                (
+                    vec![process],
+                    Box::new(move || Access::of_kubeconfig(&kubeconfig)),
+                )
+            }
+            Self::Upstream(upstream) => {
+                let (processes, access) = upstream.start(folder.path(), address)?;
+                (processes, Box::new(move || Ok(access.clone())))
+            }
+        };
+        let access = ready(access, stopwatch).await?;
+        Ok(Running {
+            access,
+            start: stopwatch.elapsed(),
+            processes,
+            _folder: folder,
+        })
+    }
+}
+
+impl Running {
+    /// Resident memory of all its processes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.processes
+            .iter()
+            .map(|p| machine::resident(p.0.id()))
+            .sum()
+    }
+
+    /// A new connection.
+    pub(crate) async fn connect(&self, protocol: Protocol) -> Result<Connection> {
+        Connection::open(&self.access, protocol).await
+    }
+}
+
+impl Process {
+    pub(crate) fn start(command: &mut Command) -> Result<Self> {
+        let quiet = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let child = quiet
+            .spawn()
+            .with_context(|| format!("starting {}", command.get_program().display()))?;
+        Ok(Self(child))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// An address that nobody listens on now.
+pub(crate) fn free_address() -> Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    Ok(listener.local_addr()?)
+}
+
+/// Asks until `/readyz` says so.
+async fn ready(access: impl Fn() -> Result<Access>, stopwatch: Stopwatch) -> Result<Access> {
+    loop {
+        let answer = async {
+            let access = access()?;
+            let mut connection = Connection::open(&access, Protocol::Http1).await?;
+            let reply = connection.get("/readyz").await?;
+            if !reply.status.is_success() {
+                bail!("not ready: {}", reply.status);
+            }
+            Ok(access)
+        };
+        match answer.await {
+            Ok(access) => return Ok(access),
+            Err(error) if stopwatch.elapsed() > PATIENCE => {
+                return Err(error.context("the server did not become ready"));
+            }
+            Err(_) => tokio::time::sleep(INTERVAL).await,
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The names of definitions: which are free, and what the status says about it.
+
+use std::collections::HashSet;
+
+use kubewright_schema::crd::{Definition, Names};
+use serde_json::{Value, json};
+
+use crate::core::Core;
+
+impl Core {
+    /// The status that a definition should have: which of its names are free, and whether it is served.
+    pub(super) fn next_status(&self, name: &str, value: &Value) -> Value {
+        let wanted = Definition::parse(value);
+        let taken = self.taken_names(name, &wanted.group);
+        let conflict = conflict(&wanted.names, &taken);
+        let mut status = value["status"].clone();
+        if !status.is_object() {
+            status = json!({});
+        }
+        let now = self.environment.now_rfc3339();
+        match &conflict {
+            None => {
+                status["acceptedNames"] = value["spec"]["names"].clone();
+                set_condition(
+                    &mut status,
+                    &now,
+                    "NamesAccepted",
+                    "True",
+                    "NoConflicts",
+                    "no conflicts found",
+                );
+                set_condition(
+                    &mut status,
+                    &now,
+                    "Established",
+                    "True",
+                    "InitialNamesAccepted",
+                    "the initial names have been accepted",
+                );
+            }
+            Some((reason, message)) => {
+                set_condition(&mut status, &now, "NamesAccepted", "False", reason, message);
+                // Once served, a definition stays served under the names it was accepted with.
+                if !is_established(&status) {
+                    let why = "not all names are accepted";
+                    set_condition(
+                        &mut status,
+                        &now,
+                        "Established",
+                        "False",
+                        "NotAccepted",
+                        why,
+                    );
+                }
+            }
+        }
+        if status["acceptedNames"].is_null() {
+            status["acceptedNames"] = json!({ "plural": "", "kind": "" });
+        }
+        status
+    }
+
+    /// Names in a group that other resources have.
+    fn taken_names(&self, definition: &str, group: &str) -> Taken {
+        let mut taken = Taken::default();
+        for served in &self.registry.now().all {
+            let resource = &served.resource;
+            if &*resource.group != group || format!("{}.{group}", resource.plural) == definition {
+                continue;
+            }
+            let names = [&resource.plural, &resource.singular]
+                .into_iter()
+                .chain(&resource.short_names);
+            taken.resources.extend(names.map(|n| n.to_string()));
+            taken
+                .kinds
+                .extend([resource.kind.to_string(), resource.list_kind.to_string()]);
+        }
+        taken
+    }
+}
+
+/// Names that other resources of a group have.
+#[derive(Debug, Default)]
+struct Taken {
+    resources: HashSet<String>,
+    kinds: HashSet<String>,
+}
+
+/// The reason and message of the last name that is taken, as the API tells it.
+fn conflict(names: &Names, taken: &Taken) -> Option<(&'static str, String)> {
+    let resources = [
+        ("PluralConflict", &names.plural),
+        ("SingularConflict", &names.singular),
+    ]
+    .into_iter()
+    .chain(
+        names
+            .short_names
+            .iter()
+            .map(|name| ("ShortNamesConflict", name)),
+    )
+    .filter(|(_, name)| taken.resources.contains(*name));
+    let kinds = [
+        ("KindConflict", &names.kind),
+        ("ListKindConflict", &names.list_kind),
+    ]
+    .into_iter()
+    .filter(|(_, name)| taken.kinds.contains(*name));
+    let (reason, name) = resources.chain(kinds).last()?;
+    Some((reason, format!("{name:?} is already in use")))
+}
+
+/// Whether a definition is served.
+pub(super) fn is_established(status: &Value) -> bool {
+    let conditions = status["conditions"].as_array();
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|c| c["type"] == "Established" && c["status"] == "True")
+}
+
+/// Sets a condition; its time changes only when its status does.
+pub(super) fn set_condition(
+    status: &mut Value,
+    now: &str,
+    kind: &str,
+    value: &str,
+    reason: &str,
+    message: &str,
+) {
+    if !status["conditions"].is_array() {
+        status["conditions"] = json!([]);
+    }
+    let Some(conditions) = status["conditions"].as_array_mut() else {
+        return;
+    };
+    let mut condition = json!({
+        "type": kind, "status": value, "lastTransitionTime": now, "reason": reason, "message": message,
+    });
+    match conditions.iter_mut().find(|c| c["type"] == kind) {
+        Some(existing) => {
+            if existing["status"] == value {
+                condition["lastTransitionTime"] = existing["lastTransitionTime"].take();
+            }
+            *existing = condition;
+        }
+        None => conditions.push(condition),
+    }
+}

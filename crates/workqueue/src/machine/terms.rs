@@ -1,0 +1,75 @@
+//! The words in which the machine is spoken to, and in which it answers.
+
+use std::time::Duration;
+
+use crate::priority::Priority;
+
+/// Whether the queue takes and gives keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// Takes and gives.
+    Open,
+    /// Gives what is ready; somebody waits for the end of it.
+    Draining,
+    /// Gives what is ready; nobody is to wait.
+    ShutDown,
+}
+
+/// Whether it is measured how long keys wait and run. Three looks at the clock cost about as much as all the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durations {
+    Measured,
+    Unknown,
+}
+
+/// What the answer to a worker is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next<K> {
+    /// A key to run. Its slot must be handed back with [`Machine::done`].
+    Run(Run<K>),
+    /// Nothing is ready.
+    Empty,
+    /// Nothing is ready and nothing ever will be.
+    ShutDown,
+}
+
+/// A key that a worker has.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Run<K> {
+    pub(crate) slot: u32,
+    pub(crate) key: K,
+    pub(crate) priority: Priority,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// Nothing more is known; the count of requeues stays.
+    Ended,
+    /// The count of requeues starts afresh.
+    Succeeded,
+    /// Another run after the limiter's delay.
+    Failed,
+    /// It succeeded, and is to run again after this delay.
+    Again(Duration),
+}
+
+/// Who must look again after a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[must_use]
+pub(crate) struct Wake {
+    /// So many workers: keys became ready.
+    pub(crate) workers: usize,
+    /// Whoever minds the alarms: the next one goes off earlier than it did.
+    pub(crate) timekeeper: Needed,
+    /// Everybody who waits, for a key or for the end: the queue was shut down, or has drained.
+    pub(crate) everybody: Needed,
+}
+
+/// Whether something is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Needed {
+    #[default]
+    No,
+    Yes,
+}

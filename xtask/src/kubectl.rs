@@ -1,0 +1,109 @@
+//! `cargo xtask kubectl`: every kubectl of this machine, against our server, with its answers checked.
+
+mod check;
+mod debian;
+mod discover;
+mod lane;
+mod report;
+mod script;
+mod server;
+mod step;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::workspace::{self, Profile};
+use discover::Kubectl;
+use script::Choice;
+
+/// Drive every kubectl of this machine against the server, and check what they print
+///
+/// Every program named `kubectl` or `kubectl.<version>` is used: those on PATH, and those beside the file that the
+/// `kubectl` on PATH is a link to. Each gets a fresh server (`kubewright up` on a free port, in a directory of its own)
+/// and runs the same script: create, apply, get in all its forms, watch, describe, explain, patch, edit, diff, wait,
+/// delete, for built-in kinds and for the Fruit CRD of examples/fruit. A step passes when its exit code and its
+/// output are right. The command fails when a step of any kubectl fails.
+#[derive(clap::Args)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Examples:\n  \
+    cargo xtask kubectl                              every kubectl found here\n  \
+    cargo xtask kubectl --install-debian             and Debian's, the oldest still packaged (1.20)\n  \
+    cargo xtask kubectl --kubectl ~/bin/kubectl      only this one\n  \
+    cargo xtask kubectl --only fruit                 only the group `fruit`, or steps with `fruit` in them\n  \
+    cargo xtask kubectl --only 'patch' --verbose     show every step and what it printed"
+)]
+pub(crate) struct Arguments {
+    /// Use this kubectl instead of looking for them; can be repeated
+    #[arg(long, value_name = "PATH")]
+    kubectl: Vec<PathBuf>,
+    /// Only groups of this name, or groups with a step that contains this text
+    #[arg(long, value_name = "PATTERN")]
+    only: Option<String>,
+    /// Also use the kubectl of Debian's package kubernetes-client, unpacked under target/kubectl, not installed
+    #[arg(long)]
+    install_debian: bool,
+    /// Also run the group `protobuf`: bodies that kubectl sends in that format, and server-side apply
+    #[arg(long)]
+    protobuf: bool,
+    /// Build and use the server in release
+    #[arg(long)]
+    release: bool,
+    /// Print every step with its output
+    #[arg(long)]
+    verbose: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let kubectls = kubectls(arguments)?;
+    let groups = script::groups(&Choice {
+        only: arguments.only.as_deref(),
+        protobuf: arguments.protobuf,
+    });
+    if groups.is_empty() {
+        bail!(
+            "no step matches {:?}",
+            arguments.only.as_deref().unwrap_or("")
+        );
+    }
+    let profile = match arguments.release {
+        true => Profile::Release,
+        false => Profile::Debug,
+    };
+    let binary = workspace::build("kubewright-cli", "kubewright", profile)?;
+    let mut lanes = Vec::new();
+    for kubectl in kubectls {
+        println!("\nkubectl {}  {}", kubectl.version, kubectl.path.display());
+        let results = lane::run(&kubectl, &binary, &groups, |group, outcomes| {
+            report::group(group, outcomes, arguments.verbose);
+        })?;
+        lanes.push((kubectl.version, results));
+    }
+    let failed = report::summary(&groups, &lanes);
+    if failed > 0 {
+        println!("\n{failed} steps failed");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn kubectls(arguments: &Arguments) -> Result<Vec<Kubectl>> {
+    let mut kubectls = if arguments.kubectl.is_empty() {
+        discover::on_this_machine()
+    } else {
+        let given = arguments.kubectl.iter();
+        given
+            .map(|path| Kubectl::ask(path))
+            .collect::<Result<Vec<_>>>()?
+    };
+    if arguments.install_debian {
+        kubectls.push(Kubectl::ask(&debian::unpack()?)?);
+    }
+    if kubectls.is_empty() {
+        bail!("no kubectl found on PATH; name one with --kubectl, or try --install-debian");
+    }
+    discover::sort(&mut kubectls);
+    Ok(kubectls)
+}

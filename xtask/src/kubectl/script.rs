@@ -1,0 +1,45 @@
+//! The script: what every kubectl has to get right.
+
+mod config_maps;
+mod deletion;
+mod deployments;
+mod discovery;
+mod fruit;
+mod kinds;
+mod protobuf;
+mod waiting;
+
+use super::step::Group;
+
+/// Which groups are run.
+pub(crate) struct Choice<'a> {
+    pub(crate) only: Option<&'a str>,
+    pub(crate) protobuf: bool,
+}
+
+/// The groups that were chosen, in the order in which they are run.
+pub(crate) fn groups(choice: &Choice<'_>) -> Vec<Group> {
+    let mut all = vec![
+        discovery::group(),
+        config_maps::group(),
+        deployments::group(),
+        kinds::group(),
+        waiting::group(),
+        deletion::group(),
+        fruit::group(),
+    ];
+    if choice.protobuf {
+        all.push(protobuf::group());
+    }
+    all.retain(|group| choice.only.is_none_or(|pattern| is_meant(group, pattern)));
+    all
+}
+
+/// A group is run whole, because its steps rely on those before them.
+fn is_meant(group: &Group, pattern: &str) -> bool {
+    group.name == pattern
+        || group
+            .steps
+            .iter()
+            .any(|step| step.title().contains(pattern))
+}

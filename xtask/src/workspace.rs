@@ -1,0 +1,46 @@
+//! Where the repository is, and building its programs.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+/// How a program is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    Debug,
+    Release,
+}
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the root of the repository")
+        .to_owned()
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Builds the program of a package and tells where it is.
+pub(crate) fn build(package: &str, program: &str, profile: Profile) -> Result<PathBuf> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo
+        .current_dir(root())
+        .args(["build", "--quiet", "--package", package, "--bin", program]);
+    let folder = match profile {
+        Profile::Debug => "debug",
+        Profile::Release => {
+            cargo.arg("--release");
+            "release"
+        }
+    };
+    let status = cargo.status().context("cargo could not be started")?;
+    if !status.success() {
+        bail!("building {program} failed");
+    }
+    Ok(target().join(folder).join(program))
+}
