@@ -8,6 +8,8 @@
 
 mod text;
 
+pub use text::{key as write_key, string as write_string};
+
 use std::io::Write;
 
 use serde_json::{Map, Number, Value};

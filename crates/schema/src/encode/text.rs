@@ -25,14 +25,14 @@ const ESCAPE: [u8; 256] = {
     table
 };
 
-/// Appends a key and its colon.
-pub(super) fn key(key: &str, out: &mut Vec<u8>) {
+/// Appends a key and its colon to `out`.
+pub fn key(key: &str, out: &mut Vec<u8>) {
     string(key, out);
     out.push(b':');
 }
 
-/// Appends a string in quotes.
-pub(super) fn string(text: &str, out: &mut Vec<u8>) {
+/// Appends a string in quotes to `out`, escaped as Go does for HTML.
+pub fn string(text: &str, out: &mut Vec<u8>) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     let bytes = text.as_bytes();

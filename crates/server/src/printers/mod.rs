@@ -6,7 +6,6 @@
 //! of any length needs memory for its text and one parsed object.
 
 mod column;
-mod json;
 mod kinds;
 mod partial;
 mod selector;

@@ -1,46 +1,10 @@
 //! Objects reduced to their metadata, for clients that need no more.
 
+use std::sync::LazyLock;
+
+use kubewright_schema::encode::{write_key, write_string, write_untyped};
+use kubewright_schema::{Shape, Struct, Table};
 use serde_json::{Map, Value};
-
-use super::json::{append, append_key};
-
-/// Field order of the wire, which is also the list of fields there are.
-const METADATA: &[&str] = &[
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-];
-
-const OWNER_REFERENCE: &[&str] = &[
-    "apiVersion",
-    "kind",
-    "name",
-    "uid",
-    "controller",
-    "blockOwnerDeletion",
-];
-
-const MANAGED_FIELDS: &[&str] = &[
-    "manager",
-    "operation",
-    "apiVersion",
-    "time",
-    "fieldsType",
-    "fieldsV1",
-    "subresource",
-];
 
 /// Version of `meta.k8s.io` that a client asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -120,9 +84,9 @@ impl PartialList {
 /// Appends `{"kind":…,"apiVersion":…,"metadata":`.
 pub(super) fn append_start(out: &mut Vec<u8>, kind: &str, version: MetaVersion) {
     out.extend_from_slice(b"{\"kind\":");
-    append(out, kind);
+    write_string(kind, out);
     out.extend_from_slice(b",\"apiVersion\":");
-    append(out, version.api_version());
+    write_string(version.api_version(), out);
     out.extend_from_slice(b",\"metadata\":");
 }
 
@@ -130,13 +94,13 @@ pub(super) fn append_start(out: &mut Vec<u8>, kind: &str, version: MetaVersion) 
 pub(super) fn append_list_metadata(out: &mut Vec<u8>, metadata: &ListMetadata<'_>) {
     let mut fields = Fields::new(out);
     if !metadata.resource_version.is_empty() {
-        append(fields.key("resourceVersion"), metadata.resource_version);
+        write_string(metadata.resource_version, fields.key("resourceVersion"));
     }
     if !metadata.continue_token.is_empty() {
-        append(fields.key("continue"), metadata.continue_token);
+        write_string(metadata.continue_token, fields.key("continue"));
     }
     if let Some(count) = metadata.remaining_item_count {
-        append(fields.key("remainingItemCount"), &count);
+        write_untyped(&count.into(), fields.key("remainingItemCount"));
     }
     fields.finish();
 }
@@ -145,38 +109,51 @@ pub(super) fn append_list_metadata(out: &mut Vec<u8>, metadata: &ListMetadata<'_
 pub(super) fn append_partial(out: &mut Vec<u8>, object: &Value, version: MetaVersion) {
     append_start(out, "PartialObjectMetadata", version);
     match object.get("metadata").and_then(Value::as_object) {
-        Some(metadata) => append_ordered(out, metadata, METADATA),
+        Some(metadata) => append_struct(out, metadata, *OBJECT_META),
         None => out.extend_from_slice(b"{}"),
     }
     out.push(b'}');
 }
 
-/// Appends the fields of `order` that are set.
-fn append_ordered(out: &mut Vec<u8>, map: &Map<String, Value>, order: &[&str]) {
+static OBJECT_META: LazyLock<&Struct> = LazyLock::new(|| {
+    let table = Table::builtin();
+    let ty = table.named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+    match ty.map(|ty| &table.get(ty).shape) {
+        Some(Shape::Struct(fields)) => fields,
+        _ => panic!("the built-in types have the metadata of objects"),
+    }
+});
+
+/// Appends the fields that are set, in the order of the wire.
+fn append_struct(out: &mut Vec<u8>, map: &Map<String, Value>, ty: &Struct) {
+    let table = Table::builtin();
     let mut fields = Fields::new(out);
-    for &name in order {
+    for field in ty.fields() {
+        let name = &*field.name;
         let Some(value) = map.get(name).filter(|value| is_set(name, value)) else {
             continue;
         };
         let out = fields.key(name);
-        match name {
-            "ownerReferences" => append_each(out, value, OWNER_REFERENCE),
-            "managedFields" => append_each(out, value, MANAGED_FIELDS),
-            _ => append(out, value),
+        match (&table.get(field.ty).shape, value) {
+            (Shape::List(list), Value::Array(items)) => match &table.get(list.item).shape {
+                Shape::Struct(item) => append_structs(out, items, item),
+                _ => write_untyped(value, out),
+            },
+            _ => write_untyped(value, out),
         }
     }
     fields.finish();
 }
 
-fn append_each(out: &mut Vec<u8>, list: &Value, order: &[&str]) {
+fn append_structs(out: &mut Vec<u8>, items: &[Value], ty: &Struct) {
     out.push(b'[');
-    for (index, entry) in list.as_array().into_iter().flatten().enumerate() {
+    for (index, item) in items.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        match entry.as_object() {
-            Some(entry) => append_ordered(out, entry, order),
-            None => append(out, entry),
+        match item.as_object() {
+            Some(item) => append_struct(out, item, ty),
+            None => write_untyped(item, out),
         }
     }
     out.push(b']');
@@ -216,7 +193,7 @@ impl<'a> Fields<'a> {
             self.out.push(b',');
         }
         self.is_empty = false;
-        append_key(self.out, name);
+        write_key(name, self.out);
         self.out
     }
 

@@ -6,10 +6,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kubewright_schema::encode::{write_key, write_string, write_untyped};
 use serde_json::Value;
 
 use super::column::Column;
-use super::json::{append, append_key};
 use super::partial::{
     ListMetadata, MetaVersion, append_list_metadata, append_partial, append_start,
 };
@@ -182,7 +182,8 @@ impl<'a> Table<'a> {
         self.out.push(if self.is_empty { b'[' } else { b',' });
         self.is_empty = false;
         self.out.extend_from_slice(b"{\"cells\":");
-        append(&mut self.out, &(self.printer.cells)(object, self.now));
+        let cells = (self.printer.cells)(object, self.now);
+        write_untyped(&Value::Array(cells), &mut self.out);
         if let Some(condition) = (self.printer.condition)(object) {
             append_condition(&mut self.out, &condition);
         }
@@ -233,12 +234,12 @@ fn append_columns(out: &mut Vec<u8>, columns: &[Column]) {
             ("format", &column.format),
             ("description", &column.description),
         ] {
-            append_key(out, key);
-            append(out, value);
+            write_key(key, out);
+            write_string(value, out);
             out.push(b',');
         }
-        append_key(out, "priority");
-        append(out, &column.priority);
+        write_key("priority", out);
+        write_untyped(&column.priority.into(), out);
         out.push(b'}');
     }
     out.push(b']');
@@ -258,8 +259,8 @@ fn append_condition(out: &mut Vec<u8>, condition: &RowCondition) {
         if index > 0 {
             out.push(b',');
         }
-        append_key(out, key);
-        append(out, value);
+        write_key(key, out);
+        write_string(value, out);
     }
     out.extend_from_slice(b"}]");
 }
