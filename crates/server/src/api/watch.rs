@@ -230,9 +230,7 @@ impl Watcher {
         if as_stored && !self.served.must_revive(event.revision()) {
             return event.frame(delivery);
         }
-        let body = self
-            .served
-            .present(event.body(delivery), event.revision());
+        let body = self.served.present(event.body(delivery), event.revision());
         self.render(delivery.as_str(), body)
     }
 
