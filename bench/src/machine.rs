@@ -15,7 +15,7 @@ pub(crate) fn describe(load_before: &str) -> String {
     let kernel: Vec<_> = kernel.trim().split('.').take(2).collect();
     let busy = match load_before.parse::<f64>() {
         Ok(load) if load > cores as f64 / 2.0 => {
-            ". Others used the machine too: the figures are noisy, and worse than on a quiet one"
+            ". Others used the machine too: some figures differ by a factor of two between runs"
         }
         _ => "",
     };

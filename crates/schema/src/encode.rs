@@ -2,7 +2,7 @@
 //!
 //! Built-in kinds are written in the order of their Go structs, and structs that Go cannot leave out are added when
 //! they are empty; custom resources are written with sorted keys. Strings are escaped as Go does for HTML. Nothing
-//! else is added or left out but nulls in structs.
+//! else is added, and nothing is left out of structs but nulls and empty maps and lists that may be absent.
 //!
 //! Values are expected to come from [`decode`](crate::decode), which limits how deep they are nested.
 
@@ -226,7 +226,7 @@ impl<'v, 'o> Typed<'v, 'o> {
         let start = self.pending.len();
         for (key, value) in map.into_iter().flatten() {
             let position = s.position(key).map_or(u16::MAX, |at| at as u16);
-            if !value.is_null() {
+            if !value.is_null() && !self.is_left_out(s.field(key), value) {
                 self.pending.push((position, key, Some(value)));
             }
         }
@@ -246,6 +246,19 @@ impl<'v, 'o> Typed<'v, 'o> {
             }
         });
         self.depth -= 1;
+    }
+
+    /// Whether Go leaves a value out: an empty map or list that may be absent. Go does so with empty strings, zeroes
+    /// and `false` as well unless they are pointers, which the type does not tell; those are kept.
+    fn is_left_out(&self, field: Option<&Field>, value: &Value) -> bool {
+        let Some(field) = field.filter(|field| !field.required && !field.always) else {
+            return false;
+        };
+        match (&self.table.get(field.ty).shape, value) {
+            (Shape::Map { .. }, Value::Object(map)) => map.is_empty(),
+            (Shape::List(_), Value::Array(items)) => items.is_empty(),
+            _ => false,
+        }
     }
 
     /// Writes what has been pending since `start` as an object, in order.
