@@ -112,8 +112,8 @@ fn errors_of_metadata_come_first_and_block_expressions() {
 }
 
 #[test]
-fn values_for_expressions_to_judge_pass_here() {
-    check_create(json!({"num": 50}), &[]);
+fn values_that_break_an_expression_are_told() {
+    check_create(json!({"num": 50}), &["spec: Invalid value: too big"]);
     let version = compile(&bars());
     assert!(version.has_expressions());
 }
@@ -182,7 +182,7 @@ fn object_that_repeats_keys_may_go_on_doing_so() {
 #[test]
 fn update_of_the_status_looks_at_the_status_alone() {
     let version = compile(&bars());
-    let old = bar(json!({"name": "b"}), json!({"num": "broken"}));
+    let old = bar(json!({"name": "b"}), json!({"num": 5, "name": "too long"}));
     let mut new = old.clone();
     new["status"] = json!({"num": 3_000_000_000_i64});
     assert_eq!(
