@@ -8,6 +8,7 @@ use kubewright_cache::delta::{self, Delta};
 use kubewright_cache::reflector::{Options, Reflector};
 use kubewright_cache::{ListWatch, Scope, store};
 use kubewright_example_informers::Session;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +23,7 @@ async fn main() -> Result<()> {
     tasks.spawn(Reflector::new(source, sender, Options::default()).run(cancel.clone()));
 
     let (mut writer, reader) = store::new::<ConfigMap>();
+    let listed = Notify::new();
     let popping = async {
         while let Some(delta) = deltas.pop().await {
             match delta {
@@ -33,6 +35,7 @@ async fn main() -> Result<()> {
                         println!("Replaced: {}", object.key().name());
                     }
                     writer.replace(objects, &resource_version);
+                    listed.notify_one();
                 }
                 Delta::Apply(object) => {
                     let name = object.key().name().to_owned();
@@ -51,7 +54,7 @@ async fn main() -> Result<()> {
     };
     tokio::select! {
         () = popping => {}
-        played = session.play() => played?,
+        played = async { listed.notified().await; session.play().await } => played?,
     }
     cancel.cancel();
     tasks.join_all().await;

@@ -6,6 +6,7 @@ use kubewright_cache::delta::Delta;
 use kubewright_cache::reflector::{Options, follow};
 use kubewright_cache::{ListWatch, Scope};
 use kubewright_example_informers::Session;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
@@ -13,8 +14,12 @@ async fn main() -> Result<()> {
     let session = Session::start().await?;
     let scope = Scope::all().namespace("default");
     let source = ListWatch::typed::<ConfigMap>(session.client.clone(), scope);
+    let listed = Notify::new();
     let process = |delta| match delta {
-        Delta::Replace { objects, .. } => println!("Replaced: {objects:?}"),
+        Delta::Replace { objects, .. } => {
+            println!("Replaced: {objects:?}");
+            listed.notify_one();
+        }
         Delta::Apply(object) => println!("Applied: {}", object.key().name()),
         Delta::Delete(object) => println!("Deleted: {}", object.key().name()),
         _ => {}
@@ -22,6 +27,6 @@ async fn main() -> Result<()> {
     let cancel = CancellationToken::new();
     tokio::select! {
         () = follow(source, Options::default(), cancel.clone(), process) => Ok(()),
-        played = session.play() => played,
+        played = async { listed.notified().await; session.play().await } => played,
     }
 }
