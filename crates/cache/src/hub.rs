@@ -32,8 +32,13 @@ impl Hub {
         match delta {
             Delta::Apply(object) => self.put(object, &mut tell),
             Delta::Delete(last) => {
+                let removed = self.writer.remove(last.key());
+                let version = last.resource_version();
+                if !version.is_empty() {
+                    self.writer.bookmark(&version);
+                }
                 // An object that nobody was told of is not told as deleted.
-                if self.writer.remove(last.key()).is_some() {
+                if removed.is_some() {
                     let observed = true;
                     tell(Change::Deleted { last, observed });
                 }
@@ -152,6 +157,21 @@ mod tests {
             (Delta::Delete(object("c", 3, 5)), &[]),
             (Delta::Bookmark("9".to_owned()), &[]),
         ]);
+    }
+
+    #[test]
+    fn store_knows_how_far_it_is() {
+        let (writer, reader) = store::new::<serde_json::Value>();
+        let mut hub = Hub::new(writer);
+        for (delta, expected) in [
+            (everything(&[object("a", 1, 1)]), "1"),
+            (Delta::Apply(object("a", 1, 3)), "3"),
+            (Delta::Delete(object("a", 1, 4)), "4"),
+            (Delta::Bookmark("9".to_owned()), "9"),
+        ] {
+            hub.apply(delta, |_| {});
+            assert_eq!(reader.resource_version(), expected);
+        }
     }
 
     #[test]

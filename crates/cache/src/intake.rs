@@ -40,6 +40,14 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
+    pub(crate) fn new(shape: Shape, reporter: Reporter) -> Self {
+        Self {
+            shape: Arc::new(shape),
+            known: None,
+            reporter,
+        }
+    }
+
     /// Reads an item of a list; nothing when it must be skipped.
     pub(crate) fn item(&self, bytes: &[u8], types: Option<&TypeMeta>) -> Option<Arc<Object>> {
         match parse::parse(bytes, &self.shape, types) {
@@ -164,12 +172,7 @@ mod tests {
 
     fn intake(shape: Shape) -> (Intake, Arc<parking_lot::Mutex<Vec<String>>>) {
         let (reporter, reports) = Reporter::recording();
-        let intake = Intake {
-            shape: Arc::new(shape),
-            known: None,
-            reporter,
-        };
-        (intake, reports)
+        (Intake::new(shape, reporter), reports)
     }
 
     #[test]

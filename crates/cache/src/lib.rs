@@ -2,6 +2,7 @@
 
 mod backlog;
 mod backoff;
+pub mod by_hand;
 mod cached;
 pub mod delta;
 mod event;

@@ -20,16 +20,18 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::Shape;
 use crate::backoff::Backoff;
-use crate::delta;
+use crate::delta::{self, Delta};
 use crate::intake::Intake;
 use crate::report::Reporter;
 use crate::source::{Failure, Source};
 use crate::store::Shared;
 
-pub(crate) use shell::Status;
+pub(crate) use shell::{Page, Status, read_page};
 
 /// How a reflector goes about it.
 #[must_use]
@@ -120,11 +122,7 @@ pub struct Reflector {
 impl Reflector {
     /// A reflector from a source into a queue.
     pub fn new(source: Arc<dyn Source>, deltas: delta::Sender, options: Options) -> Self {
-        let intake = Intake {
-            shape: Arc::new(options.shape.clone()),
-            known: None,
-            reporter: options.reporter.clone(),
-        };
+        let intake = Intake::new(options.shape.clone(), options.reporter.clone());
         Self {
             machine: machine::Machine::new(options, source.streaming_list()),
             source,
@@ -150,6 +148,22 @@ impl Reflector {
 impl fmt::Debug for Reflector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Reflector({})", self.source.describe())
+    }
+}
+
+/// Reflector, queue and a function that takes each delta, in one: until it is cancelled.
+pub async fn follow(
+    source: impl Source,
+    options: Options,
+    cancel: CancellationToken,
+    mut process: impl FnMut(Delta),
+) {
+    let (sender, mut deltas) = delta::queue(1024);
+    let reflector = Reflector::new(Arc::new(source), sender, options);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(reflector.run(cancel));
+    while let Some(delta) = deltas.pop().await {
+        process(delta);
     }
 }
 

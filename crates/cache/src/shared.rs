@@ -302,10 +302,10 @@ impl Core {
     fn apply(&self, first: Delta, deltas: &mut delta::Receiver) {
         let mut audience = self.audience.lock();
         let before = audience.hub.is_synced();
-        audience.apply(first);
+        audience.apply(first, &self.store);
         for _ in 1..BATCH {
             let Some(delta) = deltas.try_pop() else { break };
-            audience.apply(delta);
+            audience.apply(delta, &self.store);
         }
         for listener in &audience.listeners {
             listener.wake.notify_one();
@@ -337,6 +337,9 @@ impl Core {
             .listeners
             .retain(|other| !Arc::ptr_eq(other, listener));
         listener.removed.cancel();
+        // One that has not begun never will.
+        let is_it = |starting: &Starting| Arc::ptr_eq(&starting.listener, listener);
+        self.starting.lock().retain(|starting| !is_it(starting));
     }
 
     pub(crate) fn resync(&self, listener: &Listener) {
@@ -380,17 +383,21 @@ impl Status {
 }
 
 impl Audience {
-    fn apply(&mut self, delta: Delta) {
+    fn apply(&mut self, delta: Delta, store: &Shared) {
         let listeners = &self.listeners;
-        let before = self.hub.is_synced();
+        // The first state is told as a walk over the store, which costs nothing while it waits.
+        let first = !self.hub.is_synced();
         self.hub.apply(delta, |change| {
-            for listener in listeners {
+            for listener in listeners.iter().filter(|_| !first) {
                 listener.backlog.lock().push(change.clone());
             }
         });
-        if !before && self.hub.is_synced() {
+        if first && self.hub.is_synced() {
+            let blocks = store.state.read().table.blocks();
             for listener in listeners {
-                listener.backlog.lock().push_synced();
+                let mut backlog = listener.backlog.lock();
+                backlog.push_initial(blocks.clone());
+                backlog.push_synced();
             }
         }
     }

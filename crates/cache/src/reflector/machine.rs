@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Chance, Options, is_ordinary};
+use super::{Chance, Options, Page, is_ordinary};
 use crate::Key;
 use crate::backoff::Backoff;
 use crate::delta::Delta;
@@ -25,11 +25,7 @@ const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 pub(crate) enum Input {
     Start,
-    Page {
-        objects: Vec<Arc<Object>>,
-        resource_version: String,
-        continue_token: String,
-    },
+    Page(Page),
     ListFailed(Failure),
     Opened,
     /// The watch could not be opened.
@@ -300,11 +296,7 @@ impl Machine {
 
     fn listing(&mut self, now: Duration, mut listing: Listing, input: Input) -> Step {
         let (objects, version, token) = match input {
-            Input::Page {
-                objects,
-                resource_version,
-                continue_token,
-            } => (objects, resource_version, continue_token),
+            Input::Page(page) => (page.objects, page.resource_version, page.continue_token),
             Input::ListFailed(failure) => return self.list_failed(now, &listing, failure),
             _ => return self.restart(),
         };

@@ -116,7 +116,7 @@ impl Reflector {
             Err(failure) => Err(failure),
         };
         match answer {
-            Ok(page) => page,
+            Ok(page) => Input::Page(page),
             Err(failure) => Input::ListFailed(failure),
         }
     }
@@ -140,20 +140,33 @@ impl Reflector {
     }
 }
 
-async fn read_page(mut chunks: Box<dyn Chunks>, intake: &Intake) -> Result<Input, Failure> {
+/// One page of a list.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) objects: Vec<Arc<Object>>,
+    pub(crate) resource_version: String,
+    pub(crate) continue_token: String,
+}
+
+/// Reads a page while it arrives.
+pub(crate) async fn read_page(
+    mut chunks: Box<dyn Chunks>,
+    intake: &Intake,
+) -> Result<Page, Failure> {
     let malformed = |Malformed| Failure::new(FailureKind::Malformed, "no list");
     let mut reader = PageReader::default();
     let mut objects: Vec<Arc<Object>> = Vec::new();
     while let Some(chunk) = chunks.next().await {
         let item = |bytes: &[u8], types: Option<&_>| objects.extend(intake.item(bytes, types));
         reader.feed(&chunk?, item).map_err(malformed)?;
+        tokio::task::coop::consume_budget().await;
     }
     let end = reader.finish().map_err(malformed)?;
     if end.kind == "Table" {
         let message = "the server answers with a Table, which cannot be cached";
         return Err(Failure::new(FailureKind::Malformed, message));
     }
-    Ok(Input::Page {
+    Ok(Page {
         objects,
         resource_version: end.resource_version,
         continue_token: end.continue_token,

@@ -20,11 +20,11 @@ fn object(name: &str, version: u32) -> Arc<Object> {
 }
 
 fn page(names: &[&str], version: &str, token: &str) -> Input {
-    Input::Page {
+    Input::Page(Page {
         objects: names.iter().map(|name| object(name, 1)).collect(),
         resource_version: version.to_owned(),
         continue_token: token.to_owned(),
-    }
+    })
 }
 
 fn added(name: &str, version: u32) -> Input {

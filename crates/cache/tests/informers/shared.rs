@@ -284,6 +284,20 @@ async fn stopped_informer_takes_no_handler_and_does_not_run_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn handler_that_is_removed_before_it_began_has_ended() {
+    let world = World::new().await;
+    let informer: SharedInformer<ConfigMap> = SharedInformer::new(source(&world), options());
+    let (story, told) = Story::new();
+    let registration = informer.add_handler(story).expect("it can still run");
+    registration.remove();
+    registration.ended().await;
+    assert_eq!(registration.synced().await, Err(Stopped));
+    let running = start(informer);
+    running.informer.synced().await.expect("it syncs");
+    assert!(told.lock().events.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn waiting_for_an_informer_that_stops_ends() {
     let world = World::new().await;
     world.wire.answer_all("stream", 429, "TooManyRequests");
