@@ -9,6 +9,7 @@
 
 mod builtin;
 pub mod catalog;
+pub mod cel;
 pub mod crd;
 pub mod decode;
 pub mod discovery;
