@@ -3,6 +3,7 @@
 use http::StatusCode;
 
 use super::call::Call;
+use crate::access::escalation::Guard;
 use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::respond::Answer;
@@ -13,6 +14,7 @@ pub(crate) async fn create(call: &mut Call, body: &[u8]) -> Result<Answer, ApiEr
     let options = WriteOptions::read(&call.query, "CreateOptions")?;
     let incoming = call.served.decode(body, body::format(&call.headers)?)?;
     call.strict(incoming.strict, options.field_validation)?;
+    Guard::of(call).check(None, &incoming.object)?;
     let (core, served, namespace) = (
         call.core.clone(),
         call.served.clone(),
