@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::Args;
-use kubewright_server::Server;
+use clap::{Args, ValueEnum};
 use kubewright_server::storage::Fsync;
+use kubewright_server::{Authorization, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Start an API server on this machine and keep it running until Ctrl-C
@@ -36,9 +36,33 @@ pub(crate) struct Up {
     #[arg(long, default_value = "always", value_name = "always|never|MILLISECONDS", value_parser = parse_fsync)]
     fsync: Fsync,
 
+    /// Who may do what: as roles and bindings say, or everything for everybody with a certificate or token
+    #[arg(long, value_enum, default_value_t = Mode::Rbac)]
+    authorization: Mode,
+
+    /// File to write every request to, as audit events in lines of JSON
+    #[arg(long, value_name = "FILE")]
+    audit_log: Option<PathBuf>,
+
     /// Where to write the kubeconfig
     #[arg(long, default_value = ".kubewright/kubeconfig")]
     kubeconfig: PathBuf,
+}
+
+/// How the server decides who may do what.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Mode {
+    Rbac,
+    AlwaysAllow,
+}
+
+impl From<Mode> for Authorization {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Rbac => Self::Rbac,
+            Mode::AlwaysAllow => Self::AlwaysAllow,
+        }
+    }
 }
 
 impl Up {
@@ -51,7 +75,10 @@ impl Up {
     }
 
     async fn serve(self) -> anyhow::Result<()> {
-        let mut builder = Server::builder();
+        let mut builder = Server::builder().authorization(self.authorization.into());
+        if let Some(file) = &self.audit_log {
+            builder = builder.audit_log(file);
+        }
         if let Some(directory) = &self.data_dir {
             builder = builder.data_dir(directory).fsync(self.fsync);
         }
@@ -95,6 +122,9 @@ impl Up {
                     recovery.truncated_bytes
                 );
             }
+        }
+        if let Some(file) = &self.audit_log {
+            println!("  audit log   {}", file.display());
         }
         if !self.address.is_loopback() {
             println!("  open to     other machines, on {}", self.address);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kubewright_schema::FieldError;
 use serde_json::{Value, json};
 
+use crate::access::follow;
 use crate::allocate::{Claims, Refusal};
 use crate::api::write::Part;
 use crate::core::Core;
@@ -64,6 +65,8 @@ pub(crate) fn before_create(
     let mut claims = core.addresses.claims();
     if is_definition(served) {
         definitions::prepare_create(value);
+    } else if follow::is_policy(served) {
+        follow::aggregate(core, served, value);
     } else if served.is("", "Service") {
         allocate(core, served, value, None, &mut claims)?;
     }
@@ -85,6 +88,8 @@ pub(crate) fn before_update(
     if is_definition(served) {
         kubewright_schema::crd::default_definition(new);
         kubewright_schema::crd::carry_status(new, old);
+    } else if follow::is_policy(served) {
+        follow::aggregate(core, served, new);
     } else if served.is("", "Service") {
         allocate(core, served, new, Some(old), &mut claims)?;
     }
@@ -138,6 +143,8 @@ pub(crate) async fn after_write(
 ) -> Result<(), ApiError> {
     if is_definition(served) {
         core.settle_definition(key).await?;
+    } else if follow::is_policy(served) {
+        core.follow_policy(served, key).await?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Who is calling: client certificates, bearer tokens, and what may be asked without either.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use http::HeaderMap;
@@ -10,32 +10,55 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use crate::http::path::Target;
 use crate::status::ApiError;
 
-/// The name of whoever does not say who they are.
-const ANONYMOUS: &str = "system:anonymous";
+/// The user of requests without credentials.
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
+/// The group of everybody who is known.
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+/// The group of everybody who is not.
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 /// A user as certificates and tokens name them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
     /// Unique name, the common name of a certificate.
     pub name: String,
     /// Groups, the organisations of a certificate.
     pub groups: Vec<String>,
+    /// Identifier that is never used again; empty for users who have none.
+    pub uid: String,
+    /// What else is known of the user, such as the pod that a token was made for.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
-    /// The administrator: a member of `system:masters`.
-    pub fn admin() -> Self {
+    /// A user by name and groups.
+    pub fn new<G: Into<String>>(
+        name: impl Into<String>,
+        groups: impl IntoIterator<Item = G>,
+    ) -> Self {
         Self {
-            name: "kubernetes-admin".into(),
-            groups: vec!["system:masters".into()],
+            name: name.into(),
+            groups: groups.into_iter().map(Into::into).collect(),
+            ..Self::default()
         }
     }
 
+    /// The administrator: a member of `system:masters`.
+    pub fn admin() -> Self {
+        Self::new("kubernetes-admin", ["system:masters"])
+    }
+
     fn anonymous() -> Self {
-        Self {
-            name: ANONYMOUS.into(),
-            groups: vec!["system:unauthenticated".into()],
+        Self::new(ANONYMOUS, [UNAUTHENTICATED])
+    }
+
+    /// The user as a member of the group that everybody known is in.
+    pub(crate) fn authenticated(mut self) -> Self {
+        let known = |group: &String| group == AUTHENTICATED || group == UNAUTHENTICATED;
+        if self.name != ANONYMOUS && !self.groups.iter().any(known) {
+            self.groups.push(AUTHENTICATED.to_owned());
         }
+        self
     }
 
     /// Whether nobody knows who this is.
@@ -47,12 +70,9 @@ impl User {
     pub(crate) fn of_certificate(der: &[u8]) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
         let subject = certificate.subject();
-        let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
-        let groups = subject
-            .iter_organization()
-            .filter_map(|o| o.as_str().ok().map(str::to_owned))
-            .collect();
-        Some(Self { name, groups })
+        let name = subject.iter_common_name().next()?.as_str().ok()?;
+        let groups = subject.iter_organization().filter_map(|o| o.as_str().ok());
+        Some(Self::new(name, groups).authenticated())
     }
 }
 
@@ -72,10 +92,11 @@ pub struct Tokens(HashMap<String, User>);
 impl Tokens {
     /// Adds a token.
     pub fn insert(&mut self, token: impl Into<String>, user: User) {
-        self.0.insert(token.into(), user);
+        self.0.insert(token.into(), user.authenticated());
     }
 
-    fn find(&self, token: &str) -> Option<&User> {
+    /// The user of a token.
+    pub(crate) fn find(&self, token: &str) -> Option<&User> {
         self.0
             .iter()
             .find(|(known, _)| constant_time_equal(known, token))
@@ -89,39 +110,27 @@ impl fmt::Debug for Tokens {
     }
 }
 
-/// Finds out who is calling. Health and version are open to everybody, nothing else is.
+/// Finds out who is calling. Health and version are open to everybody, nothing else is. Tokens that nobody was given
+/// are shown to `service_account`.
 pub(crate) fn authenticate(
     tokens: &Tokens,
+    service_account: impl FnOnce(&str) -> Option<User>,
     caller: &Caller,
     headers: &HeaderMap,
     target: &Target,
 ) -> Result<User, ApiError> {
-    let user = match caller {
-        Caller::Trusted(user) | Caller::Peer(Some(user)) => user.clone(),
+    match caller {
+        Caller::Trusted(user) | Caller::Peer(Some(user)) => Ok(user.clone()),
         Caller::Peer(None) => match bearer(headers) {
             Some(token) => tokens
                 .find(token)
                 .cloned()
-                .ok_or_else(ApiError::unauthorized)?,
-            None if matches!(target, Target::Health(_) | Target::Version) => User::anonymous(),
-            None => return Err(ApiError::unauthorized()),
+                .or_else(|| service_account(token))
+                .ok_or_else(ApiError::unauthorized),
+            None if matches!(target, Target::Health(_) | Target::Version) => Ok(User::anonymous()),
+            None => Err(ApiError::unauthorized()),
         },
-    };
-    if headers
-        .keys()
-        .any(|name| name.as_str().starts_with("impersonate-"))
-    {
-        let about = crate::status::About {
-            group: "",
-            resource: "users",
-        };
-        return Err(ApiError::forbidden(
-            about,
-            "",
-            "impersonation is not available on this server",
-        ));
     }
-    Ok(user)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -150,48 +159,46 @@ mod tests {
         target: Target,
     ) -> Result<String, u16> {
         let mut tokens = Tokens::default();
-        tokens.insert(
-            "secret",
-            User {
-                name: "bob".into(),
-                groups: vec![],
-            },
-        );
+        tokens.insert("secret", User::new("bob", ["team"]));
+        let service_account = |token: &str| (token == "signed").then(|| User::new("sa", [""; 0]));
         let mut headers = HeaderMap::new();
         if let Some(value) = authorization {
             headers.insert(AUTHORIZATION, HeaderValue::from_static(value));
         }
-        authenticate(&tokens, &caller, &headers, &target)
+        authenticate(&tokens, service_account, &caller, &headers, &target)
             .map(|u| u.name)
             .map_err(|e| e.code().as_u16())
     }
 
     #[test]
     fn certificates_come_before_tokens_and_nothing_is_anonymous_but_health() {
-        let bob = || User {
-            name: "cert".into(),
-            groups: vec![],
-        };
-        assert_eq!(
-            ask(
-                Caller::Peer(Some(bob())),
+        let nobody = || Caller::Peer(None);
+        let certificate = || Caller::Peer(Some(User::new("cert", [""; 0])));
+        for (caller, authorization, target, expected) in [
+            (
+                certificate(),
                 Some("Bearer bad"),
-                Target::Groups
+                Target::Groups,
+                Ok("cert"),
             ),
-            Ok("cert".into())
-        );
-        assert_eq!(
-            ask(Caller::Peer(None), Some("Bearer secret"), Target::Groups),
-            Ok("bob".into())
-        );
-        assert_eq!(
-            ask(Caller::Peer(None), Some("Bearer bad"), Target::Version),
-            Err(401)
-        );
-        assert_eq!(ask(Caller::Peer(None), None, Target::Groups), Err(401));
-        assert_eq!(
-            ask(Caller::Peer(None), None, Target::Version),
-            Ok("system:anonymous".into())
-        );
+            (nobody(), Some("Bearer secret"), Target::Groups, Ok("bob")),
+            (nobody(), Some("bearer signed"), Target::Groups, Ok("sa")),
+            (nobody(), Some("Bearer bad"), Target::Version, Err(401)),
+            (nobody(), None, Target::Groups, Err(401)),
+            (nobody(), None, Target::Version, Ok(ANONYMOUS)),
+        ] {
+            assert_eq!(
+                ask(caller, authorization, target),
+                expected.map(str::to_owned)
+            );
+        }
+    }
+
+    #[test]
+    fn everybody_known_is_in_one_group() {
+        let groups = |user: User| user.authenticated().groups;
+        assert_eq!(groups(User::new("bob", ["a"])), ["a", AUTHENTICATED]);
+        assert_eq!(groups(User::new("bob", [AUTHENTICATED])), [AUTHENTICATED]);
+        assert_eq!(groups(User::anonymous()), [UNAUTHENTICATED]);
     }
 }

@@ -1,7 +1,9 @@
-//! What every cluster has from the start: its namespaces and the Service of the server itself.
+//! What every cluster has from the start: its namespaces, the Service of the server itself, and the default roles
+//! where roles decide.
 
 use serde_json::{Value, json};
 
+use crate::access::Authorization;
 use crate::admission::used;
 use crate::core::Core;
 use crate::http::query::Persist;
@@ -14,6 +16,10 @@ impl Core {
     /// Makes sure that what every cluster has is there, and takes up what an earlier run left.
     pub(crate) async fn bootstrap(&self) -> Result<(), ApiError> {
         self.adopt_addresses()?;
+        self.load_policy()?;
+        if self.access.mode() == Authorization::Rbac {
+            self.ensure_policy().await?;
+        }
         for name in NAMESPACES {
             let namespace =
                 json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
+use crate::access::Access;
 use crate::allocate::Addresses;
 use crate::api::watch::Watches;
 use crate::auth::Tokens;
@@ -45,6 +46,7 @@ pub(crate) struct Core {
     pub(crate) addresses: Addresses,
     pub(crate) watches: Watches,
     pub(crate) tokens: Tokens,
+    pub(crate) access: Access,
     /// Cancelled when the server stops: watches end.
     pub(crate) stopping: CancellationToken,
     reads: Semaphore,
@@ -63,6 +65,7 @@ impl Core {
         store: Store,
         environment: Environment,
         tokens: Tokens,
+        access: Access,
         limits: &RequestLimits,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -71,6 +74,7 @@ impl Core {
             documents: Documents::default(),
             watches: Watches::new(limits.watches_per_user),
             tokens,
+            access,
             stopping: CancellationToken::new(),
             reads: Semaphore::new(limits.reads),
             writes: Semaphore::new(limits.writes),

@@ -348,11 +348,13 @@ pub(crate) fn index(core: &Core) -> Answer {
         }
     }
     for path in [
+        "/.well-known/openid-configuration",
         "/healthz",
         "/livez",
         "/metrics",
         "/openapi/v2",
         "/openapi/v3",
+        "/openid/v1/jwks",
         "/readyz",
         "/version",
     ] {

@@ -18,6 +18,7 @@
 pub mod environment;
 pub mod storage;
 
+mod access;
 mod admission;
 mod allocate;
 mod api;
@@ -42,6 +43,7 @@ mod server;
 mod service;
 mod status;
 
+pub use access::Authorization;
 pub use auth::{Tokens, User};
 pub use core::RequestLimits;
 pub use environment::{Clock, Environment};

@@ -52,6 +52,12 @@ pub enum PkiError {
         #[source]
         source: io::Error,
     },
+    /// A key is not of the kind that is needed.
+    #[error("the {what} cannot be used: it is not a P-256 key")]
+    Unusable {
+        /// Which one.
+        what: &'static str,
+    },
     /// The TLS library refused the certificates.
     #[error("TLS could not be set up: {0}")]
     Tls(String),

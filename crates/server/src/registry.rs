@@ -8,6 +8,7 @@ use kubewright_schema::Table;
 use kubewright_schema::catalog::{self, Resource, Verb};
 use parking_lot::RwLock;
 
+use crate::access::review;
 use crate::conversion::{collection_name, conversion};
 use crate::http::path::GroupVersion;
 use crate::kinds;
@@ -15,8 +16,8 @@ use crate::printers::Printer;
 use crate::resource::{Builtin, Nature, Served};
 use crate::storage::Store;
 
-/// Parts of built-in resources that need a node or a token issuer, neither of which this server has.
-const UNSERVED: [&str; 6] = ["attach", "exec", "portforward", "proxy", "token", "log"];
+/// Parts of built-in resources that need a node, which this server does not have.
+const UNSERVED: [&str; 5] = ["attach", "exec", "portforward", "proxy", "log"];
 
 /// The resources that are served, replaced as a whole when they change.
 pub(crate) struct Registry(RwLock<Arc<Resources>>);
@@ -133,14 +134,14 @@ impl Resources {
     }
 }
 
-/// A built-in resource as it is served, without the parts that this server does not have. Reviews are not stored and
-/// are not served yet.
+/// A built-in resource as it is served, without the parts that this server does not have. Reviews can be created and
+/// are not stored.
 fn builtin(store: &Store, resource: &Resource) -> Option<Served> {
     let stored = resource.verbs.contains(&Verb::Get) && resource.verbs.contains(&Verb::Create);
-    if !stored {
+    let (group, version, kind) = (&*resource.group, &*resource.version, &*resource.kind);
+    if !stored && !review::is_review(group, kind) {
         return None;
     }
-    let (group, version, kind) = (&*resource.group, &*resource.version, &*resource.kind);
     let ty = Table::builtin().kind(group, version, kind)?;
     let mut resource = resource.clone();
     resource

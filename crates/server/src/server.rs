@@ -11,7 +11,10 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::auth::{Tokens, User};
+use crate::access::audit::AuditLog;
+use crate::access::token::Issuer;
+use crate::access::{Access, Authorization};
+use crate::auth::{Caller, Tokens, User};
 use crate::core::{Core, RequestLimits};
 use crate::environment::Environment;
 use crate::kubeconfig::Kubeconfig;
@@ -46,6 +49,8 @@ pub struct Builder {
     history: HistoryLimits,
     data_dir: Option<PathBuf>,
     fsync: Fsync,
+    authorization: Authorization,
+    audit_log: Option<PathBuf>,
 }
 
 /// Why a server could not start or listen.
@@ -61,6 +66,15 @@ pub enum StartError {
     /// Keys or certificates could not be made.
     #[error("keys and certificates could not be made")]
     Pki(#[source] PkiError),
+    /// The audit log cannot be written.
+    #[error("the audit log {path} cannot be opened")]
+    AuditLog {
+        /// Where it is.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Listen {
@@ -115,11 +129,24 @@ impl Builder {
         self
     }
 
+    /// Who may do what. By default whoever is known may do everything, which is convenient in tests.
+    pub fn authorization(mut self, authorization: Authorization) -> Self {
+        self.authorization = authorization;
+        self
+    }
+
+    /// Writes a line of JSON for each request to this file: an `audit.k8s.io/v1` Event at the level of metadata.
+    pub fn audit_log(mut self, path: impl Into<PathBuf>) -> Self {
+        self.audit_log = Some(path.into());
+        self
+    }
+
     /// Starts the server. It answers in-process calls at once; see [`Server::listen`] for sockets.
     ///
     /// # Errors
     /// When the data directory cannot be opened or the first objects cannot be made.
     pub async fn start(self) -> Result<Server, StartError> {
+        let access = self.access()?;
         let (store, recovery) = match &self.data_dir {
             None => (Store::new(self.environment.clone(), self.history), None),
             Some(directory) => {
@@ -135,7 +162,7 @@ impl Builder {
                 (store, Some(recovery))
             }
         };
-        let core = Core::new(store, self.environment, self.tokens, &self.requests);
+        let core = Core::new(store, self.environment, self.tokens, access, &self.requests);
         core.bootstrap()
             .await
             .map_err(|e| StartError::Bootstrap(e.to_string()))?;
@@ -146,6 +173,21 @@ impl Builder {
             recovery,
             limits: self.connections,
         })
+    }
+
+    fn access(&self) -> Result<Access, StartError> {
+        let keys = self
+            .data_dir
+            .as_ref()
+            .map(|directory| directory.join("pki"));
+        let issuer = Issuer::load_or_generate(keys.as_deref()).map_err(StartError::Pki)?;
+        let audit = self.audit_log.as_deref().map(|path| {
+            AuditLog::open(path).map_err(|source| StartError::AuditLog {
+                path: path.display().to_string(),
+                source,
+            })
+        });
+        Ok(Access::new(self.authorization, issuer, audit.transpose()?))
     }
 }
 
@@ -162,7 +204,13 @@ impl Server {
 
     /// A service for calls from inside the process, made as this user.
     pub fn service_as(&self, user: User) -> ApiService {
-        ApiService::trusted(self.core.0.clone(), user)
+        ApiService::in_process(self.core.0.clone(), Caller::Trusted(user.authenticated()))
+    }
+
+    /// A service for calls from inside the process that say themselves whose they are, with a bearer token as over a
+    /// socket.
+    pub fn service_by_token(&self) -> ApiService {
+        ApiService::in_process(self.core.0.clone(), Caller::Peer(None))
     }
 
     /// What was found in the data directory, if there is one.

@@ -8,10 +8,12 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
 use tower_service::Service;
 
+use crate::access::audit::{Exchange, Trail};
+use crate::access::{Attributes, Decision, impersonate, token};
 use crate::api;
 use crate::auth::{self, Caller, User};
 use crate::core::{Core, Load};
@@ -45,11 +47,11 @@ pub(crate) enum Distance {
 }
 
 impl ApiService {
-    /// A service for calls from inside the process, made as this user.
-    pub(crate) fn trusted(core: Arc<Core>, user: User) -> Self {
+    /// A service for calls from inside the process.
+    pub(crate) fn in_process(core: Arc<Core>, caller: Caller) -> Self {
         Self {
             core,
-            caller: Caller::Trusted(user),
+            caller,
             stranger: None,
             distance: Distance::SameMachine,
         }
@@ -76,14 +78,38 @@ impl ApiService {
     {
         let (parts, body) = request.into_parts();
         let audit_id = self.core.environment.uid();
+        let received = self.core.environment.now();
+        let target = path::parse(parts.uri.path());
         let mut warnings = Vec::new();
-        let mut answer = match self.route(&parts, body, &mut warnings).await {
+        let mut trail = Trail::default();
+        let result = self.route(&parts, &target, body, &mut warnings, &mut trail);
+        let mut answer = match result.await {
             Ok(answer) => answer,
             Err(error) => {
-                tracing::debug!(method = %parts.method, uri = %parts.uri, code = %error.code(), %error, "refused");
+                // Without the text: it may repeat what the client sent, and that may be secret.
+                tracing::debug!(method = %parts.method, path = parts.uri.path(), code = %error.code(), reason = error.reason(), "refused");
                 respond::failure(&error, error_format(&parts))
             }
         };
+        if trail
+            .decision
+            .as_ref()
+            .is_some_and(|decision| !decision.allowed)
+        {
+            respond::no_sniff(&mut answer);
+        }
+        if let Some(audit) = &self.core.access.audit {
+            let query = Query::parse(parts.uri.query().unwrap_or("")).unwrap_or_default();
+            let exchange = Exchange {
+                id: &audit_id,
+                parts: &parts,
+                asked: Attributes::of_request(&parts.method, parts.uri.path(), &target, &query),
+                trail: &trail,
+                code: answer.status().as_u16(),
+                received,
+            };
+            audit.record(&exchange, &self.core.environment);
+        }
         respond::finish(&mut answer, &audit_id, &warnings);
         match self.distance {
             Distance::SameMachine => answer,
@@ -94,34 +120,94 @@ impl ApiService {
     async fn route<B>(
         &self,
         parts: &Parts,
+        target: &Target,
         body: B,
         warnings: &mut Vec<String>,
+        trail: &mut Trail,
     ) -> Result<Answer, ApiError>
     where
         B: Body<Data = Bytes> + Send + 'static,
     {
-        let target = path::parse(parts.uri.path());
-        let user = auth::authenticate(&self.core.tokens, &self.caller, &parts.headers, &target)?;
-        // Whoever asks for the health of the server has not said who they are and stays a stranger.
-        if let Some(stranger) = self.stranger.as_ref().filter(|_| !user.is_anonymous()) {
-            stranger.vouch();
-        }
+        let user = self.identify(parts, target, trail)?;
         let query = Query::parse(parts.uri.query().unwrap_or(""))?;
+        self.authorize(parts, target, &query, &user, trail)?;
         match target {
-            Target::Resource(path) => self.objects(parts, path, query, user, body, warnings).await,
+            Target::Resource(path) => {
+                self.objects(parts, path.clone(), query, user, body, warnings)
+                    .await
+            }
             _ if !matches!(parts.method, Method::GET | Method::HEAD) => {
                 Err(ApiError::method_not_allowed())
             }
             Target::Index => Ok(documents::index(&self.core)),
-            Target::Health(path) => Ok(health::health(&self.core, &path, &query)),
+            Target::Health(path) => Ok(health::health(&self.core, path, &query)),
             Target::Version => Ok(health::version()),
             Target::Metrics => Ok(health::metrics(&self.core)),
+            Target::OpenIdConfiguration => Ok(token::configuration()),
+            Target::OpenIdKeys => Ok(token::keys(&self.core.access.issuer)),
             Target::Unknown => Ok(respond::page_not_found()),
             document => {
                 let accept = Accept::read(&parts.headers, &query, Protobuf::Objects);
-                documents::answer(&self.core, &document, &parts.headers, &query, accept)
+                documents::answer(&self.core, document, &parts.headers, &query, accept)
             }
         }
+    }
+
+    /// Who is calling, and as whom.
+    fn identify(
+        &self,
+        parts: &Parts,
+        target: &Target,
+        trail: &mut Trail,
+    ) -> Result<User, ApiError> {
+        let service_account = |token: &str| self.core.service_account(token);
+        let user = auth::authenticate(
+            &self.core.tokens,
+            service_account,
+            &self.caller,
+            &parts.headers,
+            target,
+        )?;
+        // Whoever asks for the health of the server has not said who they are and stays a stranger.
+        if let Some(stranger) = self.stranger.as_ref().filter(|_| !user.is_anonymous()) {
+            stranger.vouch();
+        }
+        let other = impersonate(&self.core.access, &user, &parts.headers);
+        if let Err(error) = &other
+            && error.code() == StatusCode::FORBIDDEN
+        {
+            trail.decision = Some(Decision::forbidden());
+        }
+        trail.user = Some(user.clone());
+        trail.impersonated = other?;
+        Ok(trail.impersonated.clone().unwrap_or(user))
+    }
+
+    /// Whether the user may do what is asked.
+    fn authorize(
+        &self,
+        parts: &Parts,
+        target: &Target,
+        query: &Query,
+        user: &User,
+        trail: &mut Trail,
+    ) -> Result<(), ApiError> {
+        let access = &self.core.access;
+        // What is allowed anyway needs no words, but for those that are written down.
+        if access.audit.is_none() && access.is_unrestricted(user) {
+            return Ok(());
+        }
+        let asked = Attributes::of_request(&parts.method, parts.uri.path(), target, query);
+        if access.audit.is_none() && access.allows(user, &asked) {
+            return Ok(());
+        }
+        let decision = access.decide(user, &asked);
+        let result = match decision.allowed {
+            true => Ok(()),
+            false => Err(asked.forbidden(user, &decision.reason)),
+        };
+        trail.decision = Some(decision);
+        result
     }
 
     async fn objects<B>(

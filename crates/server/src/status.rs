@@ -246,6 +246,16 @@ impl ApiError {
         .details(about.details(name))
     }
 
+    /// A path that names no resource is understood and refused.
+    pub(crate) fn forbidden_path(why: &str) -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "Forbidden",
+            format!("forbidden: {why}"),
+        )
+        .details(Details::default())
+    }
+
     /// Adds a cause to the details.
     pub(crate) fn with_cause(mut self, reason: &'static str, message: &str, field: &str) -> Self {
         let details = self.0.details.get_or_insert_default();
@@ -370,6 +380,11 @@ impl ApiError {
             .code
             .and_then(|c| StatusCode::from_u16(c).ok())
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// The machine-readable reason, empty when there is none.
+    pub(crate) fn reason(&self) -> &'static str {
+        self.0.reason.unwrap_or("")
     }
 
     /// Seconds for the `Retry-After` header.

@@ -7,6 +7,7 @@ use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
 use super::write::Written;
+use crate::access::{Attributes, Resource, Subject};
 use crate::auth::User;
 use crate::core::Core;
 use crate::http::accept::{Accept, Representation};
@@ -46,6 +47,24 @@ impl Call {
     /// How the object in the request is written.
     pub(crate) fn body_format(&self) -> Result<BodyFormat, ApiError> {
         body::format(&self.headers, self.served.protobuf())
+    }
+
+    /// Refuses what the user may not do with the object. The request itself was allowed before; this is for what it
+    /// turns out to be.
+    pub(crate) fn authorize(&self, verb: &str) -> Result<(), ApiError> {
+        let resource = Resource {
+            group: &self.served.resource.group,
+            version: &self.served.resource.version,
+            plural: &self.served.resource.plural,
+            subresource: "",
+            namespace: self.namespace.as_deref().unwrap_or(""),
+            name: self.name.as_str().into(),
+        };
+        let asked = Attributes {
+            verb: verb.into(),
+            subject: Subject::Resource(resource),
+        };
+        self.core.access.authorize(&self.user, &asked)
     }
 
     /// Deals with unknown and duplicate fields as the client wished.

@@ -3,6 +3,7 @@
 use http::StatusCode;
 
 use super::call::Call;
+use crate::access::escalation::Guard;
 use crate::http::query::WriteOptions;
 use crate::http::respond::Answer;
 use crate::status::ApiError;
@@ -12,6 +13,7 @@ pub(crate) async fn create(call: &mut Call, body: &[u8]) -> Result<Answer, ApiEr
     let options = WriteOptions::read(&call.query, "CreateOptions")?;
     let incoming = call.served.decode(body, call.body_format()?)?;
     call.strict(incoming.strict, options.field_validation)?;
+    Guard::of(call).check(None, &incoming.object)?;
     let (core, served, namespace) = (
         call.core.clone(),
         call.served.clone(),

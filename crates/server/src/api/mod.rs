@@ -22,6 +22,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method};
 use kubewright_schema::catalog::Verb;
 
+use crate::access::review;
 use crate::auth::User;
 use crate::core::Core;
 use crate::http::accept::Accept;
@@ -108,6 +109,11 @@ async fn verb(
         Verb::Watch => watch::watch(call).await,
         Verb::Get => get::get(call).await,
         Verb::List => list::list(call).await,
+        Verb::Create
+            if review::is_review(&call.served.resource.group, &call.served.resource.kind) =>
+        {
+            review::create(call, body)
+        }
         Verb::Create => create::create(call, body).await,
         Verb::Update => update::update(call, body, Part::Whole).await,
         Verb::Patch => patch::patch(call, body, Part::Whole).await,

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::call::Call;
 use super::write::Part;
+use crate::access::escalation::Guard;
 use crate::http::body;
 use crate::http::query::{FieldValidation, WriteOptions};
 use crate::http::respond::Answer;
@@ -32,7 +33,11 @@ pub(crate) async fn patch(call: &mut Call, bytes: &[u8], part: Part) -> Result<A
     call.strict(duplicates, options.field_validation)?;
     let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
     let mut dropped = Vec::new();
-    let change = |old: &Value| apply(&served, &patch, old, &mut dropped, options.field_validation);
+    let guard = Guard::of(call);
+    let change = |old: &Value| {
+        let new = apply(&served, &patch, old, &mut dropped, options.field_validation)?;
+        guard.check(Some(old), &new).map(|()| new)
+    };
     let written = core
         .update(
             &served,

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::call::Call;
 use super::write::Part;
+use crate::access::escalation::Guard;
 use crate::http::query::WriteOptions;
 use crate::http::respond::Answer;
 use crate::object;
@@ -22,6 +23,7 @@ pub(crate) async fn update(call: &mut Call, body: &[u8], part: Part) -> Result<A
     if absent && part == Part::Whole && served.strategy().allow_create_on_update {
         return create_instead(call, object, options).await;
     }
+    let guard = Guard::of(call);
     let written = core
         .update(
             &served,
@@ -29,7 +31,7 @@ pub(crate) async fn update(call: &mut Call, body: &[u8], part: Part) -> Result<A
             part,
             options.persist,
             &mut call.warnings,
-            |_| Ok(object.clone()),
+            |old| guard.check(Some(old), &object).map(|()| object.clone()),
         )
         .await?;
     call.answer_written(StatusCode::OK, &written)
@@ -48,6 +50,8 @@ async fn create_instead(
     if !object::resource_version(&object).is_empty() {
         return Err(call.not_found());
     }
+    call.authorize("create")?;
+    Guard::of(call).check(None, &object)?;
     let written = core
         .create(
             &served,

@@ -30,6 +30,10 @@ pub(crate) enum Target {
     Group(String),
     /// `/api/v1`, `/apis/apps/v1`
     GroupVersion(GroupVersion),
+    /// `/.well-known/openid-configuration`: who signs the tokens of service accounts.
+    OpenIdConfiguration,
+    /// `/openid/v1/jwks`: with which key.
+    OpenIdKeys,
     /// Objects.
     Resource(ResourcePath),
     /// Nothing we serve.
@@ -73,6 +77,8 @@ pub(crate) fn parse(path: &str) -> Target {
         ["healthz" | "livez" | "readyz", ..] => Target::Health(parts.join("/")),
         ["version"] => Target::Version,
         ["metrics"] => Target::Metrics,
+        [".well-known", "openid-configuration"] => Target::OpenIdConfiguration,
+        ["openid", "v1", "jwks"] => Target::OpenIdKeys,
         ["openapi", "v2"] => Target::OpenApiV2,
         ["openapi", "v3"] => Target::OpenApiV3Index,
         ["openapi", "v3", rest @ ..] => Target::OpenApiV3(rest.join("/")),

@@ -92,10 +92,14 @@ pub(crate) fn failure(error: &ApiError, format: Format) -> Answer {
 /// Answers with plain text.
 pub(crate) fn text(code: StatusCode, text: impl Into<Bytes>) -> Answer {
     let mut answer = answer(code, "text/plain; charset=utf-8", full(text));
+    no_sniff(&mut answer);
     answer
-        .headers_mut()
-        .insert(NO_SNIFF, HeaderValue::from_static("nosniff"));
-    answer
+}
+
+/// Tells browsers not to guess what an answer is.
+pub(crate) fn no_sniff(answer: &mut Answer) {
+    let value = HeaderValue::from_static("nosniff");
+    answer.headers_mut().insert(NO_SNIFF, value);
 }
 
 /// The answer to a path that names nothing.

@@ -30,10 +30,7 @@ async fn one_user_cannot_take_all_watches() {
     }
     let answer = host.refuses("sixth", Ask::get(&path), BUSY).await;
     assert_eq!(answer.header("retry-after"), "1");
-    let bob = User {
-        name: "bob".into(),
-        groups: vec![],
-    };
+    let bob = User::new("bob", ["testers"]);
     let other = Frames::open(&host.server.service_as(bob), &path).await;
     drop(other);
     drop(watches.pop());

@@ -9,6 +9,7 @@ use http::Method;
 use super::call::Call;
 use super::write::Part;
 use super::{get, patch, update};
+use crate::access::token;
 use crate::http::respond::Answer;
 use crate::status::ApiError;
 
@@ -44,6 +45,7 @@ pub(crate) async fn dispatch(
         }
         "finalize" => namespace::finalize(call, body).await,
         "binding" => pod::bind(call, body).await,
+        "token" => token::create(call, body),
         "eviction" => pod::evict(call, body).await,
         _ => Err(ApiError::no_such_resource()),
     }
