@@ -246,7 +246,7 @@ async fn strategic_directives_that_make_no_sense_are_refused() {
         host.serves().await;
     }
     let deployment = host.must(Ask::get(&path)).await;
-    assert_eq!(deployment["metadata"]["resourceVersion"].is_string(), true);
+    assert!(deployment["metadata"]["resourceVersion"].is_string());
     let delete_all = json!({"$patch": "delete"});
     let answer = host.ask(Ask::patch(&path, STRATEGIC, delete_all)).await;
     assert!((400..500).contains(&answer.code), "{}", answer.text());
