@@ -255,7 +255,7 @@ impl Served {
         let shown: String = bytes.iter().take(30).map(|b| format!("{b:02x}")).collect();
         let shown = match bytes.len() {
             0 => "<empty>".to_owned(),
-            ..=30 => shown,
+            1..=30 => shown,
             _ => format!("{shown} ..."),
         };
         ApiError::bad_request(format!(
