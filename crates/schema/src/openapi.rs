@@ -9,6 +9,7 @@
 
 mod custom;
 mod definitions;
+pub mod gnostic;
 mod names;
 mod operation;
 mod parameter;

@@ -13,7 +13,7 @@ mod partial;
 mod read;
 mod special;
 mod watch;
-mod wire;
+pub(crate) mod wire;
 mod write;
 
 use serde_json::Value;

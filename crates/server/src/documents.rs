@@ -23,6 +23,10 @@ use crate::registry::Resources;
 use crate::resource::Nature;
 use crate::status::ApiError;
 
+/// Media type of OpenAPI version 2 as protobuf, and the one that older clients ask for.
+const OPENAPI_V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const OPENAPI_V2_PROTOBUF_OLD: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+
 /// Documents of one state of the registry.
 #[derive(Debug, Default)]
 pub(crate) struct Documents(Mutex<Cache>);
@@ -42,6 +46,7 @@ enum Name {
     Group(String),
     Resources(GroupVersion),
     OpenApiV2,
+    OpenApiV2Protobuf,
     OpenApiV3(GroupVersion),
 }
 
@@ -220,27 +225,40 @@ fn openapi_v2(core: &Core, resources: &Resources, headers: &HeaderMap) -> Result
         .get(http::header::ACCEPT)
         .and_then(|v| v.to_str().ok())
         .unwrap_or("*/*");
-    let json = accepted.split(',').any(|a| {
-        let media_type = a.split(';').next().unwrap_or("").trim();
-        matches!(media_type, "application/json" | "application/*" | "*/*")
+    let form = accepted.split(',').find_map(|accepted| {
+        match accepted.split(';').next().unwrap_or("").trim() {
+            "application/json" | "application/*" | "*/*" => Some(Name::OpenApiV2),
+            OPENAPI_V2_PROTOBUF | OPENAPI_V2_PROTOBUF_OLD => Some(Name::OpenApiV2Protobuf),
+            _ => None,
+        }
     });
-    if !json {
-        return Err(ApiError::not_acceptable(
-            "406: Not Acceptable\n\nAvailable representations: application/json",
-        )
-        .with_empty_details());
-    }
+    let form = form.ok_or_else(|| {
+        ApiError::not_acceptable(format!(
+            "406: Not Acceptable\n\nAvailable representations: application/json, {OPENAPI_V2_PROTOBUF}"
+        ))
+        .with_empty_details()
+    })?;
     let make = || {
         Some(openapi::v2::document(
             Table::builtin(),
             &described(resources),
         ))
     };
-    let document = core
+    let missing = || ApiError::internal("no OpenAPI document");
+    let json = core
         .documents
         .get(resources, Name::OpenApiV2, make)
-        .ok_or_else(|| ApiError::internal("no OpenAPI document"))?;
-    Ok(tagged(document, "application/json", headers))
+        .ok_or_else(missing)?;
+    if form == Name::OpenApiV2 {
+        return Ok(tagged(json, "application/json", headers));
+    }
+    let make = || {
+        let document = serde_json::from_slice(&json.bytes).ok()?;
+        Some(openapi::gnostic::encode(&document))
+    };
+    let document = core.documents.get(resources, form, make);
+    let document = document.ok_or_else(missing)?;
+    Ok(tagged(document, OPENAPI_V2_PROTOBUF, headers))
 }
 
 fn openapi_v3_document(core: &Core, resources: &Resources, gv: &GroupVersion) -> Option<Document> {

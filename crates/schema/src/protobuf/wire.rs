@@ -146,7 +146,7 @@ pub(super) fn varint(bytes: &[u8]) -> Result<(u64, &[u8]), ProtobufError> {
 }
 
 /// Appends a number.
-pub(super) fn put_varint(mut value: u64, out: &mut Vec<u8>) {
+pub(crate) fn put_varint(mut value: u64, out: &mut Vec<u8>) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -155,26 +155,26 @@ pub(super) fn put_varint(mut value: u64, out: &mut Vec<u8>) {
 }
 
 /// Appends a field that is a number.
-pub(super) fn put_number(number: u32, value: u64, out: &mut Vec<u8>) {
+pub(crate) fn put_number(number: u32, value: u64, out: &mut Vec<u8>) {
     put_key(number, VARINT, out);
     put_varint(value, out);
 }
 
 /// Appends a field that is a floating-point number.
-pub(super) fn put_double(number: u32, value: f64, out: &mut Vec<u8>) {
+pub(crate) fn put_double(number: u32, value: f64, out: &mut Vec<u8>) {
     put_key(number, FIXED64, out);
     out.extend_from_slice(&value.to_le_bytes());
 }
 
 /// Appends a field that is text or bytes.
-pub(super) fn put_bytes(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn put_bytes(number: u32, bytes: &[u8], out: &mut Vec<u8>) {
     put_key(number, BYTES, out);
     put_varint(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
 /// Appends a field that `write` fills with a message; returns the length of the message.
-pub(super) fn put_message(
+pub(crate) fn put_message(
     number: u32,
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>),

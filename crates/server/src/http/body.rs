@@ -141,3 +141,24 @@ pub(crate) fn media_type(headers: &HeaderMap) -> &str {
         .unwrap_or("");
     value.split(';').next().unwrap_or("").trim()
 }
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn protobuf_is_read_for_built_in_kinds_alone() {
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(PROTOBUF))]);
+        let builtin = format(&headers, Protobuf::Objects).expect("a built-in kind");
+        assert_eq!(builtin, BodyFormat::Protobuf);
+        let error = format(&headers, Protobuf::Metadata).expect_err("a custom kind");
+        assert_eq!(error.code(), 415);
+        assert_eq!(
+            error.message(),
+            "the body of the request was in an unknown format - accepted media types include: application/json, \
+             application/yaml"
+        );
+    }
+}

@@ -240,6 +240,22 @@ mod tests {
     }
 
     #[test]
+    fn protobuf_is_written_for_what_has_a_message() {
+        let cases = [
+            ("v1", "PodList", true),
+            ("v1", "Status", true),
+            ("autoscaling/v1", "Scale", true),
+            ("meta.k8s.io/v1", "PartialObjectMetadataList", true),
+            ("meta.k8s.io/v1", "Table", false),
+            ("example.com/v1", "Foo", false),
+        ];
+        for (api_version, kind, expected) in cases {
+            let object = serde_json::json!({"apiVersion": api_version, "kind": kind});
+            assert_eq!(protobuf(&object).is_some(), expected, "{kind}");
+        }
+    }
+
+    #[test]
     fn warnings_are_quoted_and_cannot_break_the_header() {
         let value = warning_header("unknown field \"a\"\r\nSet-Cookie: x").expect("a header");
         assert_eq!(
