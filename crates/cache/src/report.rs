@@ -52,7 +52,9 @@ impl fmt::Display for Report {
 
 /// Where reports go. Without a receiver they are logged.
 #[derive(Clone, Default)]
-pub struct Reporter(Option<Arc<dyn Fn(&Report) + Send + Sync>>);
+pub struct Reporter(Option<Arc<Receive>>);
+
+type Receive = dyn Fn(&Report) + Send + Sync;
 
 impl Reporter {
     /// Reports go to this function. It is called from the middle of things: it should be quick and must not block.

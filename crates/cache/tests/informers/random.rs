@@ -24,7 +24,7 @@ async fn life(seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     let world = World::new().await;
     world.wire.double_bookmarks();
-    let streaming = if seed % 2 == 0 {
+    let streaming = if seed.is_multiple_of(2) {
         StreamingList::Try
     } else {
         StreamingList::No
