@@ -10,12 +10,13 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::cached::Kind;
+use crate::core::Core;
 use crate::list_watch::{Extent, ListWatch, Scope};
 use crate::lister::Lister;
 use crate::reflector;
 use crate::report::Reporter;
 use crate::shape::{Keep, Shape};
-use crate::shared::{Core, Lease, SharedInformer, SyncError};
+use crate::shared::{Lease, SharedInformer, SyncError};
 
 /// Makes informers that share what can be shared. Cheap to clone; the last clone that goes stops them all.
 ///

@@ -1,9 +1,46 @@
 //! Informers: the state of a Kubernetes cluster, kept in memory, indexed, and told to handlers as it changes.
+//!
+//! The chain, each link usable alone:
+//!
+//! ```text
+//! bytes of the API server ─ source: ListWatch ───→ lists and watch events
+//! watch events            ─ reflector ───────────→ deltas {Replace, Apply, Delete, Bookmark}
+//! deltas                  ─ bounded queue ───────→ informer, the only writer of store and indexes
+//! changes                 ─ one backlog each ────→ handlers {Added, Updated, Deleted}
+//! store                   ─ Reader, Lister ──────→ whoever asks
+//! ```
+//!
+//! Most programs start at the top, with a [`Factory`]:
+//!
+//! ```no_run
+//! use k8s_openapi::api::core::v1::Pod;
+//! use kubewright_cache::{Event, Factory, Index, Key};
+//!
+//! # async fn example(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! let factory = Factory::new(client);
+//! let pods = factory.informer::<Pod>();
+//! let store = pods.reader();
+//! store.add_index("node", Index::of(|pod: &Pod| {
+//!     pod.spec.iter().filter_map(|spec| spec.node_name.clone()).collect()
+//! }))?;
+//! pods.add_handler(|event: Event<Pod>| println!("{}", event.object().key()))?;
+//! factory.start();
+//! factory.synced().await?;
+//! let web = store.get(&Key::new("default", "web-0"));
+//! println!("{:?}; {} on node n1", web, store.keys_by_index("node", "n1")?.len());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Objects are kept as JSON without managedFields and decoded when they are used; [`Keep`] says otherwise. No order is
+//! decided by a hash, and time (tokio's, which tests can pause) and chance can be replaced, so that a run can be
+//! repeated.
 
 mod backlog;
 mod backoff;
 pub mod by_hand;
 mod cached;
+mod core;
 pub mod delta;
 mod event;
 mod factory;

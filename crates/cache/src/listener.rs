@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::backlog::{Backlog, Next};
+use crate::core::Core;
 use crate::handler::Deliver;
-use crate::shared::Core;
 
 /// The shortest time between two resyncs.
 const SHORTEST_RESYNC: Duration = Duration::from_secs(1);

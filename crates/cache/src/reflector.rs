@@ -10,6 +10,7 @@
 //! Deliberately absent: resync, which asks nobody and belongs to the informer.
 
 mod machine;
+mod phase;
 mod shell;
 #[cfg(test)]
 mod tests;

@@ -52,10 +52,9 @@ impl fmt::Display for Report {
 
 /// Where reports go. Without a receiver they are logged.
 #[derive(Clone, Default)]
-pub struct Reporter(Option<Arc<Listen>>);
+pub struct Reporter(Option<Arc<Receive>>);
 
-/// What is done with a report.
-type Listen = dyn Fn(&Report) + Send + Sync;
+type Receive = dyn Fn(&Report) + Send + Sync;
 
 impl Reporter {
     /// Reports go to this function. It is called from the middle of things: it should be quick and must not block.

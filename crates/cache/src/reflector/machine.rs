@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Chance, Options, Page, is_ordinary};
+use super::phase::{Attempt, Input, Listing, Next, Phase, Progress, Step, Then, Watching};
+use super::{Chance, Options, is_ordinary};
 use crate::Key;
 use crate::backoff::Backoff;
 use crate::delta::Delta;
@@ -21,43 +22,6 @@ const GRACE: Duration = Duration::from_secs(30);
 /// Servers are obeyed when they ask for patience, up to this.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(300);
 
-/// What came in.
-#[derive(Debug)]
-pub(crate) enum Input {
-    Start,
-    Page(Page),
-    ListFailed(Failure),
-    Opened,
-    /// The watch could not be opened.
-    Refused(Failure),
-    Event(WatchEvent),
-    /// The watch ended: well, or by a failure.
-    Ended(Option<Failure>),
-    /// The time that was waited for has come.
-    Elapsed,
-}
-
-/// What to do.
-#[derive(Debug)]
-pub(crate) struct Step {
-    pub(crate) delta: Option<Delta>,
-    pub(crate) report: Option<Failure>,
-    pub(crate) next: Next,
-}
-
-#[derive(Debug, PartialEq)]
-pub(crate) enum Next {
-    List(ListRequest),
-    Watch(WatchRequest),
-    /// Read on in the open watch, at most until then.
-    Read {
-        until: Duration,
-    },
-    Sleep {
-        until: Duration,
-    },
-}
-
 /// Follows one resource.
 pub(crate) struct Machine {
     page_size: u32,
@@ -72,68 +36,6 @@ pub(crate) struct Machine {
     /// The server pages also where a watch cache would not: it has none.
     pages_anyway: bool,
     phase: Phase,
-}
-
-#[derive(Debug)]
-enum Phase {
-    Listing(Listing),
-    Streaming { objects: BTreeMap<Key, Arc<Object>> },
-    Opening { timeout: Duration },
-    Watching(Watching),
-    Waiting(Then),
-}
-
-#[derive(Debug)]
-struct Listing {
-    /// What the first page asked for.
-    asked: String,
-    /// The version of the first page, which is that of the whole.
-    version: Option<String>,
-    objects: Vec<Arc<Object>>,
-    attempt: Attempt,
-}
-
-/// How often a list has been begun anew because its version or its pages expired.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Attempt {
-    First,
-    WithoutPages,
-    Newest,
-}
-
-#[derive(Debug)]
-struct Watching {
-    from: String,
-    opened: Duration,
-    until: Duration,
-    progress: Progress,
-}
-
-/// Whether a watch has said anything new.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Progress {
-    None,
-    /// Only objects that were there before it began, in no order of versions.
-    InitialOnly,
-    Made,
-}
-
-/// What is done after a wait.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Then {
-    Restart,
-    Stream,
-    Watch,
-}
-
-impl From<Next> for Step {
-    fn from(next: Next) -> Self {
-        Self {
-            delta: None,
-            report: None,
-            next,
-        }
-    }
 }
 
 impl Machine {

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Reflector;
-use super::machine::{Input, Next, Step};
+use super::phase::{Input, Next, Step};
 use crate::delta::Closed;
 use crate::frames::{Line, Lines};
 use crate::intake::Intake;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::machine::{Input, Machine, Next, Step};
+use super::machine::Machine;
+use super::phase::{Input, Next, Step};
 use super::*;
 use crate::delta::Delta;
 use crate::intake::WatchEvent;

@@ -49,3 +49,25 @@ async fn reflector_feeds_a_queue_and_survives_a_broken_connection() {
         assert!(receiver.pop().await.is_none());
     }
 }
+
+/// kube-runtime drops the version 0 where it sets a limit, and asks streams for a stale state.
+#[tokio::test(start_paused = true)]
+async fn questions_are_those_of_client_go() {
+    let world = World::new().await;
+    let running = crate::shared::run(source(&world), options());
+    running.informer.synced().await.expect("it syncs");
+    let streamed = "allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=450&watch=true";
+    assert_eq!(world.wire.queries(), [streamed]);
+
+    let world = World::new().await;
+    let plain = source(&world).with_streaming_list(StreamingList::No);
+    let running = crate::shared::run(plain, options());
+    running.informer.synced().await.expect("it syncs");
+    let version = running.informer.reader().resource_version();
+    let watched =
+        format!("allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds=450&watch=true");
+    assert_eq!(
+        world.wire.queries(),
+        ["limit=500&resourceVersion=0".to_owned(), watched]
+    );
+}

@@ -52,6 +52,7 @@ pub(crate) struct Wire {
 
 struct Shared {
     log: Mutex<Vec<String>>,
+    queries: Mutex<Vec<String>>,
     answers: Mutex<VecDeque<Answer>>,
     always: Mutex<BTreeMap<&'static str, Answer>>,
     breaks: broadcast::Sender<Break>,
@@ -64,6 +65,7 @@ impl Wire {
             service: server.service(),
             shared: Arc::new(Shared {
                 log: Mutex::default(),
+                queries: Mutex::default(),
                 answers: Mutex::default(),
                 always: Mutex::default(),
                 breaks: broadcast::channel(16).0,
@@ -94,7 +96,7 @@ impl Wire {
             .push_back(Answer { code, reason });
     }
 
-    /// Every request of this sort (`list`, `stream`, `watch`) gets this answer until it is healed.
+    /// Every request of this sort (`list`, `stream`, `watch`) or to this path gets this answer until it is healed.
     pub(crate) fn answer_all(&self, sort: &'static str, code: u16, reason: &'static str) {
         self.shared
             .always
@@ -111,9 +113,15 @@ impl Wire {
         self.shared.double_bookmarks.store(true, Ordering::Relaxed);
     }
 
-    fn canned(&self, sort: &str) -> Option<Answer> {
+    fn canned(&self, sort: &str, path: &str) -> Option<Answer> {
         let next = self.shared.answers.lock().pop_front();
-        next.or_else(|| self.shared.always.lock().get(sort).cloned())
+        let always = self.shared.always.lock();
+        next.or_else(|| always.get(sort).or_else(|| always.get(path)).cloned())
+    }
+
+    /// What was asked, as it was asked.
+    pub(crate) fn queries(&self) -> Vec<String> {
+        self.shared.queries.lock().clone()
     }
 
     async fn handle(self, request: Request<Body>) -> Result<Response<WireBody>, BoxError> {
@@ -127,7 +135,8 @@ impl Wire {
             (false, _) => "list",
         };
         self.shared.log.lock().push(sort.to_owned());
-        if let Some(answer) = self.canned(sort) {
+        self.shared.queries.lock().push(query);
+        if let Some(answer) = self.canned(sort, request.uri().path()) {
             return Ok(refusal(&answer));
         }
         let response = self.service.clone().oneshot(request).await?;
