@@ -13,7 +13,6 @@ mod embedded;
 mod failure;
 mod field_path;
 mod formats;
-mod go;
 mod jsonpath;
 mod list_type;
 mod numbers;

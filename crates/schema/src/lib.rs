@@ -15,6 +15,7 @@ pub mod discovery;
 pub mod duration;
 pub mod encode;
 pub mod field;
+mod go;
 pub mod names;
 pub mod openapi;
 pub mod patch;
