@@ -42,33 +42,14 @@ pub(crate) async fn watch(call: &mut Call) -> Result<Answer, ApiError> {
     let options = WatchOptions::read(&call.query)?;
     let matcher = Matcher::new(call, &options.list)?;
     let permit = call.core.watches.enter(&call.user.name)?;
-    let collection = &call.served.collection;
-    let mut initial = Vec::new();
-    let mut end = None;
-    let after = match options.start {
-        Start::After(revision) => revision,
-        Start::Now => call.core.store.revision(),
-        Start::State {
-            not_older_than,
-            end: marked,
-        } => {
-            if let Some(revision) = not_older_than {
-                call.core.wait_until_fresh(revision).await?;
-            }
-            let snapshot = collection
-                .snapshot(At::Latest)
-                .map_err(ApiError::internal)?;
-            initial = snapshot
-                .range("", None)
-                .filter(|r| matcher.matches(r))
-                .cloned()
-                .collect();
-            end = (marked == InitialEventsEnd::Marked).then(|| snapshot.revision());
-            snapshot.revision()
-        }
-    };
+    let Beginning {
+        after,
+        initial,
+        end,
+    } = Beginning::of(call, options.start, &matcher).await?;
     // A version from the future is waited for: what happens until then is not told.
-    let cursor = match collection.watch(after.min(call.core.store.revision())) {
+    let from = after.min(call.core.store.revision());
+    let cursor = match call.served.collection.watch(from) {
         Ok(cursor) => cursor,
         Err(expired) => {
             let error = ApiError::too_old(after, expired.oldest);
@@ -108,6 +89,48 @@ pub(crate) async fn watch(call: &mut Call) -> Result<Answer, ApiError> {
         "application/json",
         StreamBody::new(frames).boxed_unsync(),
     ))
+}
+
+/// Where a watch starts.
+struct Beginning {
+    /// Events up to here are not told.
+    after: u64,
+    /// What is there already, when the client wants to know.
+    initial: Vec<Arc<Record>>,
+    /// The version at which the initial events end, when the client wants to know.
+    end: Option<u64>,
+}
+
+impl Beginning {
+    async fn of(call: &Call, start: Start, matcher: &Matcher) -> Result<Self, ApiError> {
+        let (not_older_than, marked) = match start {
+            Start::After(revision) => return Ok(Self::after(revision)),
+            Start::Now => return Ok(Self::after(call.core.store.revision())),
+            Start::State {
+                not_older_than,
+                end,
+            } => (not_older_than, end),
+        };
+        if let Some(revision) = not_older_than {
+            call.core.wait_until_fresh(revision).await?;
+        }
+        let snapshot = call.served.collection.snapshot(At::Latest);
+        let snapshot = snapshot.map_err(ApiError::internal)?;
+        let records = snapshot.range("", None);
+        Ok(Self {
+            after: snapshot.revision(),
+            initial: records.filter(|r| matcher.matches(r)).cloned().collect(),
+            end: (marked == InitialEventsEnd::Marked).then(|| snapshot.revision()),
+        })
+    }
+
+    fn after(revision: u64) -> Self {
+        Self {
+            after: revision,
+            initial: Vec::new(),
+            end: None,
+        }
+    }
 }
 
 /// One client's view of the history.
