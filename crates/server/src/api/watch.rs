@@ -3,7 +3,9 @@
 //! A watch is a cursor on the store's history, read when the client takes more. A client that does not read costs
 //! nothing; when it comes back too late it is told that its version expired.
 
-use std::collections::HashMap;
+mod permit;
+mod render;
+
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,21 +16,22 @@ use futures::stream;
 use http::StatusCode;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::time::{Instant, Sleep, sleep_until};
+
+pub(crate) use permit::Watches;
+
+use permit::WatchPermit;
+use render::{Renderer, error_frame, frame};
 
 use super::call::Call;
 use super::list::Matcher;
 use super::options::{InitialEventsEnd, Start, WatchOptions};
 use crate::core::Core;
-use crate::http::accept::Representation;
 use crate::http::body::full;
 use crate::http::respond::{self, Answer};
-use crate::printers::{self, Headers, MetaVersion, Options};
 use crate::resource::Served;
 use crate::status::ApiError;
-use crate::storage::{At, Cursor, Delivery, Event, Record};
+use crate::storage::{At, Cursor, Event, Record};
 
 /// How often a bookmark is sent.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -245,155 +248,5 @@ impl Watcher {
             r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{{"resourceVersion":"{revision}"{more}}}}}"#
         );
         frame("BOOKMARK", object.as_bytes())
-    }
-}
-
-/// Writes events in the representation that the client asked for.
-enum Renderer {
-    Object,
-    PartialMetadata(MetaVersion),
-    Table { options: Options, headers: Headers },
-}
-
-impl Renderer {
-    fn new(call: &Call) -> Result<Self, ApiError> {
-        Ok(match call.accept.representation {
-            Representation::Object | Representation::Discovery(_) => Renderer::Object,
-            Representation::PartialMetadata(version) => Renderer::PartialMetadata(version),
-            Representation::Table(version) => Renderer::Table {
-                options: call.table_options(version)?,
-                headers: Headers::Shown,
-            },
-        })
-    }
-
-    /// Kind and version of what is sent.
-    fn object_type(&self, served: &Served) -> (String, String) {
-        match self {
-            Renderer::Object => (served.resource.kind.to_string(), served.api_version.clone()),
-            Renderer::PartialMetadata(version) => {
-                ("PartialObjectMetadata".into(), version.api_version().into())
-            }
-            Renderer::Table { options, .. } => {
-                ("Table".into(), options.version.api_version().into())
-            }
-        }
-    }
-
-    fn initial(&mut self, core: &Core, served: &Served, record: &Record) -> Bytes {
-        let body = served.body(record);
-        self.render(core, served, "ADDED", body)
-    }
-
-    fn event(&mut self, core: &Core, served: &Served, event: &Event, delivery: Delivery) -> Bytes {
-        if matches!(self, Renderer::Object) && !served.must_revive(event.revision()) {
-            return event.frame(delivery);
-        }
-        let body = served.present(event.body(delivery), event.revision());
-        self.render(core, served, delivery.as_str(), body)
-    }
-
-    fn render(
-        &mut self,
-        core: &Core,
-        served: &Served,
-        kind: &str,
-        body: Result<Bytes, ApiError>,
-    ) -> Bytes {
-        match body.and_then(|body| self.represent(core, served, body)) {
-            Ok(object) => frame(kind, &object),
-            Err(error) => error_frame(&error),
-        }
-    }
-
-    fn represent(&mut self, core: &Core, served: &Served, body: Bytes) -> Result<Bytes, ApiError> {
-        match self {
-            Renderer::Object => Ok(body),
-            Renderer::PartialMetadata(version) => {
-                let object: Value = serde_json::from_slice(&body).map_err(ApiError::internal)?;
-                Ok(printers::partial_metadata(&object, *version).into())
-            }
-            Renderer::Table { options, headers } => {
-                let object: Value = serde_json::from_slice(&body).map_err(ApiError::internal)?;
-                let now = core.environment.now();
-                // Only the first event describes the columns.
-                let headers = std::mem::replace(headers, Headers::Omitted);
-                Ok(served
-                    .printer
-                    .single(*options, headers, &object, &body, now)
-                    .into())
-            }
-        }
-    }
-}
-
-fn frame(kind: &str, object: &[u8]) -> Bytes {
-    let mut frame = Vec::with_capacity(object.len() + 40);
-    frame.extend_from_slice(format!(r#"{{"type":"{kind}","object":"#).as_bytes());
-    frame.extend_from_slice(object);
-    frame.extend_from_slice(b"}\n");
-    frame.into()
-}
-
-fn error_frame(error: &ApiError) -> Bytes {
-    frame(
-        "ERROR",
-        &respond::encode_typed(respond::STATUS, &error.to_value()),
-    )
-}
-
-/// Counts the watches of each user, so that one cannot take them all.
-#[derive(Debug)]
-pub(crate) struct Watches {
-    most_per_user: usize,
-    open: Arc<Mutex<HashMap<String, usize>>>,
-}
-
-impl Watches {
-    pub(crate) fn new(most_per_user: usize) -> Self {
-        Self {
-            most_per_user,
-            open: Arc::default(),
-        }
-    }
-
-    fn enter(&self, user: &str) -> Result<WatchPermit, ApiError> {
-        let mut open = self.open.lock();
-        let count = open.entry(user.to_owned()).or_default();
-        if *count >= self.most_per_user {
-            let most = self.most_per_user;
-            return Err(ApiError::too_many_requests(
-                format!("more than {most} watches are open for this user"),
-                1,
-            ));
-        }
-        *count += 1;
-        Ok(WatchPermit {
-            user: user.to_owned(),
-            open: self.open.clone(),
-        })
-    }
-
-    /// How many watches are open.
-    pub(crate) fn len(&self) -> usize {
-        self.open.lock().values().sum()
-    }
-}
-
-/// One open watch; its place is free again when this goes.
-struct WatchPermit {
-    user: String,
-    open: Arc<Mutex<HashMap<String, usize>>>,
-}
-
-impl Drop for WatchPermit {
-    fn drop(&mut self) {
-        let mut open = self.open.lock();
-        if let Some(count) = open.get_mut(&self.user) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&self.user);
-            }
-        }
     }
 }
