@@ -14,7 +14,6 @@ mod expressions;
 mod failure;
 mod field_path;
 mod formats;
-mod go;
 mod jsonpath;
 mod list_type;
 mod numbers;

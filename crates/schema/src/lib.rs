@@ -16,6 +16,7 @@ pub mod discovery;
 pub mod duration;
 pub mod encode;
 pub mod field;
+mod go;
 #[cfg(test)]
 mod invented;
 pub mod names;

@@ -5,9 +5,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::definition::{Column, Version};
-use super::go::{self, Num};
 use super::jsonpath::JsonPath;
 use crate::duration;
+use crate::go::{self, Num};
 
 const NAME_DESCRIPTION: &str = "Name of the object.";
 

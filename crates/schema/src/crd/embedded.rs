@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::compile::CompiledVersion;
-use super::go::sorted;
 use super::{path, step};
 use crate::field::FieldError;
+use crate::go::json_type;
 use crate::names;
 use crate::types::{Shape, TypeId};
 
@@ -45,16 +45,8 @@ fn walk(
             if matches!(&ty.shape, Shape::Struct(s) if s.embedded_resource) && id != version.root {
                 check(map, at, errors);
             }
-            let of_map = matches!(ty.shape, Shape::Map { .. });
-            for (name, value) in sorted(map) {
-                if let Some(child) = step::property(ty, name).known() {
-                    let at = if of_map {
-                        path::key(at, name)
-                    } else {
-                        path::child(at, name)
-                    };
-                    walk(version, child, value, &at, errors);
-                }
+            for (child, value, at) in step::known_properties(ty, map, at) {
+                walk(version, child, value, &at, errors);
             }
         }
         Value::Array(items) => {
@@ -88,11 +80,11 @@ fn check(map: &Map<String, Value>, at: &str, errors: &mut Vec<FieldError>) {
         }
     }
     if let Some(metadata) = map.get("metadata")
-        && !metadata.is_object()
+        && !(metadata.is_object() || metadata.is_null())
     {
         let detail = format!(
             "json: cannot unmarshal {} into Go value of type v1.ObjectMeta",
-            json_kind(metadata)
+            json_type(metadata)
         );
         errors.push(FieldError::invalid(
             path::child(at, "metadata"),
@@ -115,14 +107,4 @@ fn kind_error(kind: &str) -> Option<String> {
 fn api_version_error(api_version: &str) -> Option<String> {
     (api_version.matches('/').count() > 1)
         .then(|| format!("unexpected GroupVersion string: {api_version}"))
-}
-
-fn json_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Array(_) => "array",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Null | Value::Object(_) => "object",
-    }
 }

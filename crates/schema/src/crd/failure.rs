@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::go::Num;
 use crate::field::{FieldError, Reason};
+use crate::go::Num;
 
 /// The path of errors that belong to no field.
 pub(super) const NOWHERE: &str = "<nil>";

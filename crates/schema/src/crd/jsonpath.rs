@@ -125,7 +125,7 @@ impl Step {
             }
             (Step::Wildcard, Value::Array(items)) => out.extend(items),
             (Step::Wildcard, Value::Object(map)) => {
-                out.extend(super::go::sorted(map).into_iter().map(|(_, value)| value));
+                out.extend(crate::go::sorted(map).into_iter().map(|(_, value)| value));
             }
             (Step::Filter(filter), Value::Array(items)) => {
                 out.extend(items.iter().filter(|item| filter.holds(item)));

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 use super::compile::CompiledVersion;
-use super::go::sorted;
 use super::path;
 use super::step;
 use crate::field::FieldError;
@@ -32,16 +31,8 @@ fn walk(
     let ty = version.table.get(ty);
     match value {
         Value::Object(map) => {
-            let of_map = matches!(ty.shape, Shape::Map { .. });
-            for (name, value) in sorted(map) {
-                if let Some(child) = step::property(ty, name).known() {
-                    let at = if of_map {
-                        path::key(at, name)
-                    } else {
-                        path::child(at, name)
-                    };
-                    walk(version, child, value, &at, errors);
-                }
+            for (child, value, at) in step::known_properties(ty, map, at) {
+                walk(version, child, value, &at, errors);
             }
         }
         Value::Array(items) => {

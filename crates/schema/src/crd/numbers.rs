@@ -1,7 +1,7 @@
 //! Rules on numbers: range of the format, bounds and multiples, in the order and words of the validator.
 
 use super::failure::{Outcome, invalid_nowhere, invalid_number};
-use super::go::{Num, float};
+use crate::go::{Num, float};
 use crate::rules::{JsonType, Rules};
 
 /// One number under its rules. Bounds are compared as integers when both sides are.

@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::definition::Scale;
 use super::failure::invalid_printed;
-use super::go;
 use crate::field::FieldError;
+use crate::go;
 
 /// Why an object has no scale, or cannot be scaled. `Display` is the text that the API server gives.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::go::sorted;
+use crate::go::sorted;
 
 /// Deepest nesting of schemas. JSON of 128 levels, the most our decoder reads, holds no more.
 pub(super) const MAX_DEPTH: usize = 64;

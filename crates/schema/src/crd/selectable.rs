@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::definition::Version;
-use super::go;
 use super::jsonpath::JsonPath;
+use crate::go;
 
 /// The selectable fields of a version.
 #[derive(Debug, Clone)]

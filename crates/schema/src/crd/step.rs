@@ -1,5 +1,9 @@
 //! Steps from a type into its parts: where a property or an item of a value is specified.
 
+use serde_json::{Map, Value};
+
+use super::path;
+use crate::go::sorted;
 use crate::rules::Additional;
 use crate::types::{Shape, Type, TypeId};
 
@@ -38,6 +42,22 @@ pub(super) fn property(ty: &Type, name: &str) -> Step {
         Shape::Any => Step::Kept,
         Shape::List(_) | Shape::Scalar(_) => Step::Unknown,
     }
+}
+
+/// The properties of an object at `at` whose types are known, by name: type, value and path.
+pub(super) fn known_properties<'v>(
+    ty: &Type,
+    map: &'v Map<String, Value>,
+    at: &str,
+) -> impl Iterator<Item = (TypeId, &'v Value, String)> {
+    let path_of = match ty.shape {
+        Shape::Map { .. } => path::key,
+        _ => path::child,
+    };
+    sorted(map).into_iter().filter_map(move |(name, value)| {
+        let child = property(ty, name).known()?;
+        Some((child, value, path_of(at, name)))
+    })
 }
 
 /// The items of a value of this type.

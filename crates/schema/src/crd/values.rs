@@ -253,7 +253,7 @@ impl<'a> Values<'a> {
                 }
             }
             Shape::Map { .. } => {
-                for (name, value) in super::go::sorted(map) {
+                for (name, value) in crate::go::sorted(map) {
                     let mut part = self.property(place, name, value);
                     // Keys of maps follow a dot even at the root of a default value.
                     part.path = format!("{}.{name}", place.path);
@@ -297,7 +297,7 @@ fn property_count(place: &Place<'_>, rules: &Rules, count: usize, out: &mut Outc
 }
 
 fn forbidden_properties(place: &Place<'_>, map: &Map<String, Value>, out: &mut Outcome) {
-    for (name, _) in super::go::sorted(map) {
+    for (name, _) in crate::go::sorted(map) {
         let detail = format!("{}.{name} in body is a forbidden property", place.path);
         out.add(FieldError::invalid(
             &*place.path,

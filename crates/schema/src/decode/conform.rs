@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::{DecodeError, StrictError, scalar};
+use crate::go::json_type;
 use crate::types::{Shape, Struct, Table, TypeId};
 
 /// Brings a value into the form that [`decode`](super::decode) would have given it: unknown fields and nulls are
@@ -62,7 +63,7 @@ impl<'t> Walk<'t> {
             }
             (Shape::Any, Value::Array(_) | Value::Object(_)) => self.measure(value),
             (_, Value::Array(_) | Value::Object(_)) => {
-                scalar::reject(&mut self.context, ty, scalar::json_type(value));
+                scalar::reject(&mut self.context, ty, json_type(value));
                 self.context.ascend();
                 return false;
             }

@@ -6,6 +6,7 @@ use serde_json::{Map, Number, Value};
 
 use super::context::Context;
 use super::time;
+use crate::go::json_type;
 use crate::quantity;
 use crate::types::{Scalar, Shape, Table, Type, TypeId};
 
@@ -153,18 +154,6 @@ pub(crate) fn zero(table: &Table, ty: TypeId) -> Value {
             Scalar::Quantity => Value::from("0"),
             Scalar::Time | Scalar::MicroTime => Value::Null,
         },
-    }
-}
-
-/// A value's JSON type as Go's decoder calls it.
-pub(super) fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

@@ -21,6 +21,7 @@ use order::Order;
 
 use super::merge::drop_nulls;
 use super::{MAX_DEPTH, is_within_depth};
+use crate::go;
 use crate::types::{Patch, Shape, Table, TypeId};
 
 const DIRECTIVE: &str = "$patch";
@@ -46,7 +47,7 @@ pub fn apply(
     let patch = match patch {
         Value::Object(patch) => patch,
         Value::Null => Object::new(),
-        other => return Err(StrategicError::NotAnObject(error::json_type(&other))),
+        other => return Err(StrategicError::NotAnObject(go::json_type(&other))),
     };
     let original = current.as_object().cloned().unwrap_or_default();
     let merged = Merger { table }.object(original, patch, Some(ty))?;

@@ -3,7 +3,9 @@
 //! A watch is a cursor on the store's history, read when the client takes more. A client that does not read costs
 //! nothing; when it comes back too late it is told that its version expired.
 
-use std::collections::HashMap;
+mod permit;
+mod render;
+
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,19 +16,19 @@ use futures::stream;
 use http::StatusCode;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use kubewright_schema::protobuf::watch_frame;
-use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::time::{Instant, Sleep, sleep_until};
+
+pub(crate) use permit::Watches;
+
+use permit::WatchPermit;
+use render::{Framing, Renderer};
 
 use super::call::Call;
 use super::list::Matcher;
 use super::options::{InitialEventsEnd, Start, WatchOptions};
 use crate::core::Core;
-use crate::http::accept::{Format, Representation};
 use crate::http::body::full;
 use crate::http::respond::{self, Answer};
-use crate::printers::{self, Headers, MetaVersion, Options};
 use crate::resource::Served;
 use crate::status::ApiError;
 use crate::storage::{At, Cursor, Delivery, Event, Record};
@@ -43,37 +45,18 @@ pub(crate) async fn watch(call: &mut Call) -> Result<Answer, ApiError> {
     let options = WatchOptions::read(&call.query)?;
     let matcher = Matcher::new(call, &options.list)?;
     let permit = call.core.watches.enter(&call.user.name)?;
-    let collection = &call.served.collection;
-    let mut initial = Vec::new();
-    let mut end = None;
-    let after = match options.start {
-        Start::After(revision) => revision,
-        Start::Now => call.core.store.revision(),
-        Start::State {
-            not_older_than,
-            end: marked,
-        } => {
-            if let Some(revision) = not_older_than {
-                call.core.wait_until_fresh(revision).await?;
-            }
-            let snapshot = collection
-                .snapshot(At::Latest)
-                .map_err(ApiError::internal)?;
-            initial = snapshot
-                .range("", None)
-                .filter(|r| matcher.matches(r))
-                .cloned()
-                .collect();
-            end = (marked == InitialEventsEnd::Marked).then(|| snapshot.revision());
-            snapshot.revision()
-        }
-    };
+    let Beginning {
+        after,
+        initial,
+        end,
+    } = Beginning::of(call, options.start, &matcher).await?;
+    let framing = Framing::of(call);
     // A version from the future is waited for: what happens until then is not told.
-    let cursor = match collection.watch(after.min(call.core.store.revision())) {
+    let from = after.min(call.core.store.revision());
+    let cursor = match call.served.collection.watch(from) {
         Ok(cursor) => cursor,
         Err(expired) => {
             let error = ApiError::too_old(after, expired.oldest);
-            let framing = Framing::of(call);
             return Ok(respond::answer(
                 StatusCode::OK,
                 framing.content_type(),
@@ -84,10 +67,9 @@ pub(crate) async fn watch(call: &mut Call) -> Result<Answer, ApiError> {
     let timeout = options.list.timeout.unwrap_or_else(|| {
         Duration::from_secs(SHORTEST_DEFAULT + call.core.environment.below(SHORTEST_DEFAULT))
     });
-    let framing = Framing::of(call);
     let watcher = Watcher {
-        framing,
         renderer: Renderer::new(call)?,
+        framing,
         core: call.core.clone(),
         served: call.served.clone(),
         matcher,
@@ -114,13 +96,55 @@ pub(crate) async fn watch(call: &mut Call) -> Result<Answer, ApiError> {
     ))
 }
 
+/// Where a watch starts.
+struct Beginning {
+    /// Events up to here are not told.
+    after: u64,
+    /// What is there already, when the client wants to know.
+    initial: Vec<Arc<Record>>,
+    /// The version at which the initial events end, when the client wants to know.
+    end: Option<u64>,
+}
+
+impl Beginning {
+    async fn of(call: &Call, start: Start, matcher: &Matcher) -> Result<Self, ApiError> {
+        let (not_older_than, marked) = match start {
+            Start::After(revision) => return Ok(Self::after(revision)),
+            Start::Now => return Ok(Self::after(call.core.store.revision())),
+            Start::State {
+                not_older_than,
+                end,
+            } => (not_older_than, end),
+        };
+        if let Some(revision) = not_older_than {
+            call.core.wait_until_fresh(revision).await?;
+        }
+        let snapshot = call.served.collection.snapshot(At::Latest);
+        let snapshot = snapshot.map_err(ApiError::internal)?;
+        let records = snapshot.range("", None);
+        Ok(Self {
+            after: snapshot.revision(),
+            initial: records.filter(|r| matcher.matches(r)).cloned().collect(),
+            end: (marked == InitialEventsEnd::Marked).then(|| snapshot.revision()),
+        })
+    }
+
+    fn after(revision: u64) -> Self {
+        Self {
+            after: revision,
+            initial: Vec::new(),
+            end: None,
+        }
+    }
+}
+
 /// One client's view of the history.
 struct Watcher {
     core: Arc<Core>,
     served: Arc<Served>,
     matcher: Matcher,
-    framing: Framing,
     renderer: Renderer,
+    framing: Framing,
     /// Events up to here are not told.
     after: u64,
     initial: std::vec::IntoIter<Arc<Record>>,
@@ -239,165 +263,6 @@ impl Watcher {
         match object {
             Ok(object) => self.framing.frame(kind, &object),
             Err(error) => self.framing.error(&error),
-        }
-    }
-}
-
-/// Writes events in the representation that the client asked for.
-enum Renderer {
-    Object,
-    PartialMetadata(MetaVersion),
-    Table { options: Options, headers: Headers },
-}
-
-impl Renderer {
-    fn new(call: &Call) -> Result<Self, ApiError> {
-        Ok(match call.accept.representation {
-            Representation::Object | Representation::Discovery(_) => Renderer::Object,
-            Representation::PartialMetadata(version) => Renderer::PartialMetadata(version),
-            Representation::Table(version) => Renderer::Table {
-                options: call.table_options(version)?,
-                headers: Headers::Shown,
-            },
-        })
-    }
-
-    /// Kind and version of what is sent.
-    fn object_type(&self, served: &Served) -> (String, String) {
-        match self {
-            Renderer::Object => (served.resource.kind.to_string(), served.api_version.clone()),
-            Renderer::PartialMetadata(version) => {
-                ("PartialObjectMetadata".into(), version.api_version().into())
-            }
-            Renderer::Table { options, .. } => {
-                ("Table".into(), options.version.api_version().into())
-            }
-        }
-    }
-
-    fn represent(&mut self, core: &Core, served: &Served, body: Bytes) -> Result<Bytes, ApiError> {
-        match self {
-            Renderer::Object => Ok(body),
-            Renderer::PartialMetadata(version) => {
-                let object: Value = serde_json::from_slice(&body).map_err(ApiError::internal)?;
-                Ok(printers::partial_metadata(&object, *version).into())
-            }
-            Renderer::Table { options, headers } => {
-                let object: Value = serde_json::from_slice(&body).map_err(ApiError::internal)?;
-                let now = core.environment.now();
-                // Only the first event describes the columns.
-                let headers = std::mem::replace(headers, Headers::Omitted);
-                Ok(served
-                    .printer
-                    .single(*options, headers, &object, &body, now)
-                    .into())
-            }
-        }
-    }
-}
-
-/// How events follow each other on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Framing {
-    /// One line each.
-    Json,
-    /// Protobuf after its length.
-    Protobuf,
-}
-
-impl Framing {
-    fn of(call: &Call) -> Self {
-        match call.accept.format {
-            Format::Protobuf => Framing::Protobuf,
-            Format::Json | Format::PrettyJson | Format::Yaml => Framing::Json,
-        }
-    }
-
-    fn content_type(self) -> &'static str {
-        match self {
-            Framing::Json => "application/json",
-            Framing::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
-        }
-    }
-
-    /// An event with an object that is compact JSON.
-    fn frame(self, kind: &str, object: &[u8]) -> Bytes {
-        match self {
-            Framing::Json => {
-                let mut frame = Vec::with_capacity(object.len() + 40);
-                frame.extend_from_slice(format!(r#"{{"type":"{kind}","object":"#).as_bytes());
-                frame.extend_from_slice(object);
-                frame.extend_from_slice(b"}\n");
-                frame.into()
-            }
-            Framing::Protobuf => {
-                let object = serde_json::from_slice(object).unwrap_or(Value::Null);
-                let object = respond::protobuf(&object).unwrap_or_default();
-                watch_frame(kind, &object).into()
-            }
-        }
-    }
-
-    fn error(self, error: &ApiError) -> Bytes {
-        self.frame(
-            "ERROR",
-            &respond::encode_typed(respond::STATUS, &error.to_value()),
-        )
-    }
-}
-
-/// Counts the watches of each user, so that one cannot take them all.
-#[derive(Debug)]
-pub(crate) struct Watches {
-    most_per_user: usize,
-    open: Arc<Mutex<HashMap<String, usize>>>,
-}
-
-impl Watches {
-    pub(crate) fn new(most_per_user: usize) -> Self {
-        Self {
-            most_per_user,
-            open: Arc::default(),
-        }
-    }
-
-    fn enter(&self, user: &str) -> Result<WatchPermit, ApiError> {
-        let mut open = self.open.lock();
-        let count = open.entry(user.to_owned()).or_default();
-        if *count >= self.most_per_user {
-            let most = self.most_per_user;
-            return Err(ApiError::too_many_requests(
-                format!("more than {most} watches are open for this user"),
-                1,
-            ));
-        }
-        *count += 1;
-        Ok(WatchPermit {
-            user: user.to_owned(),
-            open: self.open.clone(),
-        })
-    }
-
-    /// How many watches are open.
-    pub(crate) fn len(&self) -> usize {
-        self.open.lock().values().sum()
-    }
-}
-
-/// One open watch; its place is free again when this goes.
-struct WatchPermit {
-    user: String,
-    open: Arc<Mutex<HashMap<String, usize>>>,
-}
-
-impl Drop for WatchPermit {
-    fn drop(&mut self) {
-        let mut open = self.open.lock();
-        if let Some(count) = open.get_mut(&self.user) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&self.user);
-            }
         }
     }
 }

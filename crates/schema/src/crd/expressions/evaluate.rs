@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 use super::super::compile::CompiledVersion;
 use super::super::failure::NOWHERE;
-use super::super::go::sorted;
 use super::super::ratchet::{self, OldItems};
 use super::super::{path, step};
 use super::{Expressions, Node, Rule, declared_type};
 use crate::cel::{EvalError, Value as CelValue};
 use crate::field::{FieldError, Reason};
+use crate::go::sorted;
 use crate::rules::Validation;
 use crate::types::{Shape, TypeId};
 

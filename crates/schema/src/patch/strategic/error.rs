@@ -1,9 +1,8 @@
 //! Why a strategic merge patch was refused, in the words of the API server.
 
-use std::fmt::Write;
-
 use serde_json::{Map, Value};
 
+use crate::go::{self, Printer};
 use crate::patch::MAX_DEPTH;
 
 /// Longest print of a value in an error.
@@ -108,94 +107,28 @@ impl StrategicError {
     }
 }
 
-/// The name of a JSON type in decoding errors.
-pub(super) fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 /// The name of the Go type that a JSON value decodes to.
 pub(super) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
-        Value::Bool(_) => "bool",
-        Value::Number(n) if n.is_i64() => "int64",
-        Value::Number(_) => "float64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
+        known => go::type_name(known),
     }
 }
 
 fn print(value: &Value) -> String {
-    let mut out = String::new();
-    write_value(&mut out, value);
-    out
+    let mut printer = Printer::within(MAX_PRINT);
+    printer.value(value);
+    printer.finish()
 }
 
 fn print_map(map: &Map<String, Value>) -> String {
-    let mut out = String::new();
-    write_map(&mut out, map);
-    out
+    let mut printer = Printer::within(MAX_PRINT);
+    printer.map(map);
+    printer.finish()
 }
 
 pub(super) fn print_list(items: &[Value]) -> String {
-    let mut out = String::new();
-    write_list(&mut out, items);
-    out
-}
-
-/// Prints as Go does with `%v`. Beyond [`MAX_PRINT`] bytes only brackets follow.
-fn write_value(out: &mut String, value: &Value) {
-    match value {
-        Value::Null => out.push_str("<nil>"),
-        Value::String(text) => write_text(out, text),
-        Value::Array(items) => write_list(out, items),
-        Value::Object(map) => write_map(out, map),
-        other => write!(out, "{other}").expect("writing to a string succeeds"),
-    }
-}
-
-fn write_text(out: &mut String, text: &str) {
-    let left = MAX_PRINT.saturating_sub(out.len());
-    let end = text.char_indices().map(|(at, _)| at).find(|at| *at >= left);
-    out.push_str(&text[..end.unwrap_or(text.len())]);
-}
-
-fn write_list(out: &mut String, items: &[Value]) {
-    out.push('[');
-    for (index, item) in items.iter().enumerate() {
-        if out.len() > MAX_PRINT {
-            break;
-        }
-        if index > 0 {
-            out.push(' ');
-        }
-        write_value(out, item);
-    }
-    out.push(']');
-}
-
-fn write_map(out: &mut String, map: &Map<String, Value>) {
-    let mut members: Vec<(&String, &Value)> = map.iter().collect();
-    members.sort_unstable_by_key(|(key, _)| *key);
-    out.push_str("map[");
-    for (index, (key, value)) in members.into_iter().enumerate() {
-        if out.len() > MAX_PRINT {
-            break;
-        }
-        if index > 0 {
-            out.push(' ');
-        }
-        write_text(out, key);
-        out.push(':');
-        write_value(out, value);
-    }
-    out.push(']');
+    let mut printer = Printer::within(MAX_PRINT);
+    printer.list(items);
+    printer.finish()
 }

@@ -37,10 +37,7 @@ pub(crate) static JOB: Strategy = Strategy {
         non_negative_fields(&new["status"], &counts, &Path::Root("status"), errors);
     },
     name_appears_in: Some("Pod names and hostnames"),
-    warnings: |object| {
-        let spec = &object["spec"]["template"]["spec"];
-        pod::spec_warnings(spec, &Path::Root("spec.template.spec"))
-    },
+    warnings: pod::template_warnings,
     fields: |object| {
         let succeeded = object["status"]["succeeded"].as_i64().unwrap_or(0);
         vec![("status.successful", succeeded.to_string())]

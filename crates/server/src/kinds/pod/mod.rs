@@ -21,7 +21,7 @@ pub(super) use resources::validate_quantity;
 pub(super) use scheduling::{validate_node_selector, validate_taints};
 pub(super) use spec::{mismatch, validate_runs_forever, validate_selected, validate_template};
 pub(super) use volume::network_disk as default_network_disk;
-pub(super) use warnings::of_spec as spec_warnings;
+pub(super) use warnings::{of_spec as spec_warnings, of_template as template_warnings};
 
 use kubewright_schema::FieldError;
 use serde_json::{Value, json};

@@ -27,6 +27,12 @@ const DEAD_VOLUMES: [(&str, &str); 9] = [
     ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
 ];
 
+/// Warnings about the pods of an object with a template.
+pub(crate) fn of_template(object: &Value) -> Vec<String> {
+    let spec = &object["spec"]["template"]["spec"];
+    of_spec(spec, &Path::Root("spec.template.spec"))
+}
+
 /// Warnings about a pod spec at a path.
 pub(crate) fn of_spec(spec: &Value, path: &Path<'_>) -> Vec<String> {
     let mut out = Vec::new();

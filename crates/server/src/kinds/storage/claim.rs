@@ -1,12 +1,11 @@
 //! PersistentVolumeClaims.
 
 use kubewright_schema::FieldError;
-use kubewright_schema::names;
 use kubewright_schema::quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::{validate_access_modes, validate_size};
-use crate::kinds::checks::{Errors, immutable, invalid_each, one_of_if_set};
+use super::{validate_access_modes, validate_class_and_mode, validate_size};
+use crate::kinds::checks::{Errors, immutable};
 use crate::kinds::path::Path;
 use crate::kinds::strategy::{FieldLabels, Strategy};
 use crate::kinds::value::{
@@ -65,22 +64,7 @@ pub(crate) fn validate_spec(spec: &Value, path: &Path<'_>, errors: &mut Errors) 
         &resources.key("storage"),
         errors,
     );
-    let class = text(&spec["storageClassName"]);
-    if !class.is_empty() {
-        invalid_each(
-            names::dns1123_subdomain(class),
-            class,
-            &path.child("storageClassName"),
-            errors,
-        );
-    }
-    let modes = ["Block", "Filesystem"];
-    one_of_if_set(
-        &spec["volumeMode"],
-        &modes,
-        &path.child("volumeMode"),
-        errors,
-    );
+    validate_class_and_mode(spec, path, errors);
     for field in ["dataSource", "dataSourceRef"] {
         let source = &spec[field];
         if source.is_null() {

@@ -14,10 +14,11 @@ pub(super) use class::{
 pub(super) use volume::PERSISTENT_VOLUME;
 
 use kubewright_schema::FieldError;
+use kubewright_schema::names;
 use kubewright_schema::quantity::Quantity;
 use serde_json::Value;
 
-use super::checks::{Errors, one_of};
+use super::checks::{Errors, invalid_each, one_of, one_of_if_set};
 use super::path::Path;
 use super::pod;
 use super::value::{strings, text};
@@ -41,6 +42,26 @@ fn validate_access_modes(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         let text = "may not use ReadWriteOncePod with other access modes";
         errors.push(FieldError::forbidden(path, text));
     }
+}
+
+/// Checks the class of storage and the mode of a volume or claim.
+fn validate_class_and_mode(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
+    let class = text(&spec["storageClassName"]);
+    if !class.is_empty() {
+        invalid_each(
+            names::dns1123_subdomain(class),
+            class,
+            &path.child("storageClassName"),
+            errors,
+        );
+    }
+    let modes = ["Block", "Filesystem"];
+    one_of_if_set(
+        &spec["volumeMode"],
+        &modes,
+        &path.child("volumeMode"),
+        errors,
+    );
 }
 
 /// Checks that a size is there and above zero.

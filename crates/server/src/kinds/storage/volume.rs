@@ -1,16 +1,15 @@
 //! PersistentVolumes.
 
 use kubewright_schema::FieldError;
-use kubewright_schema::names;
 use serde_json::{Value, json};
 
-use super::{validate_access_modes, validate_size};
-use crate::kinds::checks::{Errors, immutable, invalid_each, one_of_if_set};
+use super::{validate_access_modes, validate_class_and_mode, validate_size};
+use crate::kinds::checks::{Errors, immutable, one_of_if_set};
 use crate::kinds::path::Path;
 use crate::kinds::pod;
 use crate::kinds::strategy::Strategy;
 use crate::kinds::value::{
-    alike, copy, ensure, entries, is_empty, items, remove, set, set_default, set_default_text, text,
+    alike, copy, ensure, entries, is_empty, items, remove, set, set_default, set_default_text,
 };
 
 pub(crate) static PERSISTENT_VOLUME: Strategy = Strategy {
@@ -91,22 +90,7 @@ fn validate(object: &Value, errors: &mut Errors) {
         errors,
     );
     validate_source(spec, &path, errors);
-    let class = text(&spec["storageClassName"]);
-    if !class.is_empty() {
-        invalid_each(
-            names::dns1123_subdomain(class),
-            class,
-            &path.child("storageClassName"),
-            errors,
-        );
-    }
-    let modes = ["Block", "Filesystem"];
-    one_of_if_set(
-        &spec["volumeMode"],
-        &modes,
-        &path.child("volumeMode"),
-        errors,
-    );
+    validate_class_and_mode(spec, &path, errors);
 }
 
 fn validate_source(spec: &Value, path: &Path<'_>, errors: &mut Errors) {

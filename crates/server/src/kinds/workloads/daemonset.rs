@@ -24,10 +24,7 @@ pub(crate) static DAEMON_SET: Strategy = Strategy {
     validate,
     validate_update,
     validate_status,
-    warnings: |object| {
-        let spec = &object["spec"]["template"]["spec"];
-        pod::spec_warnings(spec, &Path::Root("spec.template.spec"))
-    },
+    warnings: pod::template_warnings,
     ..Strategy::PLAIN
 };
 

@@ -23,10 +23,7 @@ pub(crate) static DEPLOYMENT: Strategy = Strategy {
     validate_update,
     validate_status,
     name_appears_in: Some("Pod names and hostnames"),
-    warnings: |object| {
-        let spec = &object["spec"]["template"]["spec"];
-        pod::spec_warnings(spec, &Path::Root("spec.template.spec"))
-    },
+    warnings: pod::template_warnings,
     ..Strategy::PLAIN
 };
 

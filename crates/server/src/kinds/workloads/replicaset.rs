@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::{SPEC, validate_counts, validate_replicated};
 use crate::kinds::checks::{Errors, immutable, non_negative_fields};
-use crate::kinds::path::Path;
 use crate::kinds::pod;
 use crate::kinds::strategy::{FieldLabels, Generation, Strategy};
 use crate::kinds::value::{ensure, set, set_default};
@@ -19,10 +18,7 @@ pub(crate) static REPLICA_SET: Strategy = Strategy {
     validate_update,
     validate_status,
     name_appears_in: Some("Pod names and hostnames"),
-    warnings: |object| {
-        let spec = &object["spec"]["template"]["spec"];
-        pod::spec_warnings(spec, &Path::Root("spec.template.spec"))
-    },
+    warnings: pod::template_warnings,
     ..Strategy::PLAIN
 };
 

@@ -221,9 +221,8 @@ fn validate_status(new: &Value, old: &Value, errors: &mut Errors) {
 }
 
 fn warnings(object: &Value) -> Vec<String> {
-    let spec = &object["spec"];
-    let mut out = pod::spec_warnings(&spec["template"]["spec"], &Path::Root("spec.template.spec"));
-    if spec["revisionHistoryLimit"]
+    let mut out = pod::template_warnings(object);
+    if object["spec"]["revisionHistoryLimit"]
         .as_i64()
         .is_some_and(|limit| limit < 0)
     {
