@@ -31,7 +31,7 @@ async fn deletion_across_a_relist_is_told_as_not_observed() {
         world.expire().await;
         world.wire.heal();
         let truth = world.truth().await;
-        until("the story is right", async || told.lock().state == truth).await;
+        until("the story is right", async || told.lock().led_to(&truth)).await;
         assert_eq!(told.lock().about(&["a"]), ["initial a", "missed a"]);
         assert_eq!(
             told.lock().about(&["b"]),
@@ -54,7 +54,7 @@ async fn every_kind_of_break_is_survived() {
         world.update("a", "1").await;
         world.create("b").await;
         let truth = world.truth().await;
-        until("the story is right", async || told.lock().state == truth).await;
+        until("the story is right", async || told.lock().led_to(&truth)).await;
         assert_eq!(
             told.lock().about(&["a", "b"]),
             ["initial a", "updated a", "added b"],

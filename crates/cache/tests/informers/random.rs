@@ -62,7 +62,7 @@ async fn life(seed: u64) {
     let reader = running.informer.reader();
     until("the store agrees", async || stored(&reader) == truth).await;
     for told in [Some(ran), Some(crawled), late].into_iter().flatten() {
-        until("the handler agrees", async || told.lock().state == truth).await;
+        until("the handler agrees", async || told.lock().led_to(&truth)).await;
     }
     assert_eq!(reader.list().len(), truth.len(), "seed {seed}");
 }

@@ -11,7 +11,9 @@ use parking_lot::Mutex;
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     /// What the handler believes to exist, with versions.
-    pub(crate) state: BTreeMap<Key, String>,
+    state: BTreeMap<Key, String>,
+    /// What was wrong with the story.
+    faults: Vec<String>,
     pub(crate) events: Vec<String>,
     pub(crate) resyncs: usize,
 }
@@ -49,57 +51,59 @@ impl Handler<ConfigMap> for Story {
 }
 
 impl Told {
+    /// Hears one event. What is wrong with it is noted: a panic in a handler would be caught.
     fn hear(&mut self, event: &Event<ConfigMap>) {
         let key = event.object().key().clone();
         let version = event.object().resource_version().into_owned();
         let name = key.name().to_owned();
         if event.is_resync() {
             self.resyncs += 1;
-            assert_eq!(
-                self.state.get(&key),
-                Some(&version),
-                "a resync repeats what was told"
-            );
-            return;
+            let known = self.state.get(&key) == Some(&version);
+            return self.insist(known, || {
+                format!("a resync of {name} repeats something else")
+            });
         }
         match event {
             Event::Added { initial, .. } => {
-                assert!(
-                    self.state.insert(key, version).is_none(),
-                    "{name} was added twice"
-                );
-                self.events.push(format!(
-                    "{} {name}",
-                    if *initial { "initial" } else { "added" }
-                ));
+                let new = self.state.insert(key, version).is_none();
+                self.insist(new, || format!("{name} was added twice"));
+                let how = if *initial { "initial" } else { "added" };
+                self.events.push(format!("{how} {name}"));
             }
             Event::Updated { old, .. } => {
                 let before = self.state.insert(key, version.clone());
-                assert_eq!(
-                    before.as_deref(),
-                    Some(&*old.resource_version()),
-                    "{name} has a gap"
-                );
-                let number = |v: &str| v.parse::<u64>().expect("a number");
-                assert!(
-                    number(&old.resource_version()) < number(&version),
-                    "{name} went back"
-                );
+                let joined = before.as_deref() == Some(&*old.resource_version());
+                self.insist(joined, || format!("{name} has a gap"));
+                let number = |v: &str| v.parse::<u64>().unwrap_or(0);
+                let forward = number(&old.resource_version()) < number(&version);
+                self.insist(forward, || format!("{name} went back"));
                 self.events.push(format!("updated {name}"));
             }
             Event::Deleted { observed, .. } => {
-                assert!(self.state.remove(&key).is_some(), "{name} was never added");
-                self.events.push(format!(
-                    "{} {name}",
-                    if *observed { "deleted" } else { "missed" }
-                ));
+                let known = self.state.remove(&key).is_some();
+                self.insist(known, || format!("{name} was never added"));
+                let how = if *observed { "deleted" } else { "missed" };
+                self.events.push(format!("{how} {name}"));
             }
             _ => {}
         }
     }
 
+    fn insist(&mut self, sound: bool, fault: impl FnOnce() -> String) {
+        if !sound {
+            self.faults.push(fault());
+        }
+    }
+
+    /// Whether the story, which must be sound, has led to this state.
+    pub(crate) fn led_to(&self, truth: &BTreeMap<Key, String>) -> bool {
+        assert_eq!(self.faults, [""; 0], "{:?}", self.events);
+        self.state == *truth
+    }
+
     /// The events of one test's objects, without those that the server makes for itself.
     pub(crate) fn about(&self, names: &[&str]) -> Vec<String> {
+        assert_eq!(self.faults, [""; 0], "{:?}", self.events);
         let is_about = |event: &&String| {
             names
                 .iter()
