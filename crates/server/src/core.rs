@@ -10,6 +10,7 @@ use crate::api::watch::Watches;
 use crate::auth::Tokens;
 use crate::documents::Documents;
 use crate::environment::Environment;
+use crate::fields::FieldManagement;
 use crate::registry::Registry;
 use crate::status::ApiError;
 use crate::storage::Store;
@@ -45,6 +46,7 @@ pub(crate) struct Core {
     pub(crate) addresses: Addresses,
     pub(crate) watches: Watches,
     pub(crate) tokens: Tokens,
+    pub(crate) field_management: FieldManagement,
     /// Cancelled when the server stops: watches end.
     pub(crate) stopping: CancellationToken,
     reads: Semaphore,
@@ -64,6 +66,7 @@ impl Core {
         environment: Environment,
         tokens: Tokens,
         limits: &RequestLimits,
+        field_management: FieldManagement,
     ) -> Arc<Self> {
         Arc::new(Self {
             registry: Registry::builtin(&store),
@@ -71,6 +74,7 @@ impl Core {
             documents: Documents::default(),
             watches: Watches::new(limits.watches_per_user),
             tokens,
+            field_management,
             stopping: CancellationToken::new(),
             reads: Semaphore::new(limits.reads),
             writes: Semaphore::new(limits.writes),

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::api::write::{Part, storage_error};
 use crate::conversion::collection_name;
 use crate::core::Core;
-use crate::http::query::Persist;
+use crate::fields::Writer;
 use crate::kinds::custom_strategy;
 use crate::object;
 use crate::printers::{Column, Printer};
@@ -93,7 +93,7 @@ impl Core {
                 definitions,
                 name,
                 Part::Own,
-                Persist::Store,
+                &Writer::server("status"),
                 &mut warnings,
                 change,
             )

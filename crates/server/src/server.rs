@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{Tokens, User};
 use crate::core::{Core, RequestLimits};
 use crate::environment::Environment;
+use crate::fields::FieldManagement;
 use crate::kubeconfig::Kubeconfig;
 use crate::listen::{self, ListenLimits};
 use crate::pki::{Pki, PkiError};
@@ -46,6 +47,7 @@ pub struct Builder {
     history: HistoryLimits,
     data_dir: Option<PathBuf>,
     fsync: Fsync,
+    field_management: FieldManagement,
 }
 
 /// Why a server could not start or listen.
@@ -115,6 +117,12 @@ impl Builder {
         self
     }
 
+    /// Whether the server keeps account of who manages which fields of an object.
+    pub fn field_management(mut self, management: FieldManagement) -> Self {
+        self.field_management = management;
+        self
+    }
+
     /// Starts the server. It answers in-process calls at once; see [`Server::listen`] for sockets.
     ///
     /// # Errors
@@ -135,7 +143,13 @@ impl Builder {
                 (store, Some(recovery))
             }
         };
-        let core = Core::new(store, self.environment, self.tokens, &self.requests);
+        let core = Core::new(
+            store,
+            self.environment,
+            self.tokens,
+            &self.requests,
+            self.field_management,
+        );
         core.bootstrap()
             .await
             .map_err(|e| StartError::Bootstrap(e.to_string()))?;

@@ -176,6 +176,11 @@ impl ApiError {
         )
     }
 
+    /// An apply would change fields that others manage; the causes say which.
+    pub(crate) fn apply_conflict(message: String) -> Self {
+        Self::new(StatusCode::CONFLICT, "Conflict", message)
+    }
+
     /// The object breaks rules; `about` names its kind.
     pub(crate) fn invalid(about: About<'_>, name: &str, errors: &[FieldError]) -> Self {
         let causes = errors
@@ -356,6 +361,11 @@ impl ApiError {
     pub(crate) fn with_empty_details(mut self) -> Self {
         self.0.details = Some(Details::default());
         self
+    }
+
+    /// The reason, where there is one.
+    pub(crate) fn reason(&self) -> Option<&'static str> {
+        self.0.reason
     }
 
     /// The HTTP status.

@@ -23,15 +23,11 @@ pub(crate) async fn update(call: &mut Call, body: &[u8], part: Part) -> Result<A
     if absent && part == Part::Whole && served.strategy().allow_create_on_update {
         return create_instead(call, object, options).await;
     }
+    let writer = call.writer(&options, part.subresource());
     let written = core
-        .update(
-            &served,
-            &key,
-            part,
-            options.persist,
-            &mut call.warnings,
-            |_| Ok(object.clone()),
-        )
+        .update(&served, &key, part, &writer, &mut call.warnings, |_| {
+            Ok(object.clone())
+        })
         .await?;
     call.answer_written(StatusCode::OK, &written)
 }
@@ -49,12 +45,13 @@ async fn create_instead(
     if !object::resource_version(&object).is_empty() {
         return Err(call.not_found());
     }
+    let writer = call.writer(&options, "");
     let written = core
         .create(
             &served,
             namespace.as_deref(),
             object,
-            options.persist,
+            &writer,
             &mut call.warnings,
         )
         .await?;

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kubewright_schema::FieldError;
+use kubewright_schema::apply::keep_times;
 use serde_json::{Value, json};
 
 use crate::admission;
 use crate::allocate::Claims;
 use crate::core::Core;
+use crate::fields::{FieldManagement, Writer};
 use crate::http::query::Persist;
 use crate::kinds::CreateContext;
 use crate::object;
@@ -30,6 +32,16 @@ pub(crate) enum Part {
     Status,
     /// Whatever the subresource's own code changed; it has restored the rest.
     Own,
+}
+
+impl Part {
+    /// The name of the subresource; empty for the object itself and for what has a name of its own.
+    pub(crate) fn subresource(self) -> &'static str {
+        match self {
+            Part::Status => "status",
+            Part::Whole | Part::Own => "",
+        }
+    }
 }
 
 /// The outcome of a write.
@@ -89,7 +101,7 @@ impl Core {
         served: &Arc<Served>,
         namespace: Option<&str>,
         mut value: Value,
-        persist: Persist,
+        writer: &Writer,
         warnings: &mut Vec<String>,
     ) -> Result<Written, ApiError> {
         match_namespace(&mut value, namespace)?;
@@ -99,6 +111,7 @@ impl Core {
             ));
         }
         served.default(&mut value);
+        self.manage(served, None, &mut value, Part::Whole, writer);
         let generated =
             object::name(&value).is_empty() && !object::meta_str(&value, "generateName").is_empty();
         let prefix = object::meta_str(&value, "generateName").to_owned();
@@ -111,7 +124,7 @@ impl Core {
                 );
             }
             let written = self
-                .create_once(served, namespace, value.clone(), persist, warnings)
+                .create_once(served, namespace, value.clone(), writer.persist, warnings)
                 .await;
             match written {
                 Err(CreateError::Exists(name)) if generated && attempt < NAME_ATTEMPTS => {
@@ -185,20 +198,20 @@ impl Core {
     }
 
     /// Changes an object: reads it, lets `change` make the new one, checks, stores, and does it all again when
-    /// somebody else was faster and the client did not insist on a version.
+    /// somebody else was faster.
     pub(crate) async fn update(
         &self,
         served: &Arc<Served>,
         key: &str,
         part: Part,
-        persist: Persist,
+        writer: &Writer,
         warnings: &mut Vec<String>,
         change: impl FnMut(&Value) -> Result<Value, ApiError> + Send,
     ) -> Result<Written, ApiError> {
         let written = self
-            .update_alone(served, key, part, persist, warnings, change)
+            .update_alone(served, key, part, writer, warnings, change)
             .await?;
-        if persist == Persist::Store {
+        if writer.persist == Persist::Store {
             admission::after_write(self, served, key).await?;
             if let Written::Value { value, .. } = &written {
                 admission::after_delete(self, served, value).await?;
@@ -213,7 +226,7 @@ impl Core {
         served: &Arc<Served>,
         key: &str,
         part: Part,
-        persist: Persist,
+        writer: &Writer,
         warnings: &mut Vec<String>,
         mut change: impl FnMut(&Value) -> Result<Value, ApiError> + Send,
     ) -> Result<Written, ApiError> {
@@ -224,10 +237,10 @@ impl Core {
             };
             let old = served.revive(&record)?;
             let mut new = change(&old)?;
-            let insists = check_preconditions(served, &new, &old, &record)?;
-            let claims = self.prepare(served, &mut new, &old, part)?;
+            check_preconditions(served, &new, &old, &record)?;
+            let claims = self.prepare(served, &mut new, &old, part, writer)?;
             let gone = object::is_deleting(&old) && may_go(&new);
-            if persist == Persist::DryRun {
+            if writer.persist == Persist::DryRun {
                 warnings.extend(served.strategy().warnings(&new));
                 return Ok(Written::Value {
                     value: new,
@@ -261,13 +274,9 @@ impl Core {
                         Written::Stored(committed.record)
                     });
                 }
-                Err(CommitError::Conflict { .. } | CommitError::NotFound) if !insists => {}
-                Err(CommitError::Conflict { .. }) => {
-                    return Err(ApiError::modified(served.about(), name));
-                }
-                Err(CommitError::NotFound) => {
-                    return Err(ApiError::not_found(served.about(), name));
-                }
+                // A client that insists on a version is refused by the next look at the preconditions; a patch
+                // that does not is made again.
+                Err(CommitError::Conflict { .. } | CommitError::NotFound) => {}
                 Err(error) => return Err(storage_error(&error)),
             }
         }
@@ -281,8 +290,10 @@ impl Core {
         new: &mut Value,
         old: &Value,
         part: Part,
+        writer: &Writer,
     ) -> Result<Claims, ApiError> {
         served.default(new);
+        self.manage(served, Some(old), new, part, writer);
         keep_metadata(new, old);
         let strategy = served.strategy();
         match part {
@@ -294,6 +305,9 @@ impl Core {
             Part::Own => {}
         }
         let claims = admission::before_update(self, served, new, old, part)?;
+        if self.field_management == FieldManagement::Tracked {
+            keep_times(new, old);
+        }
         let mut errors = match part {
             Part::Status | Part::Own => served.validate_status_update(new, old),
             Part::Whole => served.validate_update(new, old),
@@ -357,7 +371,6 @@ fn begin_metadata(value: &mut Value, uid: &str, now: &str) {
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
         "selfLink",
-        "managedFields",
         "generation",
     ] {
         object::remove_meta(value, field);
@@ -378,7 +391,6 @@ fn keep_metadata(new: &mut Value, old: &Value) {
         object::copy_meta(new, old, field);
     }
     object::remove_meta(new, "selfLink");
-    object::remove_meta(new, "managedFields");
     for field in ["uid", "name", "namespace"] {
         if object::meta_str(new, field).is_empty() {
             object::copy_meta(new, old, field);
@@ -386,13 +398,13 @@ fn keep_metadata(new: &mut Value, old: &Value) {
     }
 }
 
-/// Checks uid and version that the client sent. Says whether the client insists on the version it read.
+/// Checks uid and version that the client sent.
 fn check_preconditions(
     served: &Served,
     new: &Value,
     old: &Value,
     record: &Record,
-) -> Result<bool, ApiError> {
+) -> Result<(), ApiError> {
     let name = object::name(old);
     let (uid, version) = (object::uid(new), object::resource_version(new));
     if !uid.is_empty() && uid != record.uid() {
@@ -407,7 +419,7 @@ fn check_preconditions(
     }
     if version.is_empty() || version == "0" {
         if served.strategy().allow_unconditional_update {
-            return Ok(false);
+            return Ok(());
         }
         let error = FieldError::invalid(
             "metadata.resourceVersion",
@@ -417,7 +429,7 @@ fn check_preconditions(
         return Err(ApiError::invalid(served.about(), name, &[error]));
     }
     match version.parse::<u64>() {
-        Ok(version) if version == record.revision() => Ok(true),
+        Ok(version) if version == record.revision() => Ok(()),
         Ok(_) => Err(ApiError::modified(served.about(), name)),
         Err(_) => {
             let error = FieldError::invalid(
