@@ -7,6 +7,7 @@
 //!
 //! The crate does no I/O and knows no server.
 
+pub mod apply;
 mod builtin;
 pub mod catalog;
 pub mod cel;

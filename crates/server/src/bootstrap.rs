@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::access::Authorization;
 use crate::admission::used;
 use crate::core::Core;
-use crate::http::query::Persist;
+use crate::fields::Writer;
 use crate::status::ApiError;
 use crate::storage::At;
 
@@ -43,7 +43,8 @@ impl Core {
             .get(&served.key(namespace, name))
             .is_none()
         {
-            self.create(&served, namespace, value, Persist::Store, &mut Vec::new())
+            let writer = Writer::server("");
+            self.create(&served, namespace, value, &writer, &mut Vec::new())
                 .await?;
         }
         Ok(())
@@ -72,7 +73,7 @@ fn kubernetes_service() -> Value {
             "labels": { "component": "apiserver", "provider": "kubernetes" },
         },
         "spec": {
-            "clusterIP": crate::SERVICE_ADDRESS,
+            "clusterIP": crate::SERVICE_ADDRESS, "ipFamilyPolicy": "SingleStack",
             "ports": [{ "name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443 }],
         },
     })

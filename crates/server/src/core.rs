@@ -11,6 +11,7 @@ use crate::api::watch::Watches;
 use crate::auth::Tokens;
 use crate::documents::Documents;
 use crate::environment::Environment;
+use crate::fields::FieldManagement;
 use crate::registry::Registry;
 use crate::status::ApiError;
 use crate::storage::Store;
@@ -47,6 +48,7 @@ pub(crate) struct Core {
     pub(crate) watches: Watches,
     pub(crate) tokens: Tokens,
     pub(crate) access: Access,
+    pub(crate) field_management: FieldManagement,
     /// Cancelled when the server stops: watches end.
     pub(crate) stopping: CancellationToken,
     reads: Semaphore,
@@ -67,6 +69,7 @@ impl Core {
         tokens: Tokens,
         access: Access,
         limits: &RequestLimits,
+        field_management: FieldManagement,
     ) -> Arc<Self> {
         Arc::new(Self {
             registry: Registry::builtin(&store),
@@ -75,6 +78,7 @@ impl Core {
             watches: Watches::new(limits.watches_per_user),
             tokens,
             access,
+            field_management,
             stopping: CancellationToken::new(),
             reads: Semaphore::new(limits.reads),
             writes: Semaphore::new(limits.writes),

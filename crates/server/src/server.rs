@@ -17,6 +17,7 @@ use crate::access::{Access, Authorization};
 use crate::auth::{Caller, Tokens, User};
 use crate::core::{Core, RequestLimits};
 use crate::environment::Environment;
+use crate::fields::FieldManagement;
 use crate::kubeconfig::Kubeconfig;
 use crate::listen::{self, ListenLimits};
 use crate::pki::{Pki, PkiError};
@@ -51,6 +52,7 @@ pub struct Builder {
     fsync: Fsync,
     authorization: Authorization,
     audit_log: Option<PathBuf>,
+    field_management: FieldManagement,
 }
 
 /// Why a server could not start or listen.
@@ -141,6 +143,12 @@ impl Builder {
         self
     }
 
+    /// Whether the server keeps account of who manages which fields of an object.
+    pub fn field_management(mut self, management: FieldManagement) -> Self {
+        self.field_management = management;
+        self
+    }
+
     /// Starts the server. It answers in-process calls at once; see [`Server::listen`] for sockets.
     ///
     /// # Errors
@@ -162,7 +170,14 @@ impl Builder {
                 (store, Some(recovery))
             }
         };
-        let core = Core::new(store, self.environment, self.tokens, access, &self.requests);
+        let core = Core::new(
+            store,
+            self.environment,
+            self.tokens,
+            access,
+            &self.requests,
+            self.field_management,
+        );
         core.bootstrap()
             .await
             .map_err(|e| StartError::Bootstrap(e.to_string()))?;

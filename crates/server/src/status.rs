@@ -181,6 +181,11 @@ impl ApiError {
         )
     }
 
+    /// An apply would change fields that others manage; the causes say which.
+    pub(crate) fn apply_conflict(message: String) -> Self {
+        Self::new(StatusCode::CONFLICT, "Conflict", message)
+    }
+
     /// The object breaks rules; `about` names its kind.
     pub(crate) fn invalid(about: About<'_>, name: &str, errors: &[FieldError]) -> Self {
         let errors = &errors[..errors.len().min(MAX_CAUSES)];
@@ -374,17 +379,17 @@ impl ApiError {
         self
     }
 
+    /// The reason, where there is one.
+    pub(crate) fn reason(&self) -> Option<&'static str> {
+        self.0.reason
+    }
+
     /// The HTTP status.
     pub(crate) fn code(&self) -> StatusCode {
         self.0
             .code
             .and_then(|c| StatusCode::from_u16(c).ok())
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
-    }
-
-    /// The machine-readable reason, empty when there is none.
-    pub(crate) fn reason(&self) -> &'static str {
-        self.0.reason.unwrap_or("")
     }
 
     /// Seconds for the `Retry-After` header.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::rule::{self, Missing, Rule};
 use crate::api::write::Part;
 use crate::core::Core;
-use crate::http::query::Persist;
+use crate::fields::Writer;
 use crate::object;
 use crate::resource::Served;
 use crate::status::ApiError;
@@ -48,7 +48,7 @@ impl Core {
         let key = object::name(&wanted).to_owned();
         let mut warnings = Vec::new();
         let Some(record) = served.collection.get(&key) else {
-            self.create(served, None, wanted, Persist::Store, &mut warnings)
+            self.create(served, None, wanted, &Writer::server(""), &mut warnings)
                 .await?;
             return Ok(());
         };
@@ -67,7 +67,7 @@ impl Core {
                 served,
                 &key,
                 Part::Whole,
-                Persist::Store,
+                &Writer::server(""),
                 &mut warnings,
                 change,
             )

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::policy::Policy;
 use crate::api::write::Part;
 use crate::core::Core;
-use crate::http::query::Persist;
+use crate::fields::Writer;
 use crate::resource::Served;
 use crate::status::ApiError;
 use crate::storage::At;
@@ -74,14 +74,9 @@ impl Core {
             let same = |old: &Value| Ok(old.clone());
             let mut warnings = Vec::new();
             // The rules are filled in on the way, as for every write of an aggregated role.
-            let update = self.update_alone(
-                served,
-                &name,
-                Part::Whole,
-                Persist::Store,
-                &mut warnings,
-                same,
-            );
+            let writer = Writer::server("");
+            let update =
+                self.update_alone(served, &name, Part::Whole, &writer, &mut warnings, same);
             match update.await {
                 Ok(_) => {}
                 Err(error) if error.code() == http::StatusCode::NOT_FOUND => {}

@@ -10,9 +10,10 @@ use super::write::Written;
 use crate::access::{Attributes, Resource, Subject};
 use crate::auth::User;
 use crate::core::Core;
+use crate::fields::Writer;
 use crate::http::accept::{Accept, Representation};
 use crate::http::body::{self, BodyFormat};
-use crate::http::query::{FieldValidation, Query};
+use crate::http::query::{FieldValidation, Query, WriteOptions};
 use crate::http::respond::{self, Answer};
 use crate::printers::{self, Headers, InvalidIncludeObject, MetaVersion, Options};
 use crate::resource::Served;
@@ -37,6 +38,11 @@ impl Call {
     /// The key of the object that the request names.
     pub(crate) fn key(&self) -> String {
         self.served.key(self.namespace.as_deref(), &self.name)
+    }
+
+    /// Who sends the request, and what part of the object it is sent to; empty for the object itself.
+    pub(crate) fn writer(&self, options: &WriteOptions, subresource: &'static str) -> Writer {
+        Writer::client(&self.headers, &self.query, options.persist, subresource)
     }
 
     /// The refusal when that object is not there.

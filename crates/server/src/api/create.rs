@@ -19,12 +19,13 @@ pub(crate) async fn create(call: &mut Call, body: &[u8]) -> Result<Answer, ApiEr
         call.served.clone(),
         call.namespace.clone(),
     );
+    let writer = call.writer(&options, "");
     let written = core
         .create(
             &served,
             namespace.as_deref(),
             incoming.object,
-            options.persist,
+            &writer,
             &mut call.warnings,
         )
         .await?;

@@ -3,6 +3,7 @@
 //! Each file is one verb. A verb reads its options, works on a [`Served`](crate::resource::Served) resource and
 //! writes through [`write`], where all changes of objects pass.
 
+mod apply;
 pub(crate) mod call;
 mod create;
 mod delete;

@@ -6,6 +6,7 @@ use kubewright_schema::patch::{json, merge, strategic};
 use kubewright_schema::{FieldError, Table, TypeId};
 use serde_json::Value;
 
+use super::apply;
 use super::call::Call;
 use super::write::Part;
 use crate::access::escalation::Guard;
@@ -28,6 +29,9 @@ pub(crate) enum Patch {
 
 /// Changes an object, or the part of it that the request names.
 pub(crate) async fn patch(call: &mut Call, bytes: &[u8], part: Part) -> Result<Answer, ApiError> {
+    if body::media_type(&call.headers) == apply::MEDIA_TYPE {
+        return apply::apply(call, bytes, part).await;
+    }
     let options = WriteOptions::read(&call.query, "PatchOptions")?;
     let (patch, duplicates) = Patch::read(call, bytes)?;
     call.strict(duplicates, options.field_validation)?;
@@ -35,18 +39,12 @@ pub(crate) async fn patch(call: &mut Call, bytes: &[u8], part: Part) -> Result<A
     let mut dropped = Vec::new();
     let guard = Guard::of(call);
     let change = |old: &Value| {
-        let new = apply(&served, &patch, old, &mut dropped, options.field_validation)?;
+        let new = change(&served, &patch, old, &mut dropped, options.field_validation)?;
         guard.check(Some(old), &new).map(|()| new)
     };
+    let writer = call.writer(&options, part.subresource());
     let written = core
-        .update(
-            &served,
-            &key,
-            part,
-            options.persist,
-            &mut call.warnings,
-            change,
-        )
+        .update(&served, &key, part, &writer, &mut call.warnings, change)
         .await;
     if options.field_validation == FieldValidation::Warn {
         call.warnings.extend(dropped);
@@ -55,7 +53,7 @@ pub(crate) async fn patch(call: &mut Call, bytes: &[u8], part: Part) -> Result<A
 }
 
 /// The object that a patch makes of another. Names and namespaces cannot be patched away.
-fn apply(
+fn change(
     served: &Served,
     patch: &Patch,
     old: &Value,
@@ -95,9 +93,7 @@ impl Patch {
                 Nature::Builtin(_) => read_object(bytes).map(|(v, d)| (Patch::Strategic(v), d)),
                 Nature::Custom(_) => Err(unsupported(&call.served)),
             },
-            "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
-                Err(unsupported(&call.served))
-            }
+            apply::MEDIA_TYPE | "application/apply-patch+cbor" => Err(unsupported(&call.served)),
             _ => Err(
                 ApiError::unsupported_media_type("415: Unsupported Media Type")
                     .with_empty_details(),
@@ -178,6 +174,7 @@ fn unsupported(served: &Served) -> ApiError {
     if matches!(served.nature, Nature::Builtin(_)) {
         accepted.push("application/strategic-merge-patch+json");
     }
+    accepted.push(apply::MEDIA_TYPE);
     ApiError::unsupported_media_type(format!(
         "the body of the request was in an unknown format - accepted media types include: {}",
         accepted.join(", ")
@@ -185,7 +182,7 @@ fn unsupported(served: &Served) -> ApiError {
 }
 
 /// Counts what a value would take as JSON, roughly, and refuses what no request could have sent.
-fn check_size(value: &Value) -> Result<(), ApiError> {
+pub(super) fn check_size(value: &Value) -> Result<(), ApiError> {
     fn size(value: &Value, left: &mut usize) -> Option<()> {
         let own = match value {
             Value::String(s) => s.len() + 2,

@@ -24,15 +24,11 @@ pub(crate) async fn update(call: &mut Call, body: &[u8], part: Part) -> Result<A
         return create_instead(call, object, options).await;
     }
     let guard = Guard::of(call);
+    let writer = call.writer(&options, part.subresource());
     let written = core
-        .update(
-            &served,
-            &key,
-            part,
-            options.persist,
-            &mut call.warnings,
-            |old| guard.check(Some(old), &object).map(|()| object.clone()),
-        )
+        .update(&served, &key, part, &writer, &mut call.warnings, |old| {
+            guard.check(Some(old), &object).map(|()| object.clone())
+        })
         .await?;
     call.answer_written(StatusCode::OK, &written)
 }
@@ -52,12 +48,13 @@ async fn create_instead(
     }
     call.authorize("create")?;
     Guard::of(call).check(None, &object)?;
+    let writer = call.writer(&options, "");
     let written = core
         .create(
             &served,
             namespace.as_deref(),
             object,
-            options.persist,
+            &writer,
             &mut call.warnings,
         )
         .await?;

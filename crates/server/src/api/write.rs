@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kubewright_schema::FieldError;
+use kubewright_schema::apply::keep_times;
 use serde_json::{Value, json};
 
 use crate::admission;
 use crate::allocate::Claims;
 use crate::core::Core;
+use crate::fields::{FieldManagement, Writer};
 use crate::http::query::Persist;
 use crate::kinds::CreateContext;
 use crate::object;
@@ -30,6 +32,16 @@ pub(crate) enum Part {
     Status,
     /// Whatever the subresource's own code changed; it has restored the rest.
     Own,
+}
+
+impl Part {
+    /// The name of the subresource; empty for the object itself and for what has a name of its own.
+    pub(crate) fn subresource(self) -> &'static str {
+        match self {
+            Part::Status => "status",
+            Part::Whole | Part::Own => "",
+        }
+    }
 }
 
 /// The outcome of a write.
@@ -89,7 +101,7 @@ impl Core {
         served: &Arc<Served>,
         namespace: Option<&str>,
         mut value: Value,
-        persist: Persist,
+        writer: &Writer,
         warnings: &mut Vec<String>,
     ) -> Result<Written, ApiError> {
         match_namespace(&mut value, namespace)?;
@@ -99,6 +111,7 @@ impl Core {
             ));
         }
         served.default(&mut value);
+        self.manage(served, None, &mut value, Part::Whole, writer);
         let generated =
             object::name(&value).is_empty() && !object::meta_str(&value, "generateName").is_empty();
         let prefix = object::meta_str(&value, "generateName").to_owned();
@@ -111,7 +124,7 @@ impl Core {
                 );
             }
             let written = self
-                .create_once(served, namespace, value.clone(), persist, warnings)
+                .create_once(served, namespace, value.clone(), writer.persist, warnings)
                 .await;
             match written {
                 Err(CreateError::Exists(name)) if generated && attempt < NAME_ATTEMPTS => {
@@ -191,14 +204,14 @@ impl Core {
         served: &Arc<Served>,
         key: &str,
         part: Part,
-        persist: Persist,
+        writer: &Writer,
         warnings: &mut Vec<String>,
         change: impl FnMut(&Value) -> Result<Value, ApiError> + Send,
     ) -> Result<Written, ApiError> {
         let written = self
-            .update_alone(served, key, part, persist, warnings, change)
+            .update_alone(served, key, part, writer, warnings, change)
             .await?;
-        if persist == Persist::Store {
+        if writer.persist == Persist::Store {
             admission::after_write(self, served, key).await?;
             if let Written::Value { value, .. } = &written {
                 admission::after_delete(self, served, value).await?;
@@ -213,7 +226,7 @@ impl Core {
         served: &Arc<Served>,
         key: &str,
         part: Part,
-        persist: Persist,
+        writer: &Writer,
         warnings: &mut Vec<String>,
         mut change: impl FnMut(&Value) -> Result<Value, ApiError> + Send,
     ) -> Result<Written, ApiError> {
@@ -227,9 +240,9 @@ impl Core {
             check_preconditions(served, &new, &old, &record)?;
             // An update without a version is one of the newest.
             object::set_meta(&mut new, "resourceVersion", record.revision().to_string());
-            let claims = self.prepare(served, &mut new, &old, part)?;
+            let claims = self.prepare(served, &mut new, &old, part, writer)?;
             let gone = object::is_deleting(&old) && may_go(&new);
-            if persist == Persist::DryRun {
+            if writer.persist == Persist::DryRun {
                 warnings.extend(served.strategy().update_warnings(&new, &old));
                 return Ok(Written::Value {
                     value: new,
@@ -278,8 +291,10 @@ impl Core {
         new: &mut Value,
         old: &Value,
         part: Part,
+        writer: &Writer,
     ) -> Result<Claims, ApiError> {
         served.default(new);
+        self.manage(served, Some(old), new, part, writer);
         keep_metadata(new, old);
         let strategy = served.strategy();
         match part {
@@ -291,6 +306,9 @@ impl Core {
             Part::Own => {}
         }
         let claims = admission::before_update(self, served, new, old, part)?;
+        if self.field_management == FieldManagement::Tracked {
+            keep_times(new, old);
+        }
         let mut errors = match part {
             Part::Status | Part::Own => served.validate_status_update(new, old),
             Part::Whole => served.validate_update(new, old),
@@ -354,7 +372,6 @@ fn begin_metadata(value: &mut Value, uid: &str, now: &str) {
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
         "selfLink",
-        "managedFields",
         "generation",
     ] {
         object::remove_meta(value, field);
@@ -375,7 +392,6 @@ fn keep_metadata(new: &mut Value, old: &Value) {
         object::copy_meta(new, old, field);
     }
     object::remove_meta(new, "selfLink");
-    object::remove_meta(new, "managedFields");
     for field in ["uid", "name", "namespace"] {
         if object::meta_str(new, field).is_empty() {
             object::copy_meta(new, old, field);

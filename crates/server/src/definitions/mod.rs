@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::api::write::{Part, storage_error};
 use crate::conversion::collection_name;
 use crate::core::Core;
-use crate::http::query::Persist;
+use crate::fields::Writer;
 use crate::object;
 use crate::resource::Served;
 use crate::status::ApiError;
@@ -93,7 +93,7 @@ impl Core {
                 definitions,
                 name,
                 Part::Own,
-                Persist::Store,
+                &Writer::server("status"),
                 &mut warnings,
                 change,
             )

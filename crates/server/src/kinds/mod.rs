@@ -71,6 +71,7 @@ static CUSTOM_RESOURCE_DEFINITION: Strategy = Strategy {
     generation: Generation::Field("spec"),
     has_status: true,
     allow_unconditional_update: false,
+    default: kubewright_schema::crd::default_definition,
     ..Strategy::PLAIN
 };
 

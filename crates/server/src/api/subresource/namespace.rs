@@ -38,12 +38,13 @@ pub(crate) async fn finalize(call: &mut Call, body: &[u8]) -> Result<Answer, Api
             Err(ApiError::invalid(served.about_kind(), &name, &errors))
         }
     };
+    let writer = call.writer(&options, "finalize");
     let written = core
         .update(
             &served,
             &key,
             Part::Own,
-            options.persist,
+            &writer,
             &mut call.warnings,
             change,
         )

@@ -11,6 +11,7 @@ use crate::api::call::Call;
 use crate::api::delete;
 use crate::api::patch::Patch;
 use crate::api::write::Part;
+use crate::fields::Writer;
 use crate::http::query::WriteOptions;
 use crate::http::respond::{self, Answer};
 use crate::kinds;
@@ -70,11 +71,12 @@ pub(crate) async fn bind(call: &mut Call, body: &[u8]) -> Result<Answer, ApiErro
         set_scheduled(&mut new, &now);
         Ok(new)
     };
+    let writer = call.writer(&options, "binding").settled();
     core.update(
         &served,
         &key,
         Part::Own,
-        options.persist,
+        &writer,
         &mut call.warnings,
         change,
     )
@@ -159,12 +161,11 @@ async fn spend_budget(call: &mut Call, pod: &Value) -> Result<(), ApiError> {
         new["status"]["disruptedPods"][&name] = json!(now);
         Ok(new)
     };
-    let persist = crate::http::query::Persist::Store;
     core.update(
         &budgets,
         &key,
         Part::Own,
-        persist,
+        &Writer::server("").settled(),
         &mut call.warnings,
         change,
     )
@@ -246,17 +247,27 @@ pub(crate) async fn restricted(
         }
         Ok(new)
     };
+    let writer = call.writer(&options, subresource(part));
     let written = core
         .update(
             &served,
             &key,
             Part::Own,
-            options.persist,
+            &writer,
             &mut call.warnings,
             change,
         )
         .await?;
     call.answer_written(StatusCode::OK, &written)
+}
+
+/// The name of a part that has one of its own.
+fn subresource(part: &str) -> &'static str {
+    match part {
+        "approval" => "approval",
+        "ephemeralcontainers" => "ephemeralcontainers",
+        _ => "resize",
+    }
 }
 
 enum Source {

@@ -2,13 +2,17 @@
 
 use http::StatusCode;
 use kubewright_schema::FieldError;
+use kubewright_schema::apply::{Force, Operation, ScaleManager, scale_conflicts};
 use kubewright_schema::crd::Scale as ScalePaths;
 use kubewright_schema::selector::LabelSelector;
 use serde_json::{Value, json};
 
+use crate::api::apply::{Config, MEDIA_TYPE};
 use crate::api::call::Call;
 use crate::api::patch::Patch;
 use crate::api::write::Part;
+use crate::fields::{Writer, conflict_error};
+use crate::http::body;
 use crate::http::query::WriteOptions;
 use crate::http::respond::{self, Answer};
 use crate::object;
@@ -38,14 +42,17 @@ pub(crate) async fn dispatch(call: &mut Call, verb: &str, body: &[u8]) -> Result
         "update" => {
             let options = WriteOptions::read(&call.query, "UpdateOptions")?;
             let scale = decode_scale(call, body)?;
-            write(call, options, |_| Ok(scale.clone())).await
+            let writer = call.writer(&options, "scale");
+            write(call, writer, Operation::Update, |_, _| Ok(scale.clone())).await
         }
+        _ if body::media_type(&call.headers) == MEDIA_TYPE => apply(call, body).await,
         _ => {
             let options = WriteOptions::read(&call.query, "PatchOptions")?;
             let (patch, duplicates) = Patch::read(call, body)?;
             call.strict(duplicates, options.field_validation)?;
             let (table, ty) = scale_type()?;
-            write(call, options, |scale| {
+            let writer = call.writer(&options, "scale");
+            write(call, writer, Operation::Update, |_, scale| {
                 let mut new = patch.apply_to(table, ty, scale)?;
                 decode::conform(table, ty, &mut new)
                     .map_err(|e| ApiError::bad_request(e.to_string()))?;
@@ -56,15 +63,62 @@ pub(crate) async fn dispatch(call: &mut Call, verb: &str, body: &[u8]) -> Result
     }
 }
 
+/// Server-side apply of a scale.
+async fn apply(call: &mut Call, bytes: &[u8]) -> Result<Answer, ApiError> {
+    let config = Config::read(call, bytes)?;
+    let text = |name: &str| config.value[name].as_str().unwrap_or("").to_owned();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if (api_version.as_str(), kind.as_str()) != ("autoscaling/v1", "Scale") {
+        let slash = if api_version.contains('/') { "" } else { "/" };
+        return Err(ApiError::bad_request(format!(
+            "invalid object type: {slash}{api_version}, Kind={kind}"
+        )));
+    }
+    let writer = call.writer(&config.options, "scale");
+    let wanted = config.value["spec"].get("replicas").cloned();
+    let (served, manager) = (call.served.clone(), writer.manager.clone());
+    write(call, writer, Operation::Apply, |object, scale| {
+        let mut scale = scale.clone();
+        if let Some(wanted) = &wanted {
+            let wanted = wanted.as_i64().unwrap_or(0);
+            check_conflicts(&served, object, &manager, wanted, config.force)?;
+            scale["spec"]["replicas"] = json!(wanted);
+        }
+        Ok(scale)
+    })
+    .await
+}
+
+fn check_conflicts(
+    served: &Served,
+    object: &Value,
+    manager: &str,
+    wanted: i64,
+    force: Force,
+) -> Result<(), ApiError> {
+    let path = replicas_pointer(served);
+    let steps: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    let scale = ScaleManager {
+        api_version: &served.resource.api_version(),
+        manager,
+        operation: Operation::Apply,
+        replicas: &steps,
+    };
+    scale_conflicts(&scale, object, wanted, force).map_err(|conflicts| conflict_error(&conflicts))
+}
+
+/// Writes the scale that `change` makes of an object and its scale.
 async fn write(
     call: &mut Call,
-    options: WriteOptions,
-    mut change: impl FnMut(&Value) -> Result<Value, ApiError> + Send,
+    writer: Writer,
+    operation: Operation,
+    mut change: impl FnMut(&Value, &Value) -> Result<Value, ApiError> + Send,
 ) -> Result<Answer, ApiError> {
     let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
+    let writer = writer.scaling(operation, &replicas_pointer(&served));
     let update = |old: &Value| {
         let before = of(&served, old);
-        let scale = change(&before)?;
+        let scale = change(old, &before)?;
         let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
         validate(&scale, replicas)?;
         let mut new = old.clone();
@@ -78,7 +132,7 @@ async fn write(
             &served,
             &key,
             Part::Whole,
-            options.persist,
+            &writer,
             &mut call.warnings,
             update,
         )
@@ -182,17 +236,21 @@ fn custom_parts(value: &Value, paths: &ScalePaths) -> (i64, i64, Option<String>)
 }
 
 fn set_replicas(served: &Served, value: &mut Value, replicas: i64) {
-    let path = paths(served).map_or("/spec/replicas".to_owned(), |p| {
-        pointer(&p.spec_replicas_path)
-    });
     let mut place = value;
-    for step in path.trim_start_matches('/').split('/') {
+    for step in replicas_pointer(served).trim_start_matches('/').split('/') {
         if !place.is_object() {
             *place = json!({});
         }
         place = &mut place[step];
     }
     *place = json!(replicas);
+}
+
+/// Where an object says how many replicas there are to be.
+fn replicas_pointer(served: &Served) -> String {
+    paths(served).map_or("/spec/replicas".to_owned(), |p| {
+        pointer(&p.spec_replicas_path)
+    })
 }
 
 fn paths(served: &Served) -> Option<&ScalePaths> {

@@ -1,0 +1,270 @@
+//! What changes from one object to another, as sets of fields.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::form::{Form, Items, Members, Typed};
+use super::path::PathElement;
+use super::set::Set;
+use super::value::equal;
+
+/// What changes from one object to another. No field is in two of the sets.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Fields that only the old object has.
+    pub removed: Set,
+    /// Fields with another value.
+    pub modified: Set,
+    /// Fields that only the new object has.
+    pub added: Set,
+}
+
+impl Comparison {
+    /// Whether the objects are the same.
+    pub fn is_same(&self) -> bool {
+        self.removed.is_empty() && self.modified.is_empty() && self.added.is_empty()
+    }
+
+    /// Fields that the new object has and the old one has not, or not so.
+    pub(super) fn taken(&self) -> Set {
+        if self.modified.is_empty() {
+            self.added.clone()
+        } else {
+            self.modified.union(&self.added)
+        }
+    }
+}
+
+/// Compares two objects of one type. Fields that Go never leaves out count as being there in built-in types.
+pub fn compare(typed: Typed<'_>, old: &Value, new: &Value) -> Comparison {
+    let changes = walk(typed, Some(old), Some(new));
+    Comparison {
+        removed: changes.removed.below,
+        modified: changes.modified.below,
+        added: changes.added.below,
+    }
+}
+
+/// One of the three sets, seen from one field.
+#[derive(Default)]
+struct Part {
+    /// The field itself is in the set.
+    member: bool,
+    below: Set,
+}
+
+/// What changes of one field.
+#[derive(Default)]
+struct Changes {
+    removed: Part,
+    modified: Part,
+    added: Part,
+}
+
+impl Changes {
+    /// Adds what changes of a field below this one.
+    fn put(&mut self, element: impl Fn() -> PathElement, inner: Changes) {
+        let parts = [
+            (&mut self.removed, inner.removed),
+            (&mut self.modified, inner.modified),
+            (&mut self.added, inner.added),
+        ];
+        for (outer, inner) in parts {
+            if inner.member || !inner.below.is_empty() {
+                outer.below.put(element(), inner.member, inner.below);
+            }
+        }
+    }
+
+    fn unite(&mut self, other: Changes) {
+        let parts = [
+            (&mut self.removed, other.removed),
+            (&mut self.modified, other.modified),
+            (&mut self.added, other.added),
+        ];
+        for (mine, other) in parts {
+            mine.member |= other.member;
+            mine.below = mine.below.union(&other.below);
+        }
+    }
+
+    /// The field is one value.
+    fn leaf(old: Option<&Value>, new: Option<&Value>) -> Self {
+        let mut changes = Changes::default();
+        match (old, new) {
+            (None, _) => changes.added.member = true,
+            (_, None) => changes.removed.member = true,
+            (Some(old), Some(new)) => changes.modified.member = !equal(old, new),
+        }
+        changes
+    }
+}
+
+/// Compares one field; at least one side has it.
+fn walk(typed: Typed<'_>, old: Option<&Value>, new: Option<&Value>) -> Changes {
+    let one = new.or(old).unwrap_or(&Value::Null);
+    let mut changes = as_form(typed.form(one), old, new);
+    // A value that turns from a scalar into an object without a type is both at once.
+    if let (Some(before), Some(after)) = (old, new)
+        && kind(before).is_some_and(|before| kind(after).is_some_and(|after| before != after))
+    {
+        changes.unite(as_form(typed.form(before), old, new));
+    }
+    changes
+}
+
+/// Which values can be compared part by part; null goes with all.
+fn kind(value: &Value) -> Option<u8> {
+    match value {
+        Value::Null => None,
+        Value::Object(_) => Some(0),
+        Value::Array(_) => Some(1),
+        _ => Some(2),
+    }
+}
+
+fn as_form(form: Form<'_>, old: Option<&Value>, new: Option<&Value>) -> Changes {
+    let mut changes = match form {
+        Form::Leaf => return Changes::leaf(old, new),
+        Form::List(items) => {
+            let (before, after) = (list(old), list(new));
+            if before.is_empty() && after.is_empty() {
+                return Changes::leaf(old, new);
+            }
+            compare_items(&items, before, after)
+        }
+        Form::Object(members) => {
+            let (before, after) = (object(old, members), object(new, members));
+            if before.is_empty() && after.is_empty() {
+                return Changes::leaf(old, new);
+            }
+            compare_members(members, &before, &after)
+        }
+    };
+    changes.added.member |= old.is_none();
+    changes.removed.member |= new.is_none();
+    changes
+}
+
+fn list(value: Option<&Value>) -> &[Value] {
+    value
+        .and_then(Value::as_array)
+        .map_or(&[], |items| items.as_slice())
+}
+
+/// The members of one side.
+struct Side<'a> {
+    given: Option<&'a Map<String, Value>>,
+    members: Members<'a>,
+}
+
+fn object<'a>(value: Option<&'a Value>, members: Members<'a>) -> Side<'a> {
+    Side {
+        given: value.and_then(Value::as_object),
+        members,
+    }
+}
+
+impl<'a> Side<'a> {
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        let given = self.given?;
+        given.get(name).or_else(|| self.members.implied(name))
+    }
+
+    fn is_empty(&self) -> bool {
+        match self.given {
+            None => true,
+            Some(given) => given.is_empty() && self.members.all_implied().next().is_none(),
+        }
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.given
+            .into_iter()
+            .flat_map(|given| given.keys().map(String::as_str))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.given.is_some_and(|given| given.contains_key(name))
+    }
+}
+
+fn compare_members<'a>(members: Members<'a>, old: &Side<'a>, new: &Side<'a>) -> Changes {
+    let mut changes = Changes::default();
+    let mut visit = |name: &str, before, after| {
+        let inner = walk(members.member(name), before, after);
+        changes.put(|| PathElement::field(name), inner);
+    };
+    for name in new.names() {
+        visit(name, old.get(name), new.get(name));
+    }
+    for name in old.names().filter(|name| !new.has(name)) {
+        visit(name, old.get(name), new.get(name));
+    }
+    // What both sides imply is the same on both.
+    if old.given.is_some() != new.given.is_some() {
+        for (name, zero) in members.all_implied() {
+            if !old.has(name) && !new.has(name) {
+                let side = |side: &Side<'_>| side.given.is_some().then_some(zero);
+                visit(name, side(old), side(new));
+            }
+        }
+    }
+    changes
+}
+
+fn compare_items(items: &Items<'_>, old: &[Value], new: &[Value]) -> Changes {
+    let mut changes = Changes::default();
+    if old == new {
+        return changes;
+    }
+    let mut sides: BTreeMap<PathElement, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
+    for item in old {
+        if let Ok(name) = items.name(item) {
+            sides.entry(name).or_default().0.push(item);
+        }
+    }
+    for item in new {
+        if let Ok(name) = items.name(item) {
+            sides.entry(name).or_default().1.push(item);
+        }
+    }
+    for (name, (before, after)) in sides {
+        let inner = compare_same_name(items.item, &before, &after);
+        changes.put(|| name.clone(), inner);
+    }
+    changes
+}
+
+/// Items of one name. Items that share their name are one value together, because nothing tells them apart.
+fn compare_same_name(item: Typed<'_>, old: &[&Value], new: &[&Value]) -> Changes {
+    match (old, new) {
+        ([], [new]) => walk(item, None, Some(new)),
+        ([old], []) => walk(item, Some(old), None),
+        ([old], [new]) => walk(item, Some(old), Some(new)),
+        ([_, _, ..], [_, _, ..]) => {
+            let same = old.len() == new.len() && old.iter().zip(new).all(|(a, b)| equal(a, b));
+            let mut changes = Changes::default();
+            changes.modified.member = !same;
+            changes
+        }
+        ([_, _, ..], _) => {
+            let mut changes = match new {
+                [new] => walk(item, None, Some(new)),
+                _ => Changes::default(),
+            };
+            changes.removed.member = true;
+            changes
+        }
+        (_, [_, _, ..]) => {
+            let mut changes = match old {
+                [old] => walk(item, Some(old), None),
+                _ => Changes::default(),
+            };
+            changes.added.member = true;
+            changes
+        }
+        ([], []) => Changes::default(),
+    }
+}
