@@ -79,10 +79,9 @@ impl ApiService {
         let (parts, body) = request.into_parts();
         let audit_id = self.core.environment.uid();
         let received = self.core.environment.now();
-        let target = path::parse(parts.uri.path());
         let mut warnings = Vec::new();
         let mut trail = Trail::default();
-        let result = self.route(&parts, &target, body, &mut warnings, &mut trail);
+        let result = self.route(&parts, body, &mut warnings, &mut trail);
         let mut answer = match result.await {
             Ok(answer) => answer,
             Err(error) => {
@@ -98,18 +97,7 @@ impl ApiService {
         {
             respond::no_sniff(&mut answer);
         }
-        if let Some(audit) = &self.core.access.audit {
-            let query = Query::parse(parts.uri.query().unwrap_or("")).unwrap_or_default();
-            let exchange = Exchange {
-                id: &audit_id,
-                parts: &parts,
-                asked: Attributes::of_request(&parts.method, parts.uri.path(), &target, &query),
-                trail: &trail,
-                code: answer.status().as_u16(),
-                received,
-            };
-            audit.record(&exchange, &self.core.environment);
-        }
+        self.write_down(&parts, &audit_id, received, &trail, &answer);
         respond::finish(&mut answer, &audit_id, &warnings);
         match self.distance {
             Distance::SameMachine => answer,
@@ -120,7 +108,6 @@ impl ApiService {
     async fn route<B>(
         &self,
         parts: &Parts,
-        target: &Target,
         body: B,
         warnings: &mut Vec<String>,
         trail: &mut Trail,
@@ -128,19 +115,17 @@ impl ApiService {
     where
         B: Body<Data = Bytes> + Send + 'static,
     {
-        let user = self.identify(parts, target, trail)?;
+        let target = path::parse(parts.uri.path());
+        let user = self.identify(parts, &target, trail)?;
         let query = Query::parse(parts.uri.query().unwrap_or(""))?;
-        self.authorize(parts, target, &query, &user, trail)?;
+        self.authorize(parts, &target, &query, &user, trail)?;
         match target {
-            Target::Resource(path) => {
-                self.objects(parts, path.clone(), query, user, body, warnings)
-                    .await
-            }
+            Target::Resource(path) => self.objects(parts, path, query, user, body, warnings).await,
             _ if !matches!(parts.method, Method::GET | Method::HEAD) => {
                 Err(ApiError::method_not_allowed())
             }
             Target::Index => Ok(documents::index(&self.core)),
-            Target::Health(path) => Ok(health::health(&self.core, path, &query)),
+            Target::Health(path) => Ok(health::health(&self.core, &path, &query)),
             Target::Version => Ok(health::version()),
             Target::Metrics => Ok(health::metrics(&self.core)),
             Target::OpenIdConfiguration => Ok(token::configuration()),
@@ -148,7 +133,7 @@ impl ApiService {
             Target::Unknown => Ok(respond::page_not_found()),
             document => {
                 let accept = Accept::read(&parts.headers, &query, Protobuf::Objects);
-                documents::answer(&self.core, document, &parts.headers, &query, accept)
+                documents::answer(&self.core, &document, &parts.headers, &query, accept)
             }
         }
     }
@@ -178,9 +163,11 @@ impl ApiService {
         {
             trail.decision = Some(Decision::forbidden());
         }
-        trail.user = Some(user.clone());
-        trail.impersonated = other?;
-        Ok(trail.impersonated.clone().unwrap_or(user))
+        if self.core.access.audit.is_some() {
+            trail.user = Some(user.clone());
+            trail.impersonated = other.as_ref().ok().cloned().flatten();
+        }
+        Ok(other?.unwrap_or(user))
     }
 
     /// Whether the user may do what is asked.
@@ -208,6 +195,32 @@ impl ApiService {
         };
         trail.decision = Some(decision);
         result
+    }
+
+    /// Writes the exchange into the audit log, if there is one.
+    fn write_down(
+        &self,
+        parts: &Parts,
+        id: &str,
+        received: jiff::Timestamp,
+        trail: &Trail,
+        answer: &Answer,
+    ) {
+        let Some(audit) = &self.core.access.audit else {
+            return;
+        };
+        let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
+        let target = path::parse(path);
+        let query = Query::parse(query).unwrap_or_default();
+        let exchange = Exchange {
+            id,
+            parts,
+            asked: Attributes::of_request(&parts.method, path, &target, &query),
+            trail,
+            code: answer.status().as_u16(),
+            received,
+        };
+        audit.record(&exchange, &self.core.environment);
     }
 
     async fn objects<B>(

@@ -6,7 +6,7 @@ use http::Method;
 use kubewright_schema::selector::FieldSelector;
 
 use crate::auth::User;
-use crate::http::path::{ResourcePath, Target};
+use crate::http::path::{Plus, ResourcePath, Target, percent_decode};
 use crate::http::query::Query;
 use crate::status::{About, ApiError};
 
@@ -23,7 +23,7 @@ pub(crate) enum Subject<'a> {
     /// Objects.
     Resource(Resource<'a>),
     /// A path that names no objects.
-    Path(&'a str),
+    Path(Cow<'a, str>),
 }
 
 /// Objects. What does not apply is empty.
@@ -49,7 +49,8 @@ impl<'a> Attributes<'a> {
             Target::Resource(resource) => Self::of_resource(method, resource, query),
             _ => Self {
                 verb: Cow::Owned(method.as_str().to_ascii_lowercase()),
-                subject: Subject::Path(path),
+                // Roles are written without escapes.
+                subject: Subject::Path(percent_decode(path, Plus::Literal).unwrap_or(path.into())),
             },
         }
     }
@@ -77,9 +78,8 @@ impl<'a> Attributes<'a> {
             _ => "",
         };
         // A namespace is an object in itself: whoever may read namespaces there may read this one.
-        let own_namespace = path.gv.group.is_empty() && path.resource == "namespaces";
         let namespace = match (&path.namespace, &path.name) {
-            (None, Some(name)) if own_namespace => name,
+            (None, Some(name)) if path.resource == "namespaces" => name,
             (Some(namespace), _) => namespace,
             (None, _) => "",
         };
@@ -241,6 +241,7 @@ mod tests {
             ("GET /apis/apps/v1", "get /apis/apps/v1"),
             ("HEAD /healthz/ping", "head /healthz/ping"),
             ("POST /nothing/here", "post /nothing/here"),
+            ("GET /m%65trics", "get /metrics"),
         ] {
             assert_eq!(asked(request), expected, "{request}");
         }

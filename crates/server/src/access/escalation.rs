@@ -15,6 +15,8 @@ use crate::resource::Served;
 use crate::status::{About, ApiError};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
+/// Most missing rules that are told.
+const MAX_LINES: usize = 1_000;
 const NEEDS_EVERYTHING: &str = "must have cluster-admin privileges to use the aggregationRule";
 
 /// The check for one request. It owns what it needs, so that it can go along into a write.
@@ -141,6 +143,7 @@ impl Check {
         let mut lines: Vec<String> = missing.iter().map(Rule::to_string).collect();
         lines.sort();
         lines.dedup();
+        lines.truncate(MAX_LINES);
         let (user, groups) = (&self.user.name, rule::quoted(&self.user.groups));
         let why = format!(
             "user {user:?} (groups={groups}) is attempting to grant RBAC permissions not currently held:\n{}",

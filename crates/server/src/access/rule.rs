@@ -1,18 +1,24 @@
 //! One rule of a role: what it allows, what it covers of another, and how a refusal spells it.
 
+use std::collections::HashMap;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::attributes::{Attributes, Subject};
 
 /// Everything, wherever it stands.
 const ALL: &str = "*";
+/// Most atoms that are compared. Lists multiply: a request could ask for more than any machine has time for, and no
+/// role that people write comes near.
+const MAX_ATOMS: usize = 100_000;
+/// Most comparisons of atoms with rules.
+const MAX_COMPARISONS: usize = 10_000_000;
 
 /// A `PolicyRule` of `rbac.authorization.k8s.io`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Rule {
     pub(crate) verbs: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -26,13 +32,30 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// The rules of a role. What is not a list of rules allows nothing.
+    /// The rules of a role.
+    ///
+    /// Reads whatever stands there, as a rule: one that were skipped here and understood after the write would be
+    /// granted unchecked.
     pub(crate) fn of_role(role: &Value) -> Vec<Self> {
         let rules = role.get("rules").and_then(Value::as_array);
-        let rules = rules.into_iter().flatten();
-        rules
-            .filter_map(|rule| Self::deserialize(rule).ok())
-            .collect()
+        rules.into_iter().flatten().map(Self::read).collect()
+    }
+
+    fn read(rule: &Value) -> Self {
+        let list = |field: &str| -> Vec<String> {
+            let items = rule.get(field).and_then(Value::as_array);
+            let items = items.into_iter().flatten();
+            items
+                .filter_map(|item| item.as_str().map(str::to_owned))
+                .collect()
+        };
+        Self {
+            verbs: list("verbs"),
+            api_groups: list("apiGroups"),
+            resources: list("resources"),
+            resource_names: list("resourceNames"),
+            non_resource_urls: list("nonResourceURLs"),
+        }
     }
 
     /// The two rules that allow everything.
@@ -184,8 +207,6 @@ pub(crate) enum Missing {
 
 /// Compares two sets of rules.
 pub(crate) fn missing(held: &[Rule], wanted: &[Rule]) -> Option<Missing> {
-    /// Most comparisons of atoms with rules: seconds of work lie beyond it, and no role that people write.
-    const MAX_COMPARISONS: usize = 10_000_000;
     // Who may do everything need not wait for the comparison.
     if Rule::everything().iter().all(|all| held.contains(all)) {
         return None;
@@ -194,24 +215,28 @@ pub(crate) fn missing(held: &[Rule], wanted: &[Rule]) -> Option<Missing> {
         .iter()
         .map(Rule::atom_count)
         .fold(0, usize::saturating_add);
-    if atoms.saturating_mul(held.len().max(1)) > MAX_COMPARISONS {
+    if atoms > MAX_ATOMS || atoms.saturating_mul(held.len()) > MAX_COMPARISONS {
         return Some(Missing::TooMany);
     }
     let mut compact: Vec<Rule> = Vec::new();
+    let mut simple: HashMap<(String, String), usize> = HashMap::new();
     for atom in wanted.iter().flat_map(Rule::atoms) {
         if held.iter().any(|rule| rule.covers(&atom)) {
             continue;
         }
-        let simple = atom.resource_names.is_empty() && atom.non_resource_urls.is_empty();
-        let same = compact.iter_mut().find(|rule| {
-            simple
-                && rule.resource_names.is_empty()
-                && rule.api_groups == atom.api_groups
-                && rule.resources == atom.resources
-        });
-        match same {
-            Some(rule) => rule.verbs.extend(atom.verbs),
-            None => compact.push(atom),
+        let key = match (&*atom.api_groups, &*atom.resources, &*atom.resource_names) {
+            ([group], [resource], []) => (group.clone(), resource.clone()),
+            _ => {
+                compact.push(atom);
+                continue;
+            }
+        };
+        match simple.get(&key) {
+            Some(at) => compact[*at].verbs.extend(atom.verbs),
+            None => {
+                simple.insert(key, compact.len());
+                compact.push(atom);
+            }
         }
     }
     (!compact.is_empty()).then_some(Missing::Rules(compact))

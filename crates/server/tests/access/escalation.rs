@@ -180,3 +180,39 @@ async fn update_that_creates_needs_the_verb_create() {
         r#"roles.rbac.authorization.k8s.io "new" is forbidden: User "ursula" cannot create resource "roles" in API group "rbac.authorization.k8s.io" in the namespace "default""#
     );
 }
+
+#[tokio::test]
+async fn rules_with_empty_parts_are_checked_like_others() {
+    let server = server().await;
+    let carol = carol(&server).await;
+    let roles = format!("{RBAC}/namespaces/default/roles");
+    let mut all = rule(&["*"], "*", &["*"]);
+    all["resourceNames"] = Value::Null;
+    all["nonResourceURLs"] = Value::Null;
+    let text = carol
+        .refused(403, "POST", &roles, &role("all", json!([all])))
+        .await;
+    assert!(text.contains("attempting to grant"), "{text}");
+    carol.create(&roles, role("none", Value::Null)).await;
+    let patch = json!({ "rules": [all] });
+    let text = carol
+        .refused(403, "PATCH", &format!("{roles}/none"), &patch)
+        .await;
+    assert!(text.contains("attempting to grant"), "{text}");
+}
+
+#[tokio::test]
+async fn rules_that_multiply_are_refused_before_they_are_compared() {
+    let server = server().await;
+    let carol = carol(&server).await;
+    let many: Vec<String> = (0..400).map(|i| format!("x{i}")).collect();
+    let rules = json!([{ "verbs": many, "apiGroups": many, "resources": many }]);
+    let roles = format!("{RBAC}/namespaces/default/roles");
+    let text = carol
+        .refused(403, "POST", &roles, &role("many", rules))
+        .await;
+    assert!(
+        text.ends_with("too many to be compared with those of the user"),
+        "{text}"
+    );
+}

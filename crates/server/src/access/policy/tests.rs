@@ -14,7 +14,7 @@ fn asked(text: &str) -> Attributes<'_> {
     let (verb, rest) = text.split_once(' ').expect("a verb and a subject");
     let verb = Cow::Borrowed(verb);
     if rest.starts_with('/') && !rest.contains(' ') && !rest[1..].contains("pods") {
-        let subject = Subject::Path(rest);
+        let subject = Subject::Path(rest.into());
         return Attributes { verb, subject };
     }
     let (rest, name) = rest.split_once(" named ").unwrap_or((rest, ""));

@@ -158,7 +158,7 @@ fn attributes(spec: &Value) -> Attributes<'_> {
     if !path.is_null() {
         return Attributes {
             verb: text(path, "verb").into(),
-            subject: Subject::Path(text(path, "path")),
+            subject: Subject::Path(text(path, "path").into()),
         };
     }
     let asked = &spec["resourceAttributes"];
