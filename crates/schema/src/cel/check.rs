@@ -35,6 +35,7 @@ pub(crate) fn check(node: &Node, variables: &[Variable]) -> Result<Checked, Vec<
             })
             .collect(),
         bindings: Bindings::default(),
+        mixed: false,
         issues: Vec::new(),
     };
     let mut checked = checker.node(node);
@@ -55,6 +56,8 @@ struct Checker<'a> {
     /// Inner variables come last and hide outer ones.
     scope: Vec<Local<'a>>,
     bindings: Bindings,
+    /// Inside of the arguments of `format`, where lists may hold anything.
+    mixed: bool,
     issues: Vec<Issue>,
 }
 
@@ -201,16 +204,24 @@ impl<'a> Checker<'a> {
             estimate.size = estimate.size.map(|count| count + 1);
             estimate.items = estimate.items.zip(size).map(|(a, b)| a.max(b));
             let ty = self.item(node.at, checked.ty, optional);
-            let joined = match &common {
-                None => Some(ty.clone()),
-                Some(common) => self.bindings.join(common, &ty),
-            };
-            common = joined.or_else(|| {
-                let expected = common.clone().unwrap_or(Type::Dyn);
-                Some(self.mismatch(node.at, &expected, &ty))
+            common = Some(match common {
+                None => ty,
+                Some(common) => self.common(node.at, common, ty),
             });
         }
         (common.unwrap_or_else(|| self.bindings.fresh()), estimate)
+    }
+
+    /// Items are all of one type, except in the arguments of `format`.
+    fn common(&mut self, at: usize, first: Type, second: Type) -> Type {
+        let joined = self.bindings.join(&first, &second);
+        let same = self.bindings.resolve(&first) == self.bindings.resolve(&second);
+        let wrong = matches!(first, Type::Error) || matches!(second, Type::Error);
+        match joined {
+            Some(joined) if same || wrong || self.mixed => joined,
+            _ if self.mixed => Type::Dyn,
+            _ => self.mismatch(at, &first, &second),
+        }
     }
 
     /// An optional item stands for what is in it.
@@ -238,8 +249,11 @@ impl<'a> Checker<'a> {
     }
 
     fn call(&mut self, at: usize, call: &'a Call) -> (Type, Estimate) {
-        let args: Vec<Checked> = call.args.iter().map(|arg| self.node(arg)).collect();
         let name = &*call.function;
+        let outer = self.mixed;
+        self.mixed |= name == "format";
+        let args: Vec<Checked> = call.args.iter().map(|arg| self.node(arg)).collect();
+        self.mixed = outer;
         let method = call.target.is_some();
         let target = call.target.as_ref().map(|target| self.node(target));
         let all: Vec<Checked> = target.into_iter().chain(args).collect();

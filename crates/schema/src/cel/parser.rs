@@ -249,7 +249,7 @@ impl Parser<'_> {
                 return self.members(number);
             }
             let operand = self.member()?;
-            return if count % 2 == 0 {
+            return if count.is_multiple_of(2) {
                 Ok(operand)
             } else {
                 self.call(at, function, None, vec![operand])
