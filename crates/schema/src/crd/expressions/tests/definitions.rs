@@ -123,7 +123,8 @@ fn rules_that_do_not_compile_are_refused() {
     ];
     for (source, column, message) in cases {
         let found = lines(&validate_definition(&crd(fields(rule(source)))));
-        let printed = json!(source);
+        let printed = json!(source).to_string();
+        let printed = printed.replace('>', "\\u003e").replace('&', "\\u0026");
         let start = format!(
             "{AT}.x-kubernetes-validations[0].rule: Invalid value: {{\"Rule\":{printed},\"Message\":\"\",\
              \"MessageExpression\":\"\",\"Reason\":null,\"FieldPath\":\"\",\"OptionalOldSelf\":null}}: compilation \
