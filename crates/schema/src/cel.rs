@@ -39,6 +39,7 @@ pub use functions::network::Cidr;
 pub use functions::semver::Semver;
 pub use functions::url::Url;
 pub use source::CompileError;
+pub use time::Moment;
 pub use types::{Opaque, Type};
 pub use value::{EvalError, Evaluated, Key, List, Map, Text, Value};
 
@@ -207,3 +208,6 @@ fn mentions(node: &Node, name: &str) -> bool {
             .any(|child| mentions(child, name)),
     }
 }
+
+#[cfg(test)]
+mod tests;

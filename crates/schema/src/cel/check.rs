@@ -1,13 +1,15 @@
 //! Checks the types of an expression and estimates its cost on the way.
 
+mod fold;
+
 use std::sync::Arc;
 
-use super::ast::{Call, Entry, Fold, FoldKind, Kind, Literal, Node};
+use super::ast::{Call, Entry, Kind, Literal, Node};
 use super::cost::{self, Argument, Estimate};
 use super::declaration::Declaration;
 use super::signatures::{self, Overload};
 use super::source::Issue;
-use super::types::{Bindings, Opaque, Type};
+use super::types::{Bindings, Type, type_named};
 
 /// A variable that an expression can use.
 #[derive(Debug, Clone)]
@@ -35,6 +37,7 @@ pub(crate) fn check(node: &Node, variables: &[Variable]) -> Result<Checked, Vec<
             })
             .collect(),
         bindings: Bindings::default(),
+        mixed: false,
         issues: Vec::new(),
     };
     let mut checked = checker.node(node);
@@ -55,6 +58,8 @@ struct Checker<'a> {
     /// Inner variables come last and hide outer ones.
     scope: Vec<Local<'a>>,
     bindings: Bindings,
+    /// Inside of the arguments of `format`, where lists may hold anything.
+    mixed: bool,
     issues: Vec<Issue>,
 }
 
@@ -201,16 +206,24 @@ impl<'a> Checker<'a> {
             estimate.size = estimate.size.map(|count| count + 1);
             estimate.items = estimate.items.zip(size).map(|(a, b)| a.max(b));
             let ty = self.item(node.at, checked.ty, optional);
-            let joined = match &common {
-                None => Some(ty.clone()),
-                Some(common) => self.bindings.join(common, &ty),
-            };
-            common = joined.or_else(|| {
-                let expected = common.clone().unwrap_or(Type::Dyn);
-                Some(self.mismatch(node.at, &expected, &ty))
+            common = Some(match common {
+                None => ty,
+                Some(common) => self.common(node.at, common, ty),
             });
         }
         (common.unwrap_or_else(|| self.bindings.fresh()), estimate)
+    }
+
+    /// Items are all of one type, except in the arguments of `format`.
+    fn common(&mut self, at: usize, first: Type, second: Type) -> Type {
+        let joined = self.bindings.join(&first, &second);
+        let same = self.bindings.resolve(&first) == self.bindings.resolve(&second);
+        let wrong = matches!(first, Type::Error) || matches!(second, Type::Error);
+        match joined {
+            Some(joined) if same || wrong || self.mixed => joined,
+            _ if self.mixed => Type::Dyn,
+            _ => self.mismatch(at, &first, &second),
+        }
     }
 
     /// An optional item stands for what is in it.
@@ -238,8 +251,11 @@ impl<'a> Checker<'a> {
     }
 
     fn call(&mut self, at: usize, call: &'a Call) -> (Type, Estimate) {
-        let args: Vec<Checked> = call.args.iter().map(|arg| self.node(arg)).collect();
         let name = &*call.function;
+        let outer = self.mixed;
+        self.mixed |= name == "format";
+        let args: Vec<Checked> = call.args.iter().map(|arg| self.node(arg)).collect();
+        self.mixed = outer;
         let method = call.target.is_some();
         let target = call.target.as_ref().map(|target| self.node(target));
         let all: Vec<Checked> = target.into_iter().chain(args).collect();
@@ -326,153 +342,6 @@ impl<'a> Checker<'a> {
             self.fail(at, format!("invalid {name} argument"));
         }
     }
-
-    fn fold(&mut self, at: usize, fold: &'a Fold) -> (Type, Estimate) {
-        let range = self.node(&fold.range);
-        if matches!(fold.kind, FoldKind::OptionalMap | FoldKind::OptionalFlatMap) {
-            return self.optional_fold(at, fold, range);
-        }
-        let (first, second) = self.iterated(&fold.range, &range, fold.second.is_some());
-        let outer = self.scope.len();
-        self.scope.push(local(&fold.variable, first));
-        if let Some(name) = &fold.second {
-            self.scope.push(local(name, second));
-        }
-        let filter = fold.filter.as_ref().map(|filter| self.condition(filter));
-        let body = match fold.kind {
-            FoldKind::All | FoldKind::Exists | FoldKind::ExistsOne | FoldKind::Filter => {
-                self.condition(&fold.body)
-            }
-            _ => self.node(&fold.body),
-        };
-        self.scope.truncate(outer);
-        let size = body.estimate.known_size(&body.ty);
-        let body_estimate = Estimate {
-            size,
-            ..body.estimate.clone()
-        };
-        let filter = filter.as_ref().map(|filter| &filter.estimate);
-        let estimate = cost::fold(
-            fold.kind,
-            (&range.ty, &range.estimate),
-            filter,
-            &body_estimate,
-        );
-        (self.folded(at, fold, &range.ty, body.ty), estimate)
-    }
-
-    fn condition(&mut self, node: &'a Node) -> Checked {
-        let checked = self.node(node);
-        if !self.bindings.assign(&checked.ty, &Type::Bool) {
-            self.mismatch(node.at, &Type::Bool, &checked.ty);
-        }
-        checked
-    }
-
-    /// The variables of a macro: the item alone, or index and item, or key and value.
-    fn iterated(
-        &mut self,
-        node: &Node,
-        range: &Checked,
-        two: bool,
-    ) -> ((Type, Estimate), (Type, Estimate)) {
-        let element = range.estimate.element();
-        let plain = || Estimate::default();
-        match &range.ty {
-            Type::List(item) => {
-                let item = ((**item).clone(), element);
-                if two {
-                    ((Type::Int, plain()), item)
-                } else {
-                    (item, (Type::Dyn, plain()))
-                }
-            }
-            Type::Map(key, value) => {
-                let key = ((**key).clone(), range.estimate.key());
-                (key, ((**value).clone(), element))
-            }
-            Type::Dyn | Type::Error | Type::Variable(_) => {
-                ((Type::Dyn, plain()), (Type::Dyn, plain()))
-            }
-            other => {
-                let shown = self.bindings.settle(other);
-                let message = format!(
-                    "expression of type '{shown}' cannot be range of a comprehension (must be list, map, or dynamic)"
-                );
-                self.fail(node.at, message);
-                ((Type::Error, plain()), (Type::Error, plain()))
-            }
-        }
-    }
-
-    fn folded(&mut self, at: usize, fold: &Fold, range: &Type, body: Type) -> Type {
-        match fold.kind {
-            FoldKind::All | FoldKind::Exists | FoldKind::ExistsOne => Type::Bool,
-            FoldKind::Filter => match range {
-                Type::Map(key, _) => Type::list((**key).clone()),
-                Type::List(_) => range.clone(),
-                _ => Type::list(Type::Dyn),
-            },
-            FoldKind::SortBy => match range {
-                Type::List(_) => range.clone(),
-                _ => Type::list(Type::Dyn),
-            },
-            FoldKind::Map => Type::list(body),
-            FoldKind::TransformMap => match range {
-                Type::Map(key, _) => Type::map((**key).clone(), body),
-                Type::List(_) => Type::map(Type::Int, body),
-                _ => Type::map(Type::Dyn, body),
-            },
-            FoldKind::TransformMapEntry => match self.bindings.resolve(&body) {
-                map @ Type::Map(..) => map,
-                other if other.is_open() => Type::map(Type::Dyn, Type::Dyn),
-                other => self.mismatch(at, &Type::map(Type::Dyn, Type::Dyn), &other),
-            },
-            FoldKind::OptionalMap | FoldKind::OptionalFlatMap => {
-                unreachable!("optionals are no ranges")
-            }
-        }
-    }
-
-    fn optional_fold(&mut self, at: usize, fold: &'a Fold, range: Checked) -> (Type, Estimate) {
-        let inner = match &range.ty {
-            Type::Optional(inner) => (**inner).clone(),
-            ty if ty.is_open() => Type::Dyn,
-            other => {
-                let types = [other.clone()];
-                self.no_overload(at, "hasValue", &types, true)
-            }
-        };
-        let value = Estimate {
-            cost: cost::SELECT,
-            ..range.estimate.clone()
-        };
-        self.scope.push(local(&fold.variable, (inner, value)));
-        let body = self.node(&fold.body);
-        self.scope.pop();
-        let estimate = cost::fold(
-            fold.kind,
-            (&range.ty, &range.estimate),
-            None,
-            &body.estimate,
-        );
-        let ty = match (fold.kind, body.ty) {
-            (FoldKind::OptionalFlatMap, ty @ (Type::Optional(_) | Type::Dyn | Type::Error)) => ty,
-            (FoldKind::OptionalFlatMap, other) => {
-                self.mismatch(fold.body.at, &Type::optional(Type::Dyn), &other)
-            }
-            (_, other) => Type::optional(other),
-        };
-        (ty, estimate)
-    }
-}
-
-fn local<'a>(name: &'a str, (ty, estimate): (Type, Estimate)) -> Local<'a> {
-    let estimate = Estimate {
-        cost: cost::SELECT,
-        ..estimate
-    };
-    Local { name, ty, estimate }
 }
 
 fn optional_once(ty: Type) -> Type {
@@ -502,36 +371,4 @@ fn literal_type(literal: &Literal) -> Type {
         Literal::Text(_) => Type::String,
         Literal::Bytes(_) => Type::Bytes,
     }
-}
-
-/// The type that a name stands for, as in `type(x) == int`.
-pub(crate) fn type_named(name: &str) -> Option<&'static str> {
-    const NAMES: [&str; 14] = [
-        "bool",
-        "int",
-        "uint",
-        "double",
-        "string",
-        "bytes",
-        "list",
-        "map",
-        "type",
-        "null_type",
-        "google.protobuf.Timestamp",
-        "google.protobuf.Duration",
-        "optional_type",
-        "dyn",
-    ];
-    const OPAQUE: [Opaque; 6] = [
-        Opaque::Ip,
-        Opaque::Cidr,
-        Opaque::Url,
-        Opaque::Quantity,
-        Opaque::Semver,
-        Opaque::Format,
-    ];
-    NAMES
-        .into_iter()
-        .chain(OPAQUE.map(Opaque::name))
-        .find(|known| *known == name)
 }

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::ast::{Call, Element, Entry, Kind, Literal, Node};
-use super::check::type_named;
 use super::cost;
 use super::functions;
+use super::types::type_named;
 use super::value::{EvalError, Evaluated, Map, Text, Value, fail, no_overload};
 use crate::crd::Pattern;
 
@@ -232,7 +232,7 @@ fn optional_select<'a>(operand: &Value<'a>, field: &str) -> Evaluated<'a> {
     }
 }
 
-/// A field that is `null` is there, as data of an object it is not.
+/// Whether a field is there, be it `null`.
 fn has<'a>(operand: &Value<'a>, field: &str) -> Evaluated<'a> {
     match operand {
         Value::Map(map) => Ok(Value::Bool(map.field(field).is_some())),

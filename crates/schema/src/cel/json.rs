@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::declaration::{Declaration, Form};
 use super::time;
-use super::value::{Evaluated, List, Map, Text, Value, fail};
+use super::value::{EvalError, Evaluated, List, Map, Text, Value, fail};
 
 /// The value of JSON with this declaration. Data that does not fit its schema is reported when it is used.
 pub(crate) fn value<'a>(json: &'a Json, declaration: &'a Declaration) -> Evaluated<'a> {
@@ -23,20 +23,20 @@ pub(crate) fn value<'a>(json: &'a Json, declaration: &'a Declaration) -> Evaluat
         (Form::IntOrString, Json::String(text)) => Value::Text(Text::Borrowed(text)),
         (Form::IntOrString | Form::Int, Json::Number(number)) => match number.as_i64() {
             Some(number) => Value::Int(number),
-            None => return fail("invalid data, expected int, got float64"),
+            None => return mismatch(&declaration.form, json),
         },
         (Form::Bool, Json::Bool(value)) => Value::Bool(*value),
         (Form::Double, Json::Number(number)) => match number.as_f64() {
             Some(number) => Value::Double(number),
-            None => return fail("invalid data, expected float"),
+            None => return mismatch(&declaration.form, json),
         },
         (Form::List { item, kind }, Json::Array(items)) => {
             Value::List(List::Json { items, item, kind })
         }
         (Form::Map(value), Json::Object(entries)) => Value::Map(Map::Json(entries, value)),
         (Form::Object(object), Json::Object(entries)) => Value::Map(Map::Object(entries, object)),
-        (form, Json::String(text)) => return string(form, text),
-        (form, _) => return mismatch(form),
+        (form, Json::String(text)) => return string(form, text, json),
+        (form, _) => return mismatch(form, json),
     };
     Ok(value)
 }
@@ -52,7 +52,7 @@ pub(crate) fn field<'a>(
     }
 }
 
-fn string<'a>(form: &Form, text: &'a str) -> Evaluated<'a> {
+fn string<'a>(form: &Form, text: &'a str, json: &Json) -> Evaluated<'a> {
     match form {
         Form::String => Ok(Value::Text(Text::Borrowed(text))),
         Form::Bytes => match base64::engine::general_purpose::STANDARD.decode(text) {
@@ -71,24 +71,43 @@ fn string<'a>(form: &Form, text: &'a str) -> Evaluated<'a> {
             Some(time) => Ok(Value::Timestamp(time)),
             None => fail(format!("Invalid date-time formatted string {text}")),
         },
-        other => mismatch(other),
+        other => mismatch(other, json),
     }
 }
 
-fn mismatch<T>(form: &Form) -> Result<T, super::value::EvalError> {
-    fail(match form {
+fn mismatch<T>(form: &Form, json: &Json) -> Result<T, EvalError> {
+    let expected = match form {
         Form::Object(_) | Form::Map(_) => {
-            "invalid data, expected a map for the provided schema with type=object"
+            return fail("invalid data, expected a map for the provided schema with type=object");
         }
         Form::List { .. } => {
-            "invalid data, expected an array for the provided schema with type=array"
+            return fail("invalid data, expected an array for the provided schema with type=array");
         }
         Form::IntOrString => {
-            "invalid data, expected XIntOrString value to be either a string or integer"
+            return fail(
+                "invalid data, expected XIntOrString value to be either a string or integer",
+            );
         }
-        Form::Bool => "invalid data, expected bool",
-        Form::Int => "invalid data, expected int",
-        Form::Double => "invalid data, expected float",
-        _ => "invalid data, expected string",
-    })
+        Form::Bool => "bool",
+        Form::Int => "int",
+        Form::Double => "float",
+        _ => "string",
+    };
+    fail(format!(
+        "invalid data, expected {expected}, got {}",
+        go_type(json)
+    ))
+}
+
+/// The type that Go holds JSON in.
+fn go_type(json: &Json) -> &'static str {
+    match json {
+        Json::Null => "<nil>",
+        Json::Bool(_) => "bool",
+        Json::Number(number) if number.is_f64() => "float64",
+        Json::Number(_) => "int64",
+        Json::String(_) => "string",
+        Json::Array(_) => "[]interface {}",
+        Json::Object(_) => "map[string]interface {}",
+    }
 }

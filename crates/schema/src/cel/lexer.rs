@@ -27,9 +27,9 @@ pub(crate) enum TokenKind {
 }
 
 /// Longest first, so that `<=` is not read as `<`.
-const SYMBOLS: [&str; 26] = [
+const SYMBOLS: [&str; 24] = [
     "&&", "||", "==", "!=", "<=", ">=", "<", ">", "!", "?", ":", ".", ",", "+", "-", "*", "/", "%",
-    "(", ")", "[", "]", "{", "}", "@", "=",
+    "(", ")", "[", "]", "{", "}",
 ];
 
 /// All tokens of a source, the last of them [`TokenKind::End`].
@@ -116,11 +116,11 @@ impl<'a> Lexer<'a> {
         }
         let symbol = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol));
         match symbol {
-            Some(symbol) if !matches!(*symbol, "@" | "=") => {
+            Some(symbol) => {
                 self.at += symbol.len();
                 Ok(TokenKind::Symbol(symbol))
             }
-            _ => Err(self.unrecognized(first.len_utf8())),
+            None => Err(self.unrecognized(first.len_utf8())),
         }
     }
 

@@ -3,37 +3,19 @@
 //! Written by hand because it reads what anybody may send: nesting is counted before the stack is used, and the work
 //! is linear in the length. Parsers generated for the grammar fail on both with a few hundred brackets.
 
-use super::ast::{Call, Element, Entry, Kind, Literal, Node};
-use super::check::type_named;
+mod operand;
+
+use super::ast::{Call, Kind, Literal, Node};
 use super::lexer::{self, Token, TokenKind};
 use super::macros;
 use super::source::{CompileError, Issue};
+use super::types::type_named;
 
 /// Longest expression, in characters.
 pub(crate) const MAX_LENGTH: usize = 100_000;
 /// Deepest nesting of brackets and operators. The API server allows 250; unoptimised builds would need more stack for
 /// that than a thread has, and written rules stay below 20.
 pub(crate) const MAX_DEPTH: u16 = 100;
-
-const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// Symbol, function, and how tightly it binds.
 const OPERATORS: [(&str, &str, u8); 14] = [
@@ -337,100 +319,6 @@ impl Parser<'_> {
                 return Ok(args);
             }
         }
-    }
-
-    fn primary(&mut self) -> Parsed<Node> {
-        let at = self.here();
-        if self.take("(") {
-            let node = self.expression()?;
-            self.expect(")")?;
-            return Ok(node);
-        }
-        if self.take("[") {
-            return self.list(at);
-        }
-        if self.take("{") {
-            return self.map(at);
-        }
-        let leading_dot = self.take(".");
-        let literal = match &self.token().kind {
-            TokenKind::Ident(name) => return self.identifier(name.clone(), leading_dot),
-            _ if leading_dot => return Err(self.unexpected("mismatched", "IDENTIFIER")),
-            TokenKind::Int(value) => match i64::try_from(*value) {
-                Ok(value) => Literal::Int(value),
-                Err(_) => return Err(self.issue(at, "invalid int literal".to_owned())),
-            },
-            TokenKind::Uint(value) => Literal::Uint(*value),
-            TokenKind::Double(value) => Literal::Double(*value),
-            TokenKind::Text(text) => Literal::Text(text.clone()),
-            TokenKind::Bytes(bytes) => Literal::Bytes(bytes.clone()),
-            _ => return Err(self.unexpected("mismatched", OPERAND)),
-        };
-        self.advance();
-        self.node(at, Kind::Literal(literal))
-    }
-
-    fn identifier(&mut self, name: Box<str>, leading_dot: bool) -> Parsed<Node> {
-        let at = self.here();
-        self.advance();
-        let literal = match &*name {
-            "true" => Some(Literal::Bool(true)),
-            "false" => Some(Literal::Bool(false)),
-            "null" => Some(Literal::Null),
-            _ => None,
-        };
-        if let Some(literal) = literal.filter(|_| !leading_dot) {
-            return self.node(at, Kind::Literal(literal));
-        }
-        let open = self.here();
-        if self.take("(") {
-            let args = self.arguments(")")?;
-            return macros::function(open, &name, args);
-        }
-        if self.is("{") {
-            return Err(self.issue(
-                open,
-                format!("undeclared reference to '{name}' (in container '')"),
-            ));
-        }
-        if RESERVED.contains(&&*name) {
-            return Err(self.issue(at, format!("reserved identifier: {name}")));
-        }
-        self.node(at, Kind::Ident(name))
-    }
-
-    fn list(&mut self, at: usize) -> Parsed<Node> {
-        let mut items = Vec::new();
-        while !self.take("]") {
-            let optional = self.take("?");
-            let value = self.expression()?;
-            items.push(Element { optional, value });
-            if !self.take(",") {
-                self.expect("]")?;
-                break;
-            }
-        }
-        self.node(at, Kind::List(items))
-    }
-
-    fn map(&mut self, at: usize) -> Parsed<Node> {
-        let mut entries = Vec::new();
-        while !self.take("}") {
-            let optional = self.take("?");
-            let key = self.expression()?;
-            self.expect(":")?;
-            let value = self.expression()?;
-            entries.push(Entry {
-                optional,
-                key,
-                value,
-            });
-            if !self.take(",") {
-                self.expect("}")?;
-                break;
-            }
-        }
-        self.node(at, Kind::Map(entries))
     }
 }
 

@@ -1,77 +1,170 @@
 //! Points and lengths of time: how they are written, read and taken apart.
 
-use jiff::civil::Date;
-use jiff::tz::{Offset, TimeZone};
-use jiff::{SignedDuration, Timestamp};
-
-use super::value::{EvalError, fail};
+use super::value::{EvalError, fail, no_overload};
 
 const SECOND: i128 = 1_000_000_000;
-/// Seconds of the years 1 to 9999.
-const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
+const DAY: i128 = 24 * 3600 * SECOND;
+/// Nanoseconds of the years 1 to 9999, which is all that can be written.
+const YEARS: std::ops::Range<i128> = -62_135_596_800 * SECOND..253_402_300_800 * SECOND;
+
+/// A point in time in the years 1 to 9999, in nanoseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(i128);
+
+impl Moment {
+    fn limited(nanoseconds: i128) -> Result<Self, EvalError> {
+        if YEARS.contains(&nanoseconds) {
+            return Ok(Self(nanoseconds));
+        }
+        fail("timestamp overflow")
+    }
+
+    /// A time so many seconds after 1970.
+    pub(crate) fn from_seconds(seconds: i64) -> Result<Self, EvalError> {
+        Self::limited(i128::from(seconds) * SECOND)
+    }
+
+    /// Seconds since 1970, rounded down.
+    pub(crate) fn seconds(self) -> i64 {
+        self.0.div_euclid(SECOND) as i64
+    }
+
+    /// The sum with a length of time.
+    pub(crate) fn plus(self, nanoseconds: i64) -> Result<Self, EvalError> {
+        Self::limited(self.0 + i128::from(nanoseconds))
+    }
+
+    /// The difference with a length of time.
+    pub(crate) fn minus(self, nanoseconds: i64) -> Result<Self, EvalError> {
+        Self::limited(self.0 - i128::from(nanoseconds))
+    }
+
+    /// The length of time since an earlier time.
+    pub(crate) fn since(self, earlier: Self) -> Result<i64, EvalError> {
+        i64::try_from(self.0 - earlier.0).or_else(|_| fail("timestamp overflow"))
+    }
+}
+
+/// RFC 3339, with as many digits of the second as there are.
+impl std::fmt::Display for Moment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (days, rest) = (self.0.div_euclid(DAY), self.0.rem_euclid(DAY));
+        let (year, month, day) = civil(days as i64);
+        let seconds = rest / SECOND;
+        let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+        write!(
+            f,
+            "{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{:02}",
+            seconds % 60
+        )?;
+        match rest % SECOND {
+            0 => f.write_str("Z"),
+            fraction => {
+                let digits = format!("{fraction:09}");
+                write!(f, ".{}Z", digits.trim_end_matches('0'))
+            }
+        }
+    }
+}
+
+/// Days since 1970 of a date of the Gregorian calendar. Years start in March here, so that leap days come last.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = year - i64::from(month <= 2);
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+/// The date that is so many days after 1970-01-01.
+fn civil(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (year + era * 400 + i64::from(month <= 2), month, day)
+}
 
 /// Reads RFC 3339.
-pub(crate) fn timestamp(text: &str) -> Result<Timestamp, EvalError> {
-    if let Some(time) = rfc3339(text) {
-        return limited(time);
-    }
-    fail(format!(
-        "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse"
-    ))
-}
-
-/// A time within the years that can be written.
-pub(crate) fn limited(time: Timestamp) -> Result<Timestamp, EvalError> {
-    if SECONDS.contains(&time.as_second()) {
-        return Ok(time);
-    }
-    fail("timestamp overflow")
-}
-
-/// A time so many seconds after 1970.
-pub(crate) fn from_seconds(seconds: i64) -> Result<Timestamp, EvalError> {
-    match Timestamp::from_second(seconds) {
-        Ok(time) => limited(time),
-        Err(_) => fail("timestamp overflow"),
+pub(crate) fn timestamp(text: &str) -> Result<Moment, EvalError> {
+    match rfc3339(text) {
+        Some(nanoseconds) => Moment::limited(nanoseconds),
+        None => fail(format!(
+            "parsing time {text:?} as \"2006-01-02T15:04:05Z07:00\": cannot parse"
+        )),
     }
 }
 
-fn rfc3339(text: &str) -> Option<Timestamp> {
-    let bytes = text.as_bytes();
-    let digits = |range: std::ops::Range<usize>| {
-        bytes
-            .get(range)
-            .is_some_and(|part| part.iter().all(u8::is_ascii_digit))
+/// Two or four digits at a place.
+fn digits(text: &str, range: std::ops::Range<usize>) -> Option<i64> {
+    let part = text.get(range)?;
+    part.bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| part.parse().ok())
+        .flatten()
+}
+
+fn calendar_date(text: &str) -> Option<i64> {
+    let (year, month, day) = (
+        digits(text, 0..4)?,
+        digits(text, 5..7)?,
+        digits(text, 8..10)?,
+    );
+    let separated = text.get(4..5) == Some("-") && text.get(7..8) == Some("-");
+    let found = days(year, month, day);
+    (separated && (1..=12).contains(&month) && civil(found) == (year, month, day)).then_some(found)
+}
+
+fn rfc3339(text: &str) -> Option<i128> {
+    let date = calendar_date(text)?;
+    let (hours, minutes, seconds) = (
+        digits(text, 11..13)?,
+        digits(text, 14..16)?,
+        digits(text, 17..19)?,
+    );
+    let separators = [(10, "T"), (13, ":"), (16, ":")];
+    let separated = separators
+        .iter()
+        .all(|(at, separator)| text.get(*at..at + 1) == Some(*separator));
+    if !separated || hours > 23 || minutes > 59 || seconds > 59 {
+        return None;
+    }
+    let rest = text.get(19..)?;
+    let (fraction, zone) = match rest.strip_prefix('.') {
+        Some(after) => {
+            let count = after.bytes().take_while(u8::is_ascii_digit).count();
+            let (fraction, zone) = after.split_at(count);
+            (
+                scaled(
+                    &format!("0.{}", fraction.get(..fraction.len().min(9))?),
+                    SECOND,
+                )?,
+                zone,
+            )
+        }
+        None => (0, rest),
     };
-    let is = |at: usize, byte: u8| bytes.get(at) == Some(&byte);
-    let shaped = digits(0..4)
-        && is(4, b'-')
-        && digits(5..7)
-        && is(7, b'-')
-        && digits(8..10)
-        && is(10, b'T')
-        && digits(11..13)
-        && is(13, b':')
-        && digits(14..16)
-        && is(16, b':')
-        && digits(17..19);
-    shaped.then(|| text.parse().ok()).flatten()
+    if rest.starts_with('.') && rest[1..].starts_with(|c: char| !c.is_ascii_digit()) {
+        return None;
+    }
+    let offset = if zone == "Z" { 0 } else { offset(zone)? };
+    let seconds = date * 86_400 + hours * 3600 + minutes * 60 + seconds - offset;
+    Some(i128::from(seconds) * SECOND + fraction)
 }
 
 /// A `date-time` of a schema, which may be written in small letters.
-pub(crate) fn date_time(text: &str) -> Option<Timestamp> {
-    rfc3339(&text.to_ascii_uppercase())
+pub(crate) fn date_time(text: &str) -> Option<Moment> {
+    Moment::limited(rfc3339(&text.to_ascii_uppercase())?).ok()
 }
 
 /// A `date` of a schema.
-pub(crate) fn date(text: &str) -> Option<Timestamp> {
-    let date: Date = (text.len() == 10).then(|| text.parse().ok()).flatten()?;
-    Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
-}
-
-/// The text of a time, with as many digits of the second as it has.
-pub(crate) fn write_timestamp(time: Timestamp) -> String {
-    time.to_string()
+pub(crate) fn date(text: &str) -> Option<Moment> {
+    let date = (text.len() == 10).then(|| calendar_date(text)).flatten()?;
+    Moment::limited(i128::from(date) * DAY).ok()
 }
 
 /// Reads a length of time such as `1h30m` or `-1.5s`, in nanoseconds.
@@ -184,60 +277,44 @@ pub(crate) fn write_duration(nanoseconds: i64) -> String {
     format!("{seconds}s")
 }
 
-/// The sum of a time and a length of time.
-pub(crate) fn add(time: Timestamp, nanoseconds: i64) -> Result<Timestamp, EvalError> {
-    match time.checked_add(SignedDuration::from_nanos(nanoseconds)) {
-        Ok(time) => limited(time),
-        Err(_) => fail("timestamp overflow"),
-    }
-}
-
-/// The length of time between two times.
-pub(crate) fn difference(later: Timestamp, earlier: Timestamp) -> Result<i64, EvalError> {
-    match i64::try_from(later.as_nanosecond() - earlier.as_nanosecond()) {
-        Ok(nanoseconds) => Ok(nanoseconds),
-        Err(_) => fail("timestamp overflow"),
-    }
-}
-
 /// A part of a time in a zone, UTC when none is given.
-pub(crate) fn part(function: &str, time: Timestamp, zone: Option<&str>) -> Result<i64, EvalError> {
-    let zoned = time.to_zoned(zone_named(zone.unwrap_or("UTC"))?);
+pub(crate) fn part(function: &str, time: Moment, zone: Option<&str>) -> Result<i64, EvalError> {
+    let local = time.0 + i128::from(zone_offset(zone.unwrap_or("UTC"))?) * SECOND;
+    let (day, rest) = (local.div_euclid(DAY) as i64, local.rem_euclid(DAY));
+    let (year, month, date) = civil(day);
+    let seconds = (rest / SECOND) as i64;
     Ok(match function {
-        "getFullYear" => i64::from(zoned.year()),
-        "getMonth" => i64::from(zoned.month()) - 1,
-        "getDate" => i64::from(zoned.day()),
-        "getDayOfMonth" => i64::from(zoned.day()) - 1,
-        "getDayOfWeek" => i64::from(zoned.weekday().to_sunday_zero_offset()),
-        "getDayOfYear" => i64::from(zoned.day_of_year()) - 1,
-        "getHours" => i64::from(zoned.hour()),
-        "getMinutes" => i64::from(zoned.minute()),
-        "getSeconds" => i64::from(zoned.second()),
-        "getMilliseconds" => i64::from(zoned.millisecond()),
-        _ => return super::value::no_overload(),
+        "getFullYear" => year,
+        "getMonth" => month - 1,
+        "getDate" => date,
+        "getDayOfMonth" => date - 1,
+        // 1970-01-01 was a Thursday.
+        "getDayOfWeek" => (day + 4).rem_euclid(7),
+        "getDayOfYear" => day - days(year, 1, 1),
+        "getHours" => seconds / 3600,
+        "getMinutes" => seconds / 60 % 60,
+        "getSeconds" => seconds % 60,
+        "getMilliseconds" => (rest % SECOND / 1_000_000) as i64,
+        _ => return no_overload(),
     })
 }
 
-fn zone_named(name: &str) -> Result<TimeZone, EvalError> {
+/// Seconds east of Greenwich. Zones with names need a database that is not everywhere, and are not known.
+fn zone_offset(name: &str) -> Result<i64, EvalError> {
     if matches!(name, "UTC" | "" | "Z") {
-        return Ok(TimeZone::UTC);
+        return Ok(0);
     }
-    if let Some(offset) = offset(name) {
-        return Ok(TimeZone::fixed(offset));
-    }
-    TimeZone::get(name).or_else(|_| fail(format!("unknown time zone {name}")))
+    offset(name).map_or_else(|| fail(format!("unknown time zone {name}")), Ok)
 }
 
 /// `+08:00`, `-8:30` or `08:00`.
-fn offset(text: &str) -> Option<Offset> {
+fn offset(text: &str) -> Option<i64> {
     let (hours, minutes) = text.split_once(':')?;
     let sign = if hours.starts_with('-') { -1 } else { 1 };
-    let hours: i32 = hours.trim_start_matches(['+', '-']).parse().ok()?;
-    let minutes: i32 = minutes.parse().ok()?;
+    let hours: i64 = hours.trim_start_matches(['+', '-']).parse().ok()?;
+    let minutes: i64 = minutes.parse().ok()?;
     let in_range = (0..=23).contains(&hours) && (0..=59).contains(&minutes);
-    in_range
-        .then(|| Offset::from_seconds(sign * (hours * 3600 + minutes * 60)).ok())
-        .flatten()
+    in_range.then_some(sign * (hours * 3600 + minutes * 60))
 }
 
 /// A length of time in units that are cut off.
@@ -247,7 +324,79 @@ pub(crate) fn duration_part(function: &str, nanoseconds: i64) -> Result<i64, Eva
         "getMinutes" => 60 * SECOND,
         "getSeconds" => SECOND,
         "getMilliseconds" => 1_000_000,
-        _ => return super::value::no_overload(),
+        _ => return no_overload(),
     };
     Ok((i128::from(nanoseconds) / unit) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_and_written_back() {
+        let cases = [
+            ("1970-01-01T00:00:00Z", Some("1970-01-01T00:00:00Z")),
+            ("2024-02-29T23:59:59.5Z", Some("2024-02-29T23:59:59.5Z")),
+            ("2024-01-01T01:00:00+01:00", Some("2024-01-01T00:00:00Z")),
+            ("0001-01-01T00:00:00Z", Some("0001-01-01T00:00:00Z")),
+            (
+                "9999-12-31T23:59:59.999999999Z",
+                Some("9999-12-31T23:59:59.999999999Z"),
+            ),
+            ("2000-02-29T00:00:00Z", Some("2000-02-29T00:00:00Z")),
+            ("1900-02-29T00:00:00Z", None),
+            ("2023-02-29T00:00:00Z", None),
+            ("2024-13-01T00:00:00Z", None),
+            ("2024-01-01T24:00:00Z", None),
+            ("2024-01-01 00:00:00Z", None),
+            ("2024-01-01T00:00:00", None),
+            ("2024-01-01T00:00:00.Z", None),
+            ("0000-12-31T00:00:00Z", None),
+            ("é024-01-01T00:00:00Z", None),
+        ];
+        for (text, expect) in cases {
+            let found = timestamp(text).ok().map(|time| time.to_string());
+            assert_eq!(found.as_deref(), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_day_has_its_date() {
+        let mut day = days(1, 1, 1);
+        let mut before = (0, 12, 31);
+        while before < (9999, 12, 31) {
+            let date = civil(day);
+            assert_eq!(days(date.0, date.1, date.2), day);
+            assert!(date > before);
+            before = date;
+            day += 1;
+        }
+    }
+
+    #[test]
+    fn durations_are_read() {
+        let cases = [
+            ("0", Some(0)),
+            ("1h30m", Some(5_400_000_000_000)),
+            ("-1.5s", Some(-1_500_000_000)),
+            (".5s", Some(500_000_000)),
+            ("1ms1us1ns", Some(1_001_001)),
+            ("", None),
+            ("1", None),
+            ("1d", None),
+            (".s", None),
+            ("1.2.3s", None),
+            ("999999999999h", None),
+        ];
+        for (text, expect) in cases {
+            assert_eq!(duration(text).ok(), expect, "{text}");
+        }
+        assert_eq!(duration_of_format("2 days"), Some(172_800_000_000_000));
+        assert_eq!(
+            duration_of_format("1 week 1 day"),
+            Some(691_200_000_000_000)
+        );
+        assert_eq!(duration_of_format("soon"), None);
+    }
 }

@@ -298,3 +298,35 @@ fn nullable(ty: &Type) -> bool {
             | Type::Timestamp
     )
 }
+
+/// The type that a name stands for, as in `type(x) == int`.
+pub(crate) fn type_named(name: &str) -> Option<&'static str> {
+    const NAMES: [&str; 14] = [
+        "bool",
+        "int",
+        "uint",
+        "double",
+        "string",
+        "bytes",
+        "list",
+        "map",
+        "type",
+        "null_type",
+        "google.protobuf.Timestamp",
+        "google.protobuf.Duration",
+        "optional_type",
+        "dyn",
+    ];
+    const OPAQUE: [Opaque; 6] = [
+        Opaque::Ip,
+        Opaque::Cidr,
+        Opaque::Url,
+        Opaque::Quantity,
+        Opaque::Semver,
+        Opaque::Format,
+    ];
+    NAMES
+        .into_iter()
+        .chain(OPAQUE.map(Opaque::name))
+        .find(|known| *known == name)
+}

@@ -13,6 +13,7 @@ use super::functions::network::Cidr;
 use super::functions::semver::Semver;
 use super::functions::url::Url;
 use super::json;
+use super::time::Moment;
 use super::types::Opaque;
 use crate::quantity::Quantity;
 use crate::types::ListKind;
@@ -36,7 +37,7 @@ pub enum Value<'a> {
     /// Bytes.
     Bytes(Rc<[u8]>),
     /// A point in time.
-    Timestamp(jiff::Timestamp),
+    Timestamp(Moment),
     /// A length of time in nanoseconds.
     Duration(i64),
     /// A list.

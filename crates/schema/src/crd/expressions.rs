@@ -6,6 +6,7 @@
 mod declare;
 mod definition;
 mod evaluate;
+mod message;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Conversions between types.
 
 use super::super::eval::Evaluator;
-use super::super::time;
+use super::super::time::{self, Moment};
 use super::super::value::{EvalError, Evaluated, Value, fail, no_overload};
 use super::read;
 
@@ -21,7 +21,7 @@ pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>])
         "string" => string(eval, value),
         "timestamp" => match value {
             Value::Timestamp(_) => Ok(value.clone()),
-            Value::Int(seconds) => time::from_seconds(*seconds).map(Value::Timestamp),
+            Value::Int(seconds) => Moment::from_seconds(*seconds).map(Value::Timestamp),
             Value::Text(text) => time::timestamp(text).map(Value::Timestamp),
             _ => no_overload(),
         },
@@ -74,7 +74,7 @@ fn int(value: &Value<'_>) -> Result<i64, EvalError> {
         Value::Uint(value) => i64::try_from(*value).or_else(|_| overflow()),
         Value::Double(value) if value.abs() < 9.223_372_036_854_775e18 => Ok(*value as i64),
         Value::Double(_) => overflow(),
-        Value::Timestamp(time) => Ok(time.as_second()),
+        Value::Timestamp(time) => Ok(time.seconds()),
         Value::Duration(nanoseconds) => Ok(*nanoseconds),
         Value::Text(text) => match text.parse() {
             Ok(value) => Ok(value),
@@ -115,7 +115,7 @@ fn string<'a>(eval: &mut Evaluator<'a>, value: &Value<'a>) -> Evaluated<'a> {
         Value::Int(value) => value.to_string(),
         Value::Uint(value) => value.to_string(),
         Value::Double(value) => go_double(*value),
-        Value::Timestamp(time) => time::write_timestamp(*time),
+        Value::Timestamp(time) => time.to_string(),
         Value::Duration(nanoseconds) => time::write_duration(*nanoseconds),
         Value::Ip(ip) => ip.to_string(),
         Value::Cidr(cidr) => cidr.to_string(),

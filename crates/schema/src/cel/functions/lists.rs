@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::super::declaration::Form;
 use super::super::equal::{compare, contains, equal};
 use super::super::eval::Evaluator;
 use super::super::value::{EvalError, Evaluated, List, Value, fail, no_overload};
@@ -95,7 +96,17 @@ fn sum<'a>(eval: &mut Evaluator<'a>, list: &List<'a>) -> Evaluated<'a> {
             Some(total) => operators::call(eval, "_+_", &[total, item])?,
         });
     }
-    Ok(total.unwrap_or(Value::Int(0)))
+    Ok(total.unwrap_or_else(|| zero(list)))
+}
+
+/// The sum of nothing, of the type that the items would have had. Of lists that were made it is not known; integers
+/// compare with all numbers.
+fn zero<'a>(list: &List<'a>) -> Value<'a> {
+    match list {
+        List::Json { item, .. } if matches!(item.form, Form::Duration) => Value::Duration(0),
+        List::Json { item, .. } if matches!(item.form, Form::Double) => Value::Double(0.0),
+        _ => Value::Int(0),
+    }
 }
 
 fn extreme<'a>(eval: &mut Evaluator<'a>, list: &List<'a>, wanted: Ordering) -> Evaluated<'a> {

@@ -5,7 +5,6 @@ use std::cmp::Ordering;
 use super::super::cost::traversal;
 use super::super::equal::{self, compare, equal};
 use super::super::eval::{Evaluator, MAX_TEXT};
-use super::super::time;
 use super::super::value::{EvalError, Evaluated, List, Map, Value, fail, no_overload};
 
 pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Evaluated<'a> {
@@ -226,14 +225,12 @@ fn times<'a>(name: &str, left: &Value<'a>, right: &Value<'a>) -> Evaluated<'a> {
         ("_-_", Value::Duration(a), Value::Duration(b)) => duration(a.checked_sub(*b)),
         ("_+_", Value::Timestamp(time), Value::Duration(by))
         | ("_+_", Value::Duration(by), Value::Timestamp(time)) => {
-            time::add(*time, *by).map(Value::Timestamp)
+            time.plus(*by).map(Value::Timestamp)
         }
         ("_-_", Value::Timestamp(time), Value::Duration(by)) => {
-            time::add(*time, by.saturating_neg()).map(Value::Timestamp)
+            time.minus(*by).map(Value::Timestamp)
         }
-        ("_-_", Value::Timestamp(a), Value::Timestamp(b)) => {
-            time::difference(*a, *b).map(Value::Duration)
-        }
+        ("_-_", Value::Timestamp(a), Value::Timestamp(b)) => a.since(*b).map(Value::Duration),
         _ => no_overload(),
     }
 }

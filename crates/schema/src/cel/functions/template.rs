@@ -192,7 +192,7 @@ fn scalar(value: &Value<'_>) -> Result<String, EvalError> {
         Value::Int(value) => value.to_string(),
         Value::Uint(value) => value.to_string(),
         Value::Double(value) => go_double(*value),
-        Value::Timestamp(time) => time::write_timestamp(*time),
+        Value::Timestamp(time) => time.to_string(),
         Value::Duration(nanoseconds) => time::write_duration(*nanoseconds),
         Value::Type(name) => (*name).to_owned(),
         Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),

@@ -232,9 +232,9 @@ fn excess(what: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-/// A rule as the server prints it in errors, with its own names of fields.
+/// A rule as the server prints it in errors, with its own names of fields, and escaped as for a web page.
 fn printed(rule: &Validation) -> String {
-    format!(
+    let printed = format!(
         "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
         json!(rule.rule),
         json!(rule.message),
@@ -242,5 +242,9 @@ fn printed(rule: &Validation) -> String {
         json!(rule.reason),
         json!(rule.field_path),
         json!(rule.optional_old_self),
-    )
+    );
+    printed
+        .replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
 }

@@ -8,11 +8,11 @@ use super::super::compile::CompiledVersion;
 use super::super::failure::NOWHERE;
 use super::super::ratchet::{self, OldItems};
 use super::super::{path, step};
+use super::message::{broken, default_message, failure, invalid, named};
 use super::{Expressions, Node, Rule, declared_type};
 use crate::cel::{EvalError, Value as CelValue};
-use crate::field::{FieldError, Reason};
+use crate::field::FieldError;
 use crate::go::sorted;
-use crate::rules::Validation;
 use crate::types::{Shape, TypeId};
 
 /// Most that one evaluation may cost.
@@ -270,8 +270,9 @@ impl<'a> Walk<'a> {
             }
         };
         if !forgiven {
-            self.errors
-                .push(error(&field, case, &detail, rule.written.reason.as_deref()));
+            let value = (case.ty, case.place.value);
+            let reason = rule.written.reason.as_deref();
+            self.errors.push(broken(&field, value, &detail, reason));
         }
         result
     }
@@ -356,56 +357,5 @@ fn inner<'a>(
         old,
         current,
         parent,
-    }
-}
-
-/// `Invalid value: "<type>": detail`, for what is wrong with a rule rather than with the value.
-fn invalid(field: &str, ty: &str, detail: &str) -> FieldError {
-    FieldError::invalid(field, &Value::from(ty), detail)
-}
-
-/// The error of a rule that does not hold; objects and lists are not printed.
-fn error(field: &str, case: &Case<'_, '_>, detail: &str, reason: Option<&str>) -> FieldError {
-    let value = case.place.value;
-    let printed = !matches!(case.ty, "object" | "array");
-    let bare = |reason: Reason, message: String| FieldError {
-        field: field.to_owned(),
-        reason,
-        message,
-    };
-    match reason {
-        Some("FieldValueForbidden") => FieldError::forbidden(field, detail),
-        Some("FieldValueRequired") => FieldError::required(field, detail),
-        Some("FieldValueDuplicate") if printed => FieldError::duplicate(field, value),
-        Some("FieldValueDuplicate") => bare(Reason::Duplicate, "Duplicate value".to_owned()),
-        _ if printed => FieldError::invalid(field, value, detail),
-        _ => bare(Reason::Invalid, format!("Invalid value: {detail}")),
-    }
-}
-
-fn failure(error: &str, rule: &Validation) -> String {
-    let rule = named(rule);
-    if error.starts_with("no such overload") {
-        return format!(
-            "'{error}': call arguments did not match a supported operator, function or macro signature for rule: {rule}"
-        );
-    }
-    format!("{error} evaluating rule: {rule}")
-}
-
-/// How errors name a rule: by its message if it has one.
-fn named(rule: &Validation) -> &str {
-    if rule.message.is_empty() {
-        rule.rule.trim()
-    } else {
-        rule.message.trim()
-    }
-}
-
-fn default_message(rule: &Validation) -> String {
-    if rule.message.is_empty() {
-        format!("failed rule: {}", rule.rule.trim())
-    } else {
-        rule.message.trim().to_owned()
     }
 }

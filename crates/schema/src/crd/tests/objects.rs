@@ -112,7 +112,7 @@ fn errors_of_metadata_come_first_and_block_expressions() {
 }
 
 #[test]
-fn values_that_break_an_expression_are_told() {
+fn captured_expression_is_evaluated() {
     check_create(json!({"num": 50}), &["spec: Invalid value: too big"]);
     let version = compile(&bars());
     assert!(version.has_expressions());
@@ -180,14 +180,18 @@ fn object_that_repeats_keys_may_go_on_doing_so() {
 }
 
 #[test]
-fn update_of_the_status_looks_at_the_status_alone() {
+fn update_of_the_status_checks_the_status_and_the_expressions() {
     let version = compile(&bars());
-    let old = bar(json!({"name": "b"}), json!({"num": 5, "name": "too long"}));
+    let old = bar(json!({"name": "b"}), json!({"num": "broken"}));
     let mut new = old.clone();
     new["status"] = json!({"num": 3_000_000_000_i64});
     assert_eq!(
         lines(&validate_status(&version, &new, &old, Vec::new())),
-        [".status.num: Invalid value: 3000000000: should be less than or equal to 2147483647"]
+        [
+            ".status.num: Invalid value: 3000000000: should be less than or equal to 2147483647",
+            "spec: Invalid value: \"object\": invalid data, expected int, got string evaluating rule: too big",
+            "spec: Invalid value: \"object\": invalid data, expected int, got string evaluating rule: self.num >= oldSelf.num",
+        ]
     );
     new["status"] = json!("text");
     assert_eq!(
