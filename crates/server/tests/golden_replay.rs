@@ -39,21 +39,11 @@ const NOT_YET: [(&str, &str); 11] = [
 ];
 
 /// Places that differ on purpose: the exchange (`*` for all), the place, and why.
-const DELIBERATE: [(&str, &str, &str); 16] = [
+const DELIBERATE: [(&str, &str, &str); 14] = [
     (
         "*",
         "/columnDefinitions/*/description",
         "descriptions are our own words, and built-in columns have none",
-    ),
-    (
-        "406",
-        "/message",
-        "protobuf is not served yet, so it is not offered",
-    ),
-    (
-        "406 as",
-        "/message",
-        "protobuf is not served yet, so it is not offered",
     ),
     (
         "CR strategic",
