@@ -1,5 +1,6 @@
 //! Who may ask at all: nobody without a certificate, nobody as somebody else.
 
+use kubewright_server::{Authorization, Server, User};
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     date_time_ymd,
@@ -75,8 +76,10 @@ async fn claims_in_headers_are_not_believed() {
 }
 
 #[tokio::test]
-async fn impersonation_is_refused_rather_than_ignored() {
-    let host = Host::start().await;
+async fn nobody_acts_as_somebody_else_without_a_role_that_allows_it() {
+    let server = Server::builder().authorization(Authorization::Rbac);
+    let host = Host::with(server.start().await.expect("starts")).await;
+    let mallory = host.server.service_as(User::new("mallory", ["testers"]));
     for header in [
         "impersonate-user",
         "impersonate-group",
@@ -84,8 +87,15 @@ async fn impersonation_is_refused_rather_than_ignored() {
         "impersonate-extra-scopes",
     ] {
         let ask = Ask::get(CONFIG_MAPS).header(header, "system:admin");
-        host.refuses(header, ask, (403, "Forbidden")).await;
+        let answer = ask.send(&mallory).await;
+        assert!(
+            matches!(answer.code, 400 | 403),
+            "{header}: {}",
+            answer.text()
+        );
+        assert!(!answer.text().contains("victim"), "{header} shows nothing");
     }
+    host.serves().await;
 }
 
 /// A client certificate for the administrator, from an authority with this key.
