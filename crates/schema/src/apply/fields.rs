@@ -29,22 +29,22 @@ pub enum FieldsError {
 
 /// A set of fields as JSON.
 pub fn to_fields(set: &Set) -> Value {
-    Value::Object(write(set, MAX_DEPTH))
+    let mut map = Map::new();
+    write(set, MAX_DEPTH, &mut map);
+    Value::Object(map)
 }
 
-fn write(set: &Set, depth: usize) -> Map<String, Value> {
-    let mut map = Map::new();
+fn write(set: &Set, depth: usize, map: &mut Map<String, Value>) {
     for node in set.nodes() {
         let mut below = Map::new();
         if depth > 1 && !node.below.is_empty() {
             if node.member {
                 below.insert(".".into(), Value::Object(Map::new()));
             }
-            below.append(&mut write(&node.below, depth - 1));
+            write(&node.below, depth - 1, &mut below);
         }
         map.insert(key(&node.element), Value::Object(below));
     }
-    map
 }
 
 fn key(element: &PathElement) -> String {

@@ -110,6 +110,49 @@ impl Set {
         })
     }
 
+    /// Adds all fields of another set, copying nothing.
+    pub(super) fn absorb(&mut self, other: Set) {
+        if self.nodes.is_empty() {
+            *self = other;
+        } else {
+            for node in other.nodes {
+                self.put(node.element, node.member, node.below);
+            }
+        }
+    }
+
+    /// As [`Set::difference`], in place.
+    pub(super) fn subtract(&mut self, other: &Set) {
+        for gone in &other.nodes {
+            if let Ok(at) = self.position(&gone.element) {
+                let node = &mut self.nodes[at];
+                node.member &= !gone.member;
+                node.below.subtract(&gone.below);
+                if !node.member && node.below.is_empty() {
+                    self.nodes.remove(at);
+                }
+            }
+        }
+    }
+
+    /// As [`Set::recursive_difference`], in place.
+    pub(super) fn subtract_recursive(&mut self, other: &Set) {
+        for gone in &other.nodes {
+            if let Ok(at) = self.position(&gone.element) {
+                let node = &mut self.nodes[at];
+                node.below.subtract_recursive(&gone.below);
+                if gone.member || (!node.member && node.below.is_empty()) {
+                    self.nodes.remove(at);
+                }
+            }
+        }
+    }
+
+    /// Keeps some of the top-level fields, with all that is below them.
+    pub(super) fn retain(&mut self, keep: impl Fn(&PathElement) -> bool) {
+        self.nodes.retain(|node| keep(&node.element));
+    }
+
     /// Whether a field is in both sets.
     pub fn intersects(&self, other: &Set) -> bool {
         let (mut mine, mut theirs) = (self.nodes.iter().peekable(), other.nodes.iter().peekable());
@@ -201,7 +244,7 @@ impl Set {
             Ok(at) => {
                 let there = &mut self.nodes[at];
                 there.member |= member;
-                there.below = there.below.union(&node.below);
+                there.below.absorb(node.below);
             }
         }
     }
