@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::path::PathElement;
-use super::set::Set;
+use super::set::{Node, Set};
 use crate::encode;
 
 /// Deeper fields are not told apart: `fieldsV1` itself lies four levels deep in an object of limited depth.
@@ -88,18 +88,22 @@ fn read(value: &Value, depth: usize) -> Result<(Set, bool), FieldsError> {
     if depth == 0 && !map.is_empty() {
         return Err(FieldsError::TooDeep);
     }
-    let mut set = Set::new();
+    let mut nodes = Vec::with_capacity(map.len());
     let mut member = false;
     for (key, value) in map {
         if key == "." {
             member = true;
         } else if let Some(element) = element(key)? {
             let (below, member) = read(value, depth - 1)?;
-            set.put(element, member, below);
+            nodes.push(Node {
+                element,
+                member,
+                below,
+            });
         }
     }
-    member |= set.is_empty();
-    Ok((set, member))
+    member |= nodes.is_empty();
+    Ok((Set::from_nodes(nodes), member))
 }
 
 /// Reads one key; nothing when its kind is not known.
