@@ -6,7 +6,7 @@ use super::conflict::Conflicts;
 use super::entry::{Entry, Managed, ManagedError, Operation};
 use super::form::Typed;
 use super::last_applied;
-use super::manager::{FieldManager, Force, remove_managed, strip};
+use super::manager::{FieldManager, Force, UNMANAGED, remove_managed};
 use super::merge::merge;
 use super::reconcile::with_parents;
 use super::remove::remove_items;
@@ -122,7 +122,8 @@ impl FieldManager<'_> {
             return Ok((live.clone(), managed));
         };
         let mut entry = self.entry(self.manager, Operation::Apply);
-        entry.fields = self.reset.filter(&to_field_set(typed, config)).into_owned();
+        entry.fields = to_field_set(typed, config);
+        self.reset.filter(&mut entry.fields);
         entry.time = None;
         let last = managed.position(&entry).map(|at| managed.0.remove(at));
         if let Some(last) = &last {
@@ -138,7 +139,7 @@ impl FieldManager<'_> {
         self.settle(&mut managed, live, &new, Some(own), force)?;
         let changed = !equal(live, &new);
         if let Some(entry) = managed.0.last_mut() {
-            entry.fields = strip(&entry.fields);
+            entry.fields.subtract(&UNMANAGED);
             if changed {
                 entry.time = Some(self.now.to_owned());
             }

@@ -28,11 +28,15 @@ impl Comparison {
 
     /// Fields that the new object has and the old one has not, or not so.
     pub(super) fn taken(&self) -> Set {
-        if self.modified.is_empty() {
-            self.added.clone()
-        } else {
-            self.modified.union(&self.added)
-        }
+        let mut taken = self.added.clone();
+        taken.absorb(self.modified.clone());
+        taken
+    }
+
+    pub(super) fn into_taken(self) -> Set {
+        let mut taken = self.added;
+        taken.absorb(self.modified);
+        taken
     }
 }
 
@@ -85,7 +89,7 @@ impl Changes {
         ];
         for (mine, other) in parts {
             mine.member |= other.member;
-            mine.below = mine.below.union(&other.below);
+            mine.below.absorb(other.below);
         }
     }
 
@@ -135,16 +139,28 @@ fn as_form(form: Form<'_>, old: Option<&Value>, new: Option<&Value>) -> Changes 
             compare_items(&items, before, after)
         }
         Form::Object(members) => {
-            let (before, after) = (object(old, members), object(new, members));
-            if before.is_empty() && after.is_empty() {
+            let (before, after) = (object(old), object(new));
+            if is_empty(members, before) && is_empty(members, after) {
                 return Changes::leaf(old, new);
             }
-            compare_members(members, &before, &after)
+            compare_members(members, before, after)
         }
     };
     changes.added.member |= old.is_none();
     changes.removed.member |= new.is_none();
     changes
+}
+
+/// The fields of an object.
+type Fields = Map<String, Value>;
+
+fn object(value: Option<&Value>) -> Option<&Fields> {
+    value.and_then(Value::as_object)
+}
+
+/// Whether an object is absent or has no field, not even one that is implied.
+fn is_empty(members: Members<'_>, object: Option<&Fields>) -> bool {
+    object.is_none_or(|fields| fields.is_empty() && members.implied().next().is_none())
 }
 
 fn list(value: Option<&Value>) -> &[Value] {
@@ -153,61 +169,29 @@ fn list(value: Option<&Value>) -> &[Value] {
         .map_or(&[], |items| items.as_slice())
 }
 
-/// The members of one side.
-struct Side<'a> {
-    given: Option<&'a Map<String, Value>>,
-    members: Members<'a>,
-}
-
-fn object<'a>(value: Option<&'a Value>, members: Members<'a>) -> Side<'a> {
-    Side {
-        given: value.and_then(Value::as_object),
-        members,
-    }
-}
-
-impl<'a> Side<'a> {
-    fn get(&self, name: &str) -> Option<&'a Value> {
-        let given = self.given?;
-        given.get(name).or_else(|| self.members.implied(name))
-    }
-
-    fn is_empty(&self) -> bool {
-        match self.given {
-            None => true,
-            Some(given) => given.is_empty() && self.members.all_implied().next().is_none(),
-        }
-    }
-
-    fn names(&self) -> impl Iterator<Item = &'a str> {
-        self.given
-            .into_iter()
-            .flat_map(|given| given.keys().map(String::as_str))
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.given.is_some_and(|given| given.contains_key(name))
-    }
-}
-
-fn compare_members<'a>(members: Members<'a>, old: &Side<'a>, new: &Side<'a>) -> Changes {
+fn compare_members(members: Members<'_>, old: Option<&Fields>, new: Option<&Fields>) -> Changes {
     let mut changes = Changes::default();
-    let mut visit = |name: &str, before, after| {
-        let inner = walk(members.member(name), before, after);
+    let mut visit = |name: &str, typed, before, after| {
+        let inner = walk(typed, before, after);
         changes.put(|| PathElement::field(name), inner);
     };
-    for name in new.names() {
-        visit(name, old.get(name), new.get(name));
+    for (name, after) in new.into_iter().flatten() {
+        let (typed, implied) = members.member(name);
+        let before = old.and_then(|old| old.get(name).or(implied));
+        visit(name, typed, before, Some(after));
     }
-    for name in old.names().filter(|name| !new.has(name)) {
-        visit(name, old.get(name), new.get(name));
+    for (name, before) in old.into_iter().flatten() {
+        if new.is_none_or(|new| !new.contains_key(name)) {
+            let (typed, implied) = members.member(name);
+            visit(name, typed, Some(before), new.and(implied));
+        }
     }
     // What both sides imply is the same on both.
-    if old.given.is_some() != new.given.is_some() {
-        for (name, zero) in members.all_implied() {
-            if !old.has(name) && !new.has(name) {
-                let side = |side: &Side<'_>| side.given.is_some().then_some(zero);
-                visit(name, side(old), side(new));
+    if old.is_some() != new.is_some() {
+        let given = |name: &str| old.or(new).is_some_and(|fields| fields.contains_key(name));
+        for (name, typed, zero) in members.implied() {
+            if !given(name) {
+                visit(name, typed, old.and(Some(zero)), new.and(Some(zero)));
             }
         }
     }

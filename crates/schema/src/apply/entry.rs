@@ -10,6 +10,8 @@ use super::set::Set;
 
 /// Most entries of updates; the oldest are put together beyond it.
 const MAX_UPDATERS: usize = 10;
+/// Most entries that are read: nobody has that many managers, but a request could say so.
+const MAX_ENTRIES: usize = 1000;
 /// The manager of entries that were put together.
 const ANCIENT: &str = "ancient-changes";
 
@@ -59,6 +61,9 @@ pub enum ManagedError {
     /// Not a list of objects.
     #[error("managedFields is a list of objects")]
     NotEntries,
+    /// More entries than are read.
+    #[error("managedFields has more than {MAX_ENTRIES} entries")]
+    TooMany,
     /// An entry without a known operation.
     #[error("operation must be `Apply` or `Update`")]
     Operation,
@@ -160,6 +165,9 @@ impl Managed {
             Some(Value::Array(list)) => list,
             Some(_) => return Err(ManagedError::NotEntries),
         };
+        if list.len() > MAX_ENTRIES {
+            return Err(ManagedError::TooMany);
+        }
         let mut managed = Managed(Vec::with_capacity(list.len() + 1));
         for (index, entry) in list.iter().enumerate() {
             let entry = Entry::read(entry, index)?;
@@ -247,7 +255,7 @@ impl Managed {
         let ancient = &mut self.0[at];
         ancient.manager = ANCIENT.to_owned();
         ancient.subresource = String::new();
-        ancient.fields = ancient.fields.union(&merged.fields);
+        ancient.fields.absorb(merged.fields);
         ancient.time = merged.time;
     }
 }

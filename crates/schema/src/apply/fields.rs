@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::path::PathElement;
-use super::set::Set;
+use super::set::{Node, Set};
 use crate::encode;
 
 /// Deeper fields are not told apart: `fieldsV1` itself lies four levels deep in an object of limited depth.
@@ -29,22 +29,22 @@ pub enum FieldsError {
 
 /// A set of fields as JSON.
 pub fn to_fields(set: &Set) -> Value {
-    Value::Object(write(set, MAX_DEPTH))
+    let mut map = Map::new();
+    write(set, MAX_DEPTH, &mut map);
+    Value::Object(map)
 }
 
-fn write(set: &Set, depth: usize) -> Map<String, Value> {
-    let mut map = Map::new();
+fn write(set: &Set, depth: usize, map: &mut Map<String, Value>) {
     for node in set.nodes() {
         let mut below = Map::new();
         if depth > 1 && !node.below.is_empty() {
             if node.member {
                 below.insert(".".into(), Value::Object(Map::new()));
             }
-            below.append(&mut write(&node.below, depth - 1));
+            write(&node.below, depth - 1, &mut below);
         }
         map.insert(key(&node.element), Value::Object(below));
     }
-    map
 }
 
 fn key(element: &PathElement) -> String {
@@ -88,18 +88,22 @@ fn read(value: &Value, depth: usize) -> Result<(Set, bool), FieldsError> {
     if depth == 0 && !map.is_empty() {
         return Err(FieldsError::TooDeep);
     }
-    let mut set = Set::new();
+    let mut nodes = Vec::with_capacity(map.len());
     let mut member = false;
     for (key, value) in map {
         if key == "." {
             member = true;
         } else if let Some(element) = element(key)? {
             let (below, member) = read(value, depth - 1)?;
-            set.put(element, member, below);
+            nodes.push(Node {
+                element,
+                member,
+                below,
+            });
         }
     }
-    member |= set.is_empty();
-    Ok((set, member))
+    member |= nodes.is_empty();
+    Ok((Set::from_nodes(nodes), member))
 }
 
 /// Reads one key; nothing when its kind is not known.

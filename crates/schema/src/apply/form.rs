@@ -170,13 +170,13 @@ impl<'t> Items<'t> {
 }
 
 impl<'t> Members<'t> {
-    /// The type of a member.
-    pub(super) fn member(self, name: &str) -> Typed<'t> {
+    /// The type of a member, and the value that it has in Go where JSON leaves it out, if it is always there.
+    pub(super) fn member(self, name: &str) -> (Typed<'t>, Option<&'static Value>) {
         match self {
-            Members::Keys(typed) => typed,
+            Members::Keys(typed) => (typed, None),
             Members::Declared { fields, typed } => match fields.field(name) {
-                Some(field) => typed.of(field.ty),
-                None => Typed::deduced(typed.table),
+                Some(field) => (typed.of(field.ty), implied(field, typed)),
+                None => (Typed::deduced(typed.table), None),
             },
         }
     }
@@ -197,23 +197,16 @@ impl<'t> Members<'t> {
         }
     }
 
-    /// The value that a member has in Go where JSON leaves it out, if it is one that is always there.
-    pub(super) fn implied(self, name: &str) -> Option<&'static Value> {
-        match self {
-            Members::Keys(_) => None,
-            Members::Declared { fields, typed } => implied(fields.field(name)?, typed),
-        }
-    }
-
-    /// All members that are always there.
-    pub(super) fn all_implied(self) -> impl Iterator<Item = (&'t str, &'static Value)> {
+    /// All members that are always there: name, type and the value that Go has where JSON leaves them out.
+    pub(super) fn implied(self) -> impl Iterator<Item = (&'t str, Typed<'t>, &'static Value)> {
         let (fields, typed) = match self {
             Members::Keys(_) => (&[][..], None),
             Members::Declared { fields, typed } => (fields.fields(), Some(typed)),
         };
-        fields
-            .iter()
-            .filter_map(move |field| Some((&*field.name, implied(field, typed?)?)))
+        fields.iter().filter_map(move |field| {
+            let zero = implied(field, typed?)?;
+            Some((&*field.name, typed?.of(field.ty), zero))
+        })
     }
 }
 

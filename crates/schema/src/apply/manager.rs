@@ -1,5 +1,8 @@
 //! Keeps `managedFields` right through every write of an object.
 
+use std::cell::OnceCell;
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use super::compare::{Comparison, compare};
@@ -13,18 +16,23 @@ use super::set::Set;
 use super::value::equal;
 use super::versions::Versions;
 
-/// Fields of metadata that nobody manages.
-const UNMANAGED: [&str; 9] = [
-    "name",
-    "namespace",
-    "creationTimestamp",
-    "selfLink",
-    "uid",
-    "clusterName",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-];
+/// Fields that nobody manages.
+pub(super) static UNMANAGED: LazyLock<Set> = LazyLock::new(|| {
+    let metadata = [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ];
+    let path = |name| vec![PathElement::field("metadata"), PathElement::field(name)];
+    let top = ["apiVersion", "kind", "metadata"].map(|name| vec![PathElement::field(name)]);
+    metadata.into_iter().map(path).chain(top).collect()
+});
 
 /// Whether an apply takes fields that others manage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +106,8 @@ impl FieldManager<'_> {
         let Ok(comparison) = self.settle(managed, live, new, None, Force::Yes) else {
             return;
         };
-        let fields = strip(&comparison.taken());
+        let mut fields = comparison.into_taken();
+        fields.subtract(&UNMANAGED);
         if fields.is_empty() {
             return;
         }
@@ -106,8 +115,8 @@ impl FieldManager<'_> {
         entry.fields = fields;
         match managed.position(&entry) {
             Some(at) => {
-                entry.fields = entry.fields.union(&managed.0[at].fields);
-                managed.0[at] = entry;
+                let before = std::mem::replace(&mut managed.0[at], entry);
+                managed.0[at].fields.absorb(before.fields);
             }
             None => managed.0.push(entry),
         }
@@ -123,26 +132,21 @@ impl FieldManager<'_> {
         own: Option<usize>,
         force: Force,
     ) -> Result<Comparison, Conflicts> {
-        let mut seen: Vec<(String, Option<(Comparison, Set)>)> = Vec::new();
-        let home = self.compare_at(self.api_version, live, new);
-        seen.push((self.api_version.to_owned(), home));
+        let mut seen = Seen::new(
+            self.api_version,
+            self.compare_at(self.api_version, live, new),
+        );
         let mut conflicts = Conflicts::default();
         for (at, entry) in managed.0.iter().enumerate() {
             if Some(at) == own {
                 continue;
             }
-            if !seen
-                .iter()
-                .any(|(version, _)| *version == entry.api_version)
-            {
-                let comparison = self.compare_at(&entry.api_version, live, new);
-                seen.push((entry.api_version.clone(), comparison));
-            }
-            if force == Force::No
-                && let Some((_, taken)) = at_version(&seen, &entry.api_version)
-                && entry.fields.intersects(taken)
-            {
-                conflicts.add(entry, &entry.fields.intersection(taken));
+            let compare = || self.compare_at(&entry.api_version, live, new);
+            let Some(change) = seen.at(&entry.api_version, compare) else {
+                continue;
+            };
+            if force == Force::No && entry.fields.intersects(change.taken()) {
+                conflicts.add(entry, &entry.fields.intersection(change.taken()));
             }
         }
         if !conflicts.0.is_empty() {
@@ -154,37 +158,28 @@ impl FieldManager<'_> {
             if index.next() == own {
                 return true;
             }
-            let Some((comparison, taken)) = at_version(&seen, &entry.api_version) else {
+            let Some(change) = seen.at(&entry.api_version, || None) else {
                 return false;
             };
-            for lost in [taken, &comparison.removed] {
-                if entry.fields.intersects(lost) {
-                    entry.fields = entry.fields.difference(lost);
-                }
-            }
+            entry.fields.subtract(&change.comparison.added);
+            entry.fields.subtract(&change.comparison.modified);
+            entry.fields.subtract(&change.comparison.removed);
             !entry.fields.is_empty()
         });
-        let home = seen.swap_remove(0).1;
-        Ok(home.map(|(comparison, _)| comparison).unwrap_or_default())
+        Ok(seen.into_first())
     }
 
-    /// What changes at a version, and what of it is taken; nothing when there is no such version.
-    fn compare_at(
-        &self,
-        api_version: &str,
-        live: &Value,
-        new: &Value,
-    ) -> Option<(Comparison, Set)> {
+    /// What changes at a version; nothing when there is no such version.
+    fn compare_at(&self, api_version: &str, live: &Value, new: &Value) -> Option<Comparison> {
         let typed = self.versions.typed(api_version)?;
-        let comparison = if api_version == self.api_version {
+        let mut comparison = if api_version == self.api_version {
             compare(typed, live, new)
         } else {
             let live = self.versions.convert(live, api_version)?;
             compare(typed, &live, &self.versions.convert(new, api_version)?)
         };
-        let comparison = self.reset.filter_comparison(comparison);
-        let taken = comparison.taken();
-        Some((comparison, taken))
+        self.reset.filter_comparison(&mut comparison);
+        Some(comparison)
     }
 
     pub(super) fn reconcile(&self, managed: &mut Managed) {
@@ -219,42 +214,54 @@ impl FieldManager<'_> {
     }
 }
 
-/// What changes at a version, if there is one.
-fn at_version<'s>(
-    seen: &'s [(String, Option<(Comparison, Set)>)],
-    api_version: &str,
-) -> Option<&'s (Comparison, Set)> {
-    let found = seen.iter().find(|(version, _)| version == api_version)?;
-    found.1.as_ref()
+/// What changes at each version that was looked at; nothing where there is no such version.
+struct Seen(Vec<(String, Option<Change>)>);
+
+struct Change {
+    comparison: Comparison,
+    /// Added and modified fields together, made when first asked for.
+    taken: OnceCell<Set>,
 }
 
-/// The set without what nobody manages.
-pub(super) fn strip(set: &Set) -> Set {
-    let mut out = Set::new();
-    for node in set.nodes() {
-        match node.element.as_field() {
-            Some("apiVersion" | "kind") => {
-                out.put(node.element.clone(), false, node.below.clone());
-            }
-            Some("metadata") => {
-                let mut below = Set::new();
-                for inner in node.below.nodes() {
-                    let unmanaged = inner
-                        .element
-                        .as_field()
-                        .is_some_and(|name| UNMANAGED.contains(&name));
-                    below.put(
-                        inner.element.clone(),
-                        inner.member && !unmanaged,
-                        inner.below.clone(),
-                    );
-                }
-                out.put(PathElement::field("metadata"), false, below);
-            }
-            _ => out.put(node.element.clone(), node.member, node.below.clone()),
+impl Change {
+    fn new(comparison: Comparison) -> Self {
+        Self {
+            comparison,
+            taken: OnceCell::new(),
         }
     }
-    out
+
+    fn taken(&self) -> &Set {
+        self.taken.get_or_init(|| self.comparison.taken())
+    }
+}
+
+impl Seen {
+    fn new(api_version: &str, first: Option<Comparison>) -> Self {
+        Self(vec![(api_version.to_owned(), first.map(Change::new))])
+    }
+
+    fn at(
+        &mut self,
+        api_version: &str,
+        compare: impl FnOnce() -> Option<Comparison>,
+    ) -> Option<&Change> {
+        let found = self
+            .0
+            .iter()
+            .position(|(version, _)| version == api_version);
+        let at = found.unwrap_or_else(|| {
+            self.0
+                .push((api_version.to_owned(), compare().map(Change::new)));
+            self.0.len() - 1
+        });
+        self.0[at].1.as_ref()
+    }
+
+    fn into_first(mut self) -> Comparison {
+        let first = self.0.swap_remove(0).1;
+        first.map(|change| change.comparison).unwrap_or_default()
+    }
 }
 
 /// Gives `new` the moments of the `managedFields` of `old` when nothing else differs, so that a write that changes

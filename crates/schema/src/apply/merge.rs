@@ -58,13 +58,13 @@ fn merge_members(
     let mut merged = Map::new();
     for (name, value) in live.into_iter().flatten() {
         let wanted = config.and_then(|config| config.get(name));
-        if let Some(value) = walk(members.member(name), Some(value), wanted) {
+        if let Some(value) = walk(members.member(name).0, Some(value), wanted) {
             merged.insert(name.clone(), value);
         }
     }
     for (name, value) in config.into_iter().flatten() {
         if live.is_none_or(|live| !live.contains_key(name))
-            && let Some(value) = walk(members.member(name), None, Some(value))
+            && let Some(value) = walk(members.member(name).0, None, Some(value))
         {
             merged.insert(name.clone(), value);
         }

@@ -53,7 +53,7 @@ fn remove_from_object(
         let value = match set.get_field(name) {
             None => value.clone(),
             Some(node) if node.member => continue,
-            Some(node) => remove(members.member(name), value, &node.below)
+            Some(node) => remove(members.member(name).0, value, &node.below)
                 .unwrap_or_else(|| emptied(members, value)),
         };
         left.insert(name.clone(), value);
@@ -83,7 +83,7 @@ fn extract(typed: Typed<'_>, value: &Value, set: &Set) -> Value {
         (Form::Object(members), Value::Object(object)) => {
             let taken = object.iter().filter_map(|(name, value)| {
                 let node = set.get_field(name)?;
-                let value = extract_node(members.member(name), value, node);
+                let value = extract_node(members.member(name).0, value, node);
                 Some((name.clone(), value))
             });
             Value::Object(taken.collect())

@@ -1,7 +1,5 @@
 //! Which fields an endpoint resets, and nobody therefore manages through it.
 
-use std::borrow::Cow;
-
 use super::compare::Comparison;
 use super::path::{Path, PathElement};
 use super::set::Set;
@@ -28,33 +26,21 @@ impl Reset {
         Reset::These(fields.iter().map(path).collect())
     }
 
-    /// The set without the fields that are reset.
-    pub(super) fn filter<'s>(&self, set: &'s Set) -> Cow<'s, Set> {
+    /// Takes the fields that are reset out of a set.
+    pub(super) fn filter(&self, set: &mut Set) {
         match self {
-            Reset::Nothing => Cow::Borrowed(set),
-            Reset::These(_) | Reset::AllBut(_) if set.is_empty() => Cow::Borrowed(set),
-            Reset::These(fields) => Cow::Owned(set.recursive_difference(fields)),
-            Reset::AllBut(kept) => {
-                let mut out = Set::new();
-                for node in set.nodes() {
-                    let is_kept = |name: &str| kept.iter().any(|kept| **kept == *name);
-                    if node.element.as_field().is_some_and(is_kept) {
-                        out.put(node.element.clone(), node.member, node.below.clone());
-                    }
-                }
-                Cow::Owned(out)
-            }
+            Reset::Nothing => {}
+            Reset::These(fields) => set.subtract_recursive(fields),
+            Reset::AllBut(kept) => set.retain(|element| {
+                let is_kept = |name: &str| kept.iter().any(|kept| **kept == *name);
+                element.as_field().is_some_and(is_kept)
+            }),
         }
     }
 
-    pub(super) fn filter_comparison(&self, comparison: Comparison) -> Comparison {
-        match self {
-            Reset::Nothing => comparison,
-            _ => Comparison {
-                removed: self.filter(&comparison.removed).into_owned(),
-                modified: self.filter(&comparison.modified).into_owned(),
-                added: self.filter(&comparison.added).into_owned(),
-            },
-        }
+    pub(super) fn filter_comparison(&self, comparison: &mut Comparison) {
+        self.filter(&mut comparison.removed);
+        self.filter(&mut comparison.modified);
+        self.filter(&mut comparison.added);
     }
 }

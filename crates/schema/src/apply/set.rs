@@ -110,6 +110,74 @@ impl Set {
         })
     }
 
+    /// Adds all fields of another set, copying nothing.
+    pub(super) fn absorb(&mut self, other: Set) {
+        if self.nodes.is_empty() || other.nodes.is_empty() {
+            self.nodes.extend(other.nodes);
+            return;
+        }
+        let mine = std::mem::take(&mut self.nodes);
+        *self = Set::from_nodes(mine.into_iter().chain(other.nodes).collect());
+    }
+
+    /// A set of nodes in any order; those of one element become one.
+    pub(super) fn from_nodes(mut nodes: Vec<Node>) -> Set {
+        // Sorting two sorted runs is merging them.
+        nodes.sort_by(|a, b| a.element.cmp(&b.element));
+        nodes.dedup_by(|later, first| {
+            let same = later.element == first.element;
+            if same {
+                first.member |= later.member;
+                first.below.absorb(std::mem::take(&mut later.below));
+            }
+            same
+        });
+        Set { nodes }
+    }
+
+    /// As [`Set::difference`], in place.
+    pub(super) fn subtract(&mut self, other: &Set) {
+        self.pair(other, |node, gone| {
+            node.member &= !gone.member;
+            node.below.subtract(&gone.below);
+        });
+    }
+
+    /// As [`Set::recursive_difference`], in place.
+    pub(super) fn subtract_recursive(&mut self, other: &Set) {
+        self.pair(other, |node, gone| {
+            if gone.member {
+                node.member = false;
+                node.below = Set::new();
+            } else {
+                node.below.subtract_recursive(&gone.below);
+            }
+        });
+    }
+
+    /// Changes the nodes that both sets have, and drops those that are then empty.
+    fn pair(&mut self, other: &Set, mut change: impl FnMut(&mut Node, &Node)) {
+        let mut others = other.nodes.iter().peekable();
+        self.nodes.retain_mut(|node| {
+            while others
+                .peek()
+                .is_some_and(|other| other.element < node.element)
+            {
+                others.next();
+            }
+            match others.peek() {
+                Some(other) if other.element == node.element => change(node, other),
+                _ => {}
+            }
+            node.member || !node.below.is_empty()
+        });
+    }
+
+    /// Keeps some of the top-level fields, with all that is below them.
+    pub(super) fn retain(&mut self, keep: impl Fn(&PathElement) -> bool) {
+        self.nodes.retain(|node| keep(&node.element));
+    }
+
     /// Whether a field is in both sets.
     pub fn intersects(&self, other: &Set) -> bool {
         let (mut mine, mut theirs) = (self.nodes.iter().peekable(), other.nodes.iter().peekable());
@@ -201,7 +269,7 @@ impl Set {
             Ok(at) => {
                 let there = &mut self.nodes[at];
                 there.member |= member;
-                there.below = there.below.union(&node.below);
+                there.below.absorb(node.below);
             }
         }
     }
@@ -243,8 +311,11 @@ type Choice<'a> = dyn Fn(Option<&Node>, Option<&Node>) -> Option<(bool, Set)> + 
 
 impl FromIterator<Path> for Set {
     fn from_iter<I: IntoIterator<Item = Path>>(paths: I) -> Self {
+        let mut paths: Vec<Path> = paths.into_iter().collect();
+        // In order, every path goes to the end of what is there.
+        paths.sort();
         let mut set = Set::new();
-        paths.into_iter().for_each(|path| set.insert(&path));
+        paths.iter().for_each(|path| set.insert(path));
         set
     }
 }

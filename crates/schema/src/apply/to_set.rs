@@ -22,7 +22,7 @@ fn below(form: Form<'_>, value: &Value) -> Option<Set> {
         Form::List(items) => add_items(&items, value, &mut set),
         Form::Object(members) => {
             for (name, value) in value.as_object()? {
-                let inner = below(members.member(name).form(value), value);
+                let inner = below(members.member(name).0.form(value), value);
                 let is_empty = value.is_null() || value.as_object().is_some_and(|o| o.is_empty());
                 let member = inner.is_none() || is_empty || !members.declares(name);
                 set.put(PathElement::field(name), member, inner.unwrap_or_default());

@@ -160,7 +160,7 @@ impl Walk {
                 self.at(&element, |walk| walk.fail("field not declared in schema"));
                 return;
             }
-            self.at(&element, |walk| walk.value(members.member(name), value));
+            self.at(&element, |walk| walk.value(members.member(name).0, value));
         }
     }
 }

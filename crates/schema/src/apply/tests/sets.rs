@@ -144,3 +144,34 @@ fn text_in_keys_is_escaped_as_go_does() {
     );
     assert_eq!(to_fields(&set(&escaped)), escaped);
 }
+
+/// Numbers sort otherwise than the text that they are written as; nothing here may take a step for each pair.
+#[test]
+fn large_sets_take_no_more_than_their_size() {
+    let version = super::schema();
+    let versions = super::Same(super::typed(&version));
+    let mut world = super::World::new(&versions);
+    let numbers = |from: u32| (from..from + 20_000).collect::<Vec<u32>>();
+    world.update("one", &json!({ "numbers": numbers(1) }));
+    world.update("two", &json!({ "numbers": numbers(10_000) }));
+    world
+        .apply(
+            "three",
+            &json!({ "numbers": numbers(20_000) }),
+            super::Force::Yes,
+        )
+        .expect("is forced");
+    world
+        .apply("three", &json!({ "text": "a" }), super::Force::No)
+        .expect("is its own");
+    assert_eq!(
+        world.content()["numbers"].as_array().map(Vec::len),
+        Some(20_000)
+    );
+    let garbage: Vec<Value> = (0..20_000)
+        .map(|i| json!({ "manager": i.to_string() }))
+        .collect();
+    let mut object = world.live.clone();
+    object["metadata"]["managedFields"] = json!(garbage);
+    assert!(super::Managed::of(&object).is_err());
+}
