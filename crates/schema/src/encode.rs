@@ -248,17 +248,8 @@ impl<'v, 'o> Typed<'v, 'o> {
         self.depth -= 1;
     }
 
-    /// Whether Go leaves a value out: an empty map or list that may be absent. Go does so with empty strings, zeroes
-    /// and `false` as well unless they are pointers, which the type does not tell; those are kept.
     fn is_left_out(&self, field: Option<&Field>, value: &Value) -> bool {
-        let Some(field) = field.filter(|field| !field.required && !field.always) else {
-            return false;
-        };
-        match (&self.table.get(field.ty).shape, value) {
-            (Shape::Map { .. }, Value::Object(map)) => map.is_empty(),
-            (Shape::List(_), Value::Array(items)) => items.is_empty(),
-            _ => false,
-        }
+        field.is_some_and(|field| field.is_left_out(self.table, value))
     }
 
     /// Writes what has been pending since `start` as an object, in order.

@@ -383,6 +383,19 @@ impl Struct {
 }
 
 impl Field {
+    /// Whether Go leaves a value out: an empty map or list that may be absent. Go does so with empty strings, zeroes
+    /// and `false` as well unless they are pointers, which the type does not tell; those are kept.
+    pub(crate) fn is_left_out(&self, table: &Table, value: &Value) -> bool {
+        if self.required || self.always {
+            return false;
+        }
+        match (&table.get(self.ty).shape, value) {
+            (Shape::Map { .. }, Value::Object(map)) => map.is_empty(),
+            (Shape::List(_), Value::Array(items)) => items.is_empty(),
+            _ => false,
+        }
+    }
+
     /// An optional field without merge behaviour.
     pub fn new(name: &str, ty: TypeId) -> Self {
         Self {

@@ -8,7 +8,8 @@ use crate::go::json_type;
 use crate::types::{Shape, Struct, Table, TypeId};
 
 /// Brings a value into the form that [`decode`](super::decode) would have given it: unknown fields and nulls are
-/// dropped, scalars are checked and made canonical. Returns the unknown fields.
+/// dropped, and empty maps and lists that Go would not write, scalars are checked and made canonical. Returns the
+/// unknown fields.
 ///
 /// # Errors
 /// When a value does not fit its type or is nested too deeply; the value is then partly changed.
@@ -82,7 +83,8 @@ impl<'t> Walk<'t> {
         map.retain(|key, value| match s.field(key) {
             Some(field) => {
                 let mark = self.context.enter_field(ty, &field.name);
-                let keep = self.conform(field.ty, value);
+                let there = self.conform(field.ty, value);
+                let keep = there && !field.is_left_out(self.context.table, value);
                 self.context.leave(mark);
                 keep
             }

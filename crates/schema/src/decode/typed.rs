@@ -218,8 +218,10 @@ impl<'t> TypedSeed<'_, 't> {
         let value = entries.next_value_seed(self.inner(field.ty))?;
         self.context.leave(mark);
         match value {
-            Some(value) => map.insert(field.name.to_string(), value),
-            None => map.remove(&*field.name),
+            Some(value) if !field.is_left_out(self.context.table, &value) => {
+                map.insert(field.name.to_string(), value)
+            }
+            _ => map.remove(&*field.name),
         };
         Ok(())
     }
