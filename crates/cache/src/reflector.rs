@@ -6,7 +6,7 @@
 //! - Every failure but a clean end costs a delay that grows; nothing that succeeds in between makes it short again.
 //! - One object that cannot be read never stops it. It ends when it is cancelled or nobody takes its deltas.
 //!
-//! The rules are in [`Machine`](machine::Machine), a pure state machine; the rest does what it says.
+//! The rules are in `Machine`, a pure state machine; the rest does what it says.
 //! Deliberately absent: resync, which asks nobody and belongs to the informer.
 
 mod machine;
