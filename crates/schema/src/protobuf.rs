@@ -112,7 +112,7 @@ pub fn decode(table: &Table, ty: TypeId, bytes: &[u8]) -> Result<Value, Protobuf
 /// Reads a message that is a value of a struct type.
 ///
 /// # Errors
-/// As [`decode`].
+/// As [`decode()`].
 pub fn decode_message(table: &Table, ty: TypeId, bytes: &[u8]) -> Result<Value, ProtobufError> {
     let mut value = read::message(table, ty, bytes)?;
     // What JSON would have been refused for is refused here too, the depth of the whole value included.

@@ -1,7 +1,7 @@
 //! OpenAPI version 2 as the protobuf that kubectl up to 1.27 and the Go discovery client read.
 //!
 //! The messages are those of gnostic's `openapi.v2` package. They follow the JSON closely, so a table of names and
-//! field numbers is all there is to it; see [`messages`].
+//! field numbers is all there is to it; see `messages`.
 
 mod messages;
 
