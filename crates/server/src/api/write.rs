@@ -1,5 +1,7 @@
 //! Where every change of an object passes: create, update, and the rules that hold for all kinds.
 
+mod create;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,14 +14,11 @@ use crate::allocate::Claims;
 use crate::core::Core;
 use crate::fields::{FieldManagement, Writer};
 use crate::http::query::Persist;
-use crate::kinds::CreateContext;
 use crate::object;
 use crate::resource::Served;
 use crate::status::ApiError;
 use crate::storage::{CommitError, Record, Write};
 
-/// How often a name is made up for a `generateName` before giving up.
-const NAME_ATTEMPTS: usize = 8;
 /// How often an update without a version is tried again when others are faster.
 const UPDATE_ATTEMPTS: usize = 64;
 
@@ -95,108 +94,6 @@ pub(crate) fn encode_at(served: &Served, mut value: Value, version: Option<u64>)
 }
 
 impl Core {
-    /// Creates an object that has been decoded.
-    pub(crate) async fn create(
-        &self,
-        served: &Arc<Served>,
-        namespace: Option<&str>,
-        mut value: Value,
-        writer: &Writer,
-        warnings: &mut Vec<String>,
-    ) -> Result<Written, ApiError> {
-        match_namespace(&mut value, namespace)?;
-        if !object::resource_version(&value).is_empty() {
-            return Err(ApiError::unreasoned(
-                "resourceVersion should not be set on objects to be created",
-            ));
-        }
-        served.default(&mut value);
-        self.manage(served, None, &mut value, Part::Whole, writer);
-        let generated =
-            object::name(&value).is_empty() && !object::meta_str(&value, "generateName").is_empty();
-        let prefix = object::meta_str(&value, "generateName").to_owned();
-        for attempt in 1.. {
-            if generated {
-                object::set_meta(
-                    &mut value,
-                    "name",
-                    generated_name(&prefix, &self.environment.name_suffix()),
-                );
-            }
-            let written = self
-                .create_once(served, namespace, value.clone(), writer.persist, warnings)
-                .await;
-            match written {
-                Err(CreateError::Exists(name)) if generated && attempt < NAME_ATTEMPTS => {
-                    tracing::debug!(name, "generated name is taken");
-                }
-                Err(CreateError::Exists(name)) if generated => {
-                    return Err(ApiError::generate_name_conflict(served.about(), &name));
-                }
-                Err(CreateError::Exists(name)) => {
-                    return Err(ApiError::already_exists(served.about(), &name));
-                }
-                Err(CreateError::Refused(error)) => return Err(error),
-                Ok(written) => return Ok(written),
-            }
-        }
-        unreachable!("the loop returns at the last attempt")
-    }
-
-    async fn create_once(
-        &self,
-        served: &Arc<Served>,
-        namespace: Option<&str>,
-        mut value: Value,
-        persist: Persist,
-        warnings: &mut Vec<String>,
-    ) -> Result<Written, CreateError> {
-        admission::namespace_accepts(self, served, namespace, object::name(&value))?;
-        let (uid, now) = (self.environment.uid(), self.environment.now_rfc3339());
-        begin_metadata(&mut value, &uid, &now);
-        served.strategy().prepare_for_create(
-            &mut value,
-            &CreateContext {
-                uid: &uid,
-                now: &now,
-            },
-        );
-        let claims = admission::before_create(self, served, &mut value)?;
-        let mut errors = served.validate(&value);
-        admission::validate_create(served, &value, &mut errors);
-        if !errors.is_empty() {
-            return Err(
-                ApiError::invalid(served.about_kind(), object::name(&value), &errors).into(),
-            );
-        }
-        warnings.extend(served.strategy().warnings(&value));
-        let key = served.key(namespace, object::name(&value));
-        if persist == Persist::DryRun {
-            return match served.collection.get(&key) {
-                Some(_) => Err(CreateError::Exists(object::name(&value).to_owned())),
-                None => Ok(Written::Value {
-                    value,
-                    version: None,
-                }),
-            };
-        }
-        let write = Write::Create {
-            key: key.clone(),
-            draft: served.draft(value.clone()),
-        };
-        match served.collection.commit_durable(write).await {
-            Ok(committed) => {
-                claims.keep();
-                admission::after_write(self, served, &key).await?;
-                Ok(Written::Stored(committed.record))
-            }
-            Err(CommitError::AlreadyExists { .. }) => {
-                Err(CreateError::Exists(object::name(&value).to_owned()))
-            }
-            Err(error) => Err(storage_error(&error).into()),
-        }
-    }
-
     /// Changes an object: reads it, lets `change` make the new one, checks, stores, and does it all again when
     /// somebody else was faster.
     pub(crate) async fn update(
@@ -326,30 +223,6 @@ impl Core {
     }
 }
 
-/// Why a create did not happen.
-enum CreateError {
-    Exists(String),
-    Refused(ApiError),
-}
-
-impl From<ApiError> for CreateError {
-    fn from(error: ApiError) -> Self {
-        CreateError::Refused(error)
-    }
-}
-
-/// A prefix cut so that the name stays within 63 characters, and a suffix.
-fn generated_name(prefix: &str, suffix: &str) -> String {
-    let most = 63 - suffix.len();
-    let cut = prefix
-        .char_indices()
-        .map(|(i, c)| i + c.len_utf8())
-        .take_while(|end| *end <= most)
-        .last()
-        .unwrap_or(0);
-    format!("{}{suffix}", &prefix[..cut])
-}
-
 /// Fills in the request's namespace; another one in the object is refused.
 pub(crate) fn match_namespace(value: &mut Value, namespace: Option<&str>) -> Result<(), ApiError> {
     let given = object::namespace(value);
@@ -364,20 +237,6 @@ pub(crate) fn match_namespace(value: &mut Value, namespace: Option<&str>) -> Res
         Some(_) => {}
     }
     Ok(())
-}
-
-/// Metadata that the server alone sets.
-fn begin_metadata(value: &mut Value, uid: &str, now: &str) {
-    for field in [
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "selfLink",
-        "generation",
-    ] {
-        object::remove_meta(value, field);
-    }
-    object::set_meta(value, "uid", uid);
-    object::set_meta(value, "creationTimestamp", now);
 }
 
 /// Metadata that an update cannot change. What identifies the object is validated instead: silently restoring it

@@ -1,0 +1,165 @@
+//! A list on its way out: stored bytes between a head and a tail, put together while they are sent.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http_body::{Body, Frame, SizeHint};
+
+use crate::printers::ListMetadata;
+use crate::resource::{Nature, Served};
+use crate::status::ApiError;
+use crate::storage::Record;
+
+/// A list is sent in pieces of about this size.
+const CHUNK: usize = 64 * 1024;
+
+/// A list as a body: stored bytes between a head and a tail, put together piece by piece while it is sent.
+pub(super) struct ListBody {
+    head: Bytes,
+    /// What stands before each item: the brace that was cut off with the item's type.
+    open: &'static [u8],
+    items: std::vec::IntoIter<Bytes>,
+    first: bool,
+    tail: Option<Bytes>,
+    left: usize,
+}
+
+impl ListBody {
+    pub(super) fn new(
+        served: &Served,
+        records: &[Arc<Record>],
+        meta: &ListMetadata<'_>,
+    ) -> Result<Self, ApiError> {
+        let api_version = served.api_version.as_str();
+        let prefix = format!(
+            r#"{{"kind":"{}","apiVersion":"{api_version}","#,
+            served.resource.kind
+        );
+        let builtin = matches!(served.nature, Nature::Builtin(_));
+        let mut items = Vec::with_capacity(records.len());
+        for record in records {
+            let body = served.body(record)?;
+            // Items of built-in lists do not repeat their type.
+            let typed = builtin && body.starts_with(prefix.as_bytes());
+            items.push(if typed {
+                body.slice(prefix.len()..)
+            } else {
+                body
+            });
+        }
+        let (head, tail) = envelope(served, api_version, meta, builtin);
+        let open: &'static [u8] = if builtin { b"{" } else { b"" };
+        let commas = items.len().saturating_sub(1);
+        let left = head.len()
+            + tail.len()
+            + commas
+            + items.iter().map(|i| i.len() + open.len()).sum::<usize>();
+        Ok(Self {
+            head,
+            open,
+            items: items.into_iter(),
+            first: true,
+            tail: Some(tail),
+            left,
+        })
+    }
+
+    fn next_chunk(&mut self) -> Option<Bytes> {
+        self.tail.as_ref()?;
+        let mut chunk = BytesMut::with_capacity(CHUNK.min(self.left) + 4096);
+        chunk.put_slice(&std::mem::take(&mut self.head));
+        while chunk.len() < CHUNK {
+            let Some(item) = self.items.next() else {
+                chunk.put_slice(&self.tail.take().unwrap_or_default());
+                break;
+            };
+            if !std::mem::replace(&mut self.first, false) {
+                chunk.put_u8(b',');
+            }
+            chunk.put_slice(self.open);
+            chunk.put_slice(&item);
+        }
+        self.left -= chunk.len();
+        Some(chunk.freeze())
+    }
+
+    pub(super) fn into_bytes(mut self) -> Bytes {
+        let mut all = BytesMut::with_capacity(self.left);
+        while let Some(chunk) = self.next_chunk() {
+            all.extend_from_slice(&chunk);
+        }
+        all.freeze()
+    }
+}
+
+/// What stands around the items. Custom lists have their fields in alphabetical order, as custom objects do.
+fn envelope(
+    served: &Served,
+    api_version: &str,
+    meta: &ListMetadata<'_>,
+    builtin: bool,
+) -> (Bytes, Bytes) {
+    let kind = &served.resource.list_kind;
+    let (head, tail) = if builtin {
+        let meta = list_metadata(meta);
+        (
+            format!(
+                r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{meta},"items":["#
+            ),
+            "]}".to_owned(),
+        )
+    } else {
+        let meta = sorted_list_metadata(meta);
+        (
+            format!(r#"{{"apiVersion":"{api_version}","items":["#),
+            format!(r#"],"kind":"{kind}","metadata":{meta}}}"#),
+        )
+    };
+    (head.into(), tail.into())
+}
+
+fn list_metadata(meta: &ListMetadata<'_>) -> String {
+    let mut text = format!(r#"{{"resourceVersion":"{}""#, meta.resource_version);
+    if !meta.continue_token.is_empty() {
+        text.push_str(&format!(r#","continue":"{}""#, meta.continue_token));
+    }
+    if let Some(count) = meta.remaining_item_count {
+        text.push_str(&format!(r#","remainingItemCount":{count}"#));
+    }
+    text.push('}');
+    text
+}
+
+fn sorted_list_metadata(meta: &ListMetadata<'_>) -> String {
+    let count = meta
+        .remaining_item_count
+        .map(|n| format!(r#""remainingItemCount":{n},"#))
+        .unwrap_or_default();
+    format!(
+        r#"{{"continue":"{}",{count}"resourceVersion":"{}"}}"#,
+        meta.continue_token, meta.resource_version
+    )
+}
+
+impl Body for ListBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.next_chunk().map(|chunk| Ok(Frame::data(chunk))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.tail.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left as u64)
+    }
+}
