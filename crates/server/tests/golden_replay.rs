@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 /// Exchanges that are not replayed here, and why.
-const ELSEWHERE: [(&str, &str); 8] = [
+const ELSEWHERE: [(&str, &str); 7] = [
     ("SAR", "replayed with roles, in tests/access"),
     ("rules review", "replayed with roles, in tests/access"),
     (
@@ -32,10 +32,6 @@ const ELSEWHERE: [(&str, &str); 8] = [
     ),
     ("noauth", "recorded without its request"),
     ("bad token", "recorded without its request"),
-    (
-        "openapi v3 stale hash",
-        "the hash names the content, and ours has no descriptions",
-    ),
 ];
 
 /// Places that differ on purpose: the exchange (`*` for all), the place, and why.
