@@ -1,10 +1,10 @@
 //! Names of fields as expressions write them: what is not an identifier is escaped, and some names cannot be.
 
-const RESERVED: [&str; 21] = [
-    "true",
-    "false",
-    "null",
-    "in",
+/// Words of the grammar itself.
+const WORDS: [&str; 4] = ["true", "false", "null", "in"];
+
+/// Words that the language keeps for later; no name in an expression may be one.
+pub(super) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",
@@ -39,7 +39,7 @@ pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if RESERVED.contains(&name) {
+    if WORDS.contains(&name) || RESERVED.contains(&name) {
         return Some(format!("__{name}__"));
     }
     let mut escaped = String::with_capacity(name.len());

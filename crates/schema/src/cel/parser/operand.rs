@@ -1,29 +1,10 @@
 //! Operands: literals, names, calls, lists and maps.
 
 use super::super::ast::{Element, Entry, Kind, Literal, Node};
+use super::super::escape::RESERVED;
 use super::super::lexer::TokenKind;
 use super::super::macros;
 use super::{OPERAND, Parsed, Parser};
-
-const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 impl Parser<'_> {
     pub(super) fn primary(&mut self) -> Parsed<Node> {
