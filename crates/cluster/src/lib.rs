@@ -1,0 +1,1 @@
+//! A cluster in the process: API server, built-in controllers, simulated nodes.

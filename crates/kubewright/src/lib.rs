@@ -1,0 +1,1 @@
+//! Build, run and prove Kubernetes operators.

@@ -1,0 +1,1 @@
+//! Manifests of an operator: CRDs, roles, webhooks, install YAML; lint and breaking changes.

@@ -1,0 +1,1 @@
+//! Operators: manager, controllers, a cached client that never reads the past, events, leases, finalizers.
