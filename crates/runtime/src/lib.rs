@@ -1,1 +1,5 @@
 //! Operators: manager, controllers, a cached client that never reads the past, events, leases, finalizers.
+
+pub mod environment;
+
+pub use environment::Environment;
