@@ -1,11 +1,14 @@
 //! Operators: manager, controllers, a cached client that never reads the past, events, leases, finalizers.
 
+pub mod conditions;
 pub mod environment;
 pub mod metrics;
+pub mod owners;
 pub mod predicate;
 pub mod selector;
 
 pub use environment::Environment;
 pub use metrics::Metrics;
+pub use owners::{set_controller_reference, set_owner_reference};
 pub use predicate::Predicate;
 pub use selector::Selector;
