@@ -2,12 +2,14 @@
 
 pub mod conditions;
 pub mod environment;
+pub mod finalizer;
 pub mod metrics;
 pub mod owners;
 pub mod predicate;
 pub mod selector;
 
 pub use environment::Environment;
+pub use finalizer::{Cleanup, Finalized, finalize};
 pub use metrics::Metrics;
 pub use owners::{set_controller_reference, set_owner_reference};
 pub use predicate::Predicate;
