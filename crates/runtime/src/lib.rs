@@ -3,6 +3,7 @@
 pub mod conditions;
 pub mod environment;
 pub mod finalizer;
+pub mod lease;
 pub mod metrics;
 pub mod owners;
 pub mod predicate;
@@ -10,6 +11,7 @@ pub mod selector;
 
 pub use environment::Environment;
 pub use finalizer::{Cleanup, Finalized, finalize};
+pub use lease::{Election, Leadership, LeaseOptions};
 pub use metrics::Metrics;
 pub use owners::{set_controller_reference, set_owner_reference};
 pub use predicate::Predicate;
