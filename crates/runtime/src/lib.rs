@@ -8,6 +8,7 @@ pub mod metrics;
 pub mod owners;
 pub mod predicate;
 pub mod selector;
+pub mod serving;
 
 pub use environment::Environment;
 pub use finalizer::{Cleanup, Finalized, finalize};
@@ -16,3 +17,4 @@ pub use metrics::Metrics;
 pub use owners::{set_controller_reference, set_owner_reference};
 pub use predicate::Predicate;
 pub use selector::Selector;
+pub use serving::{MetricsServer, Probes};
