@@ -2,6 +2,7 @@
 
 pub mod conditions;
 pub mod environment;
+pub mod events;
 pub mod finalizer;
 pub mod lease;
 pub mod metrics;
@@ -11,6 +12,7 @@ pub mod selector;
 pub mod serving;
 
 pub use environment::Environment;
+pub use events::Recorder;
 pub use finalizer::{Cleanup, Finalized, finalize};
 pub use lease::{Election, Leadership, LeaseOptions};
 pub use metrics::Metrics;
