@@ -30,6 +30,7 @@ pub use finalizer::{Cleanup, Finalized, finalize};
 pub use kubewright_cache::{Cached, Event, Index, Key, Scope};
 pub use lease::{Election, LeaseOptions};
 pub use manager::Manager;
+pub use lease::{Election, LeaseOptions};
 pub use metrics::Metrics;
 pub use outcome::{Error, Outcome};
 pub use owners::{set_controller_reference, set_owner_reference};
