@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cause::Cause;
 use crate::client::{Client, TypedObject};
 use crate::environment::Environment;
-use crate::events::{self, Recorder, reference_of};
+use crate::events::{EventKind, Recorder, reference_of};
 
 /// One reconcile: who runs, why, and with what. Cheap to clone.
 #[derive(Clone)]
@@ -78,7 +78,7 @@ impl Context {
     pub fn event<K: TypedObject>(
         &self,
         object: &K,
-        kind: events::Kind,
+        kind: EventKind,
         reason: &str,
         message: impl fmt::Display,
     ) {

@@ -90,7 +90,7 @@ pub struct Watch<K> {
     resource: ApiResource,
     choose: Choose<K>,
     map: Mapper<K>,
-    when: Option<Box<dyn Predicate<K>>>,
+    when: Option<Predicate<K>>,
     scope: Option<Scope>,
     resync: Option<Duration>,
     presence: Presence,
@@ -176,8 +176,8 @@ impl<K: Object> Watch<K> {
     }
 
     /// Only changes for which this holds.
-    pub fn when(mut self, predicate: impl Predicate<K>) -> Self {
-        self.when = Some(Box::new(predicate));
+    pub fn when(mut self, predicate: Predicate<K>) -> Self {
+        self.when = Some(predicate);
         self
     }
 
@@ -251,7 +251,7 @@ impl<K: Object> Source for Watch<K> {
             let (_, informer) = Self::informer(choose, scope, &client);
             let kind: Arc<str> = api.kind.as_str().into();
             let handler = move |event: Event<K>| {
-                if when.as_ref().is_none_or(|when| when.admits(&event)) {
+                if when.as_ref().is_none_or(|when| when.holds(&event)) {
                     enqueue(&event, &kind, &map, &client, &requests);
                 }
             };

@@ -86,7 +86,7 @@ impl<K: Object> Builder<K> {
     }
 
     /// Only changes of the objects themselves for which this holds.
-    pub fn when(mut self, predicate: impl Predicate<K>) -> Self {
+    pub fn when(mut self, predicate: Predicate<K>) -> Self {
         self.primary = self.primary.when(predicate);
         self
     }
