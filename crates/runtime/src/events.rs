@@ -28,14 +28,14 @@ const REASON: usize = 128;
 
 /// How an event is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum EventKind {
     /// Things go as they should.
     Normal,
     /// Somebody may want to look.
     Warning,
 }
 
-impl Kind {
+impl EventKind {
     /// As it stands in an event.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -101,7 +101,7 @@ impl RecorderOptions {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Occurrence {
     reference: ObjectReference,
-    kind: Kind,
+    kind: EventKind,
     reason: String,
     message: String,
     at: Timestamp,
@@ -134,7 +134,7 @@ impl Recorder {
 
     /// Records that something happened to an object. The reason is a word in CamelCase, the message is for people; what
     /// is longer than the API takes is cut.
-    pub fn event(&self, reference: &ObjectReference, kind: Kind, reason: &str, message: &str) {
+    pub fn event(&self, reference: &ObjectReference, kind: EventKind, reason: &str, message: &str) {
         let occurrence = Occurrence {
             reference: reference.clone(),
             kind,
@@ -148,6 +148,15 @@ impl Recorder {
         }
     }
 
+    /// Records that something happened to this object.
+    pub fn about<K>(&self, object: &K, kind: EventKind, reason: &str, message: &str)
+    where
+        K: Resource,
+        K::DynamicType: Default,
+    {
+        self.event(&reference_of(object), kind, reason, message);
+    }
+
     /// How many events were dropped because too many were waiting, or nobody writes.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
@@ -155,10 +164,14 @@ impl Recorder {
 }
 
 /// The reference to an object that events are about.
-pub fn reference_of<K: Resource<DynamicType = ()>>(object: &K) -> ObjectReference {
+pub fn reference_of<K>(object: &K) -> ObjectReference
+where
+    K: Resource,
+    K::DynamicType: Default,
+{
     ObjectReference {
         resource_version: object.meta().resource_version.clone(),
-        ..object.object_ref(&())
+        ..object.object_ref(&K::DynamicType::default())
     }
 }
 

@@ -14,7 +14,7 @@ pub mod serving;
 pub use environment::Environment;
 pub use events::Recorder;
 pub use finalizer::{Cleanup, Finalized, finalize};
-pub use lease::{Election, Leadership, LeaseOptions};
+pub use lease::{Election, LeaseOptions};
 pub use metrics::Metrics;
 pub use owners::{set_controller_reference, set_owner_reference};
 pub use predicate::Predicate;

@@ -32,7 +32,7 @@ fn at(second: i64) -> Timestamp {
 fn occurrence(second: i64, object: &str, message: &str) -> Occurrence {
     Occurrence {
         reference: reference(object),
-        kind: Kind::Normal,
+        kind: EventKind::Normal,
         reason: "Synced".into(),
         message: message.into(),
         at: at(second),
@@ -177,7 +177,7 @@ async fn describe_shows_how_often_and_over_what_time() {
     for _ in 0..7 {
         scene
             .recorder
-            .event(&reference("a"), Kind::Warning, "Failed", "no luck");
+            .event(&reference("a"), EventKind::Warning, "Failed", "no luck");
         tokio::time::sleep(Duration::from_secs(160)).await;
     }
     let api: Api<CoreEvent> = Api::default_namespaced(scene.finish().await);
@@ -210,7 +210,7 @@ async fn series_are_kept_in_the_events_api() {
     for _ in 0..3 {
         scene
             .recorder
-            .event(&reference("a"), Kind::Normal, "Synced", "fine");
+            .event(&reference("a"), EventKind::Normal, "Synced", "fine");
     }
     let api: Api<SeriesEvent> = Api::default_namespaced(scene.finish().await);
     let events = api
@@ -236,7 +236,7 @@ async fn event_that_expired_is_written_anew_with_its_count() {
     let api: Api<CoreEvent> = Api::default_namespaced(scene.client.clone());
     scene
         .recorder
-        .event(&reference("a"), Kind::Normal, "Synced", "fine");
+        .event(&reference("a"), EventKind::Normal, "Synced", "fine");
     tokio::time::sleep(Duration::from_secs(1)).await;
     let everything = ListParams::default();
     api.delete_collection(&DeleteParams::default(), &everything)
@@ -244,7 +244,7 @@ async fn event_that_expired_is_written_anew_with_its_count() {
         .expect("deleted");
     scene
         .recorder
-        .event(&reference("a"), Kind::Normal, "Synced", "fine");
+        .event(&reference("a"), EventKind::Normal, "Synced", "fine");
     scene.finish().await;
     let events = api.list(&everything).await.expect("listed").items;
     assert_eq!(
@@ -274,10 +274,10 @@ async fn events_survive_an_outage_and_a_full_queue_drops() {
     let environment = Environment::seeded(VirtualClock::starting_at(at(0)), 1);
     let (recorder, writer) = Recorder::new(client.clone(), options, environment);
     let task = tokio::spawn(writer.run(CancellationToken::new()));
-    recorder.event(&reference("a"), Kind::Normal, "One", "first");
+    recorder.event(&reference("a"), EventKind::Normal, "One", "first");
     tokio::time::sleep(Duration::from_secs(30)).await;
     for _ in 0..5 {
-        recorder.event(&reference("b"), Kind::Normal, "Two", "more");
+        recorder.event(&reference("b"), EventKind::Normal, "Two", "more");
     }
     assert_eq!(recorder.dropped(), 3);
     up.store(true, Ordering::Relaxed);

@@ -42,68 +42,71 @@ fn changes_are_seen_and_creations_and_deletions_pass() {
     let specification = || updated(pod(1, 1, "a"), pod(2, 2, "a"));
     let metadata = || updated(pod(1, 1, "a"), pod(2, 1, "b"));
     let cases = [
-        (generation_changed(), [false, false, true, false]),
-        (resource_version_changed(), [false, true, true, true]),
-        (labels_changed(), [false, false, false, true]),
-        (annotations_changed(), [false, false, false, true]),
+        (Predicate::generation_changed(), [false, false, true, false]),
+        (
+            Predicate::resource_version_changed(),
+            [false, true, true, true],
+        ),
+        (Predicate::labels_changed(), [false, false, false, true]),
+        (
+            Predicate::annotations_changed(),
+            [false, false, false, true],
+        ),
     ];
-    for (predicate, expected) in cases {
+    for (at, (predicate, expected)) in cases.into_iter().enumerate() {
         let events = [resync(), status(), specification(), metadata()];
-        let admitted = events.map(|event| predicate.admits(&event));
-        assert_eq!(admitted, expected, "{predicate:?}");
-        assert!(predicate.admits(&added(pod(1, 1, "a"))));
-        assert!(predicate.admits(&deleted(pod(1, 1, "a"))));
+        let held = events.map(|event| predicate.holds(&event));
+        assert_eq!(held, expected, "case {at}");
+        assert!(predicate.holds(&added(pod(1, 1, "a"))));
+        assert!(predicate.holds(&deleted(pod(1, 1, "a"))));
     }
 }
 
 #[test]
 fn selector_looks_at_the_newest_state() {
-    let selected = label_selector("app in (a,b)").expect("is a selector");
-    assert!(selected.admits(&added(pod(1, 1, "a"))));
-    assert!(!selected.admits(&added(pod(1, 1, "c"))));
-    assert!(selected.admits(&updated(pod(1, 1, "c"), pod(2, 1, "a"))));
-    assert!(!selected.admits(&updated(pod(1, 1, "a"), pod(2, 1, "c"))));
-    assert!(label_selector("app in a").is_err());
+    let selected = Predicate::label_selector("app in (a,b)").expect("is a selector");
+    assert!(selected.holds(&added(pod(1, 1, "a"))));
+    assert!(!selected.holds(&added(pod(1, 1, "c"))));
+    assert!(selected.holds(&updated(pod(1, 1, "c"), pod(2, 1, "a"))));
+    assert!(!selected.holds(&updated(pod(1, 1, "a"), pod(2, 1, "c"))));
+    assert!(Predicate::<Pod>::label_selector("app in a").is_err());
 }
 
 #[test]
 fn functions_see_events_objects_and_values() {
     let event = added(pod(1, 1, "n1"));
-    fn on_n1(pod: &Pod) -> bool {
+    let on_n1 = Predicate::value(|pod: &Pod| {
         let spec = pod.spec.as_ref();
         spec.and_then(|spec| spec.node_name.as_deref()) == Some("n1")
-    }
-    assert!(values(on_n1).admits(&event));
-    assert!(values(on_n1).not().admits(&added(pod(1, 1, "n2"))));
-    assert!(objects(|pod: &Cached<Pod>| pod.label("app").is_some()).admits(&event));
-    assert!(events(|event: &Event<Pod>| !event.is_resync()).admits(&event));
-    let plain = |event: &Event<Pod>| event.object().is_terminating();
-    assert!(!plain.admits(&event));
+    });
+    assert!(on_n1.holds(&event));
+    assert!(!on_n1.holds(&added(pod(1, 1, "n2"))));
+    assert!(Predicate::object(|pod| pod.label("app").is_some()).holds(&event));
+    assert!(Predicate::new(|event: &Event<Pod>| !event.is_resync()).holds(&event));
 }
 
 #[test]
 fn predicates_are_joined() {
-    let [yes, no] = [true, false].map(|answer| move |_: &Event<Pod>| answer);
+    let says = |answer| Predicate::new(move |_: &Event<Pod>| answer);
     let event = added(pod(1, 1, "a"));
-    assert!(events(yes).and(yes).admits(&event));
-    assert!(!events(yes).and(no).admits(&event));
-    assert!(events(no).or(yes).admits(&event));
-    assert!(!events(no).or(no).admits(&event));
-    assert!(events(no).not().admits(&event));
-    assert!(events(yes).and(no).not().and(yes).admits(&event));
+    for (a, b) in [(true, true), (true, false), (false, true), (false, false)] {
+        assert_eq!(says(a).and(says(b)).holds(&event), a && b);
+        assert_eq!(says(a).or(says(b)).holds(&event), a || b);
+        assert_eq!((!says(a)).holds(&event), !a);
+    }
 }
 
 #[test]
-fn switches_choose_by_the_sort_of_event() {
+fn changes_are_narrowed_by_their_sort() {
     let all = || {
         let (a, b) = (pod(1, 1, "a"), pod(2, 1, "a"));
         [added(a.clone()), updated(a.clone(), b), deleted(a)]
     };
-    let check = |switches: Switches<Pod>, expected: [bool; 3]| {
-        assert_eq!(all().map(|event| switches.admits(&event)), expected);
+    let check = |predicate: Predicate<Pod>, expected: [bool; 3]| {
+        assert_eq!(all().map(|event| predicate.holds(&event)), expected);
     };
-    check(switches(), [true, true, true]);
-    check(switches().created(|_| false), [false, true, true]);
-    check(switches().updated(|_, _| false), [true, false, true]);
-    check(switches().deleted(|_| false), [true, true, false]);
+    check(Predicate::any(), [true, true, true]);
+    check(Predicate::any().created(|_| false), [false, true, true]);
+    check(Predicate::any().updated(|_, _| false), [true, false, true]);
+    check(Predicate::any().deleted(|_| false), [true, true, false]);
 }

@@ -206,8 +206,7 @@ async fn play(seed: u64) -> u32 {
     }
     assert!(!is_leading(&leader.leadership), "seed {seed}");
     heir.task.abort();
-    let terms = *run.terms.lock();
-    terms
+    *run.terms.lock()
 }
 
 #[tokio::test(start_paused = true)]
