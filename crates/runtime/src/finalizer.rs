@@ -8,11 +8,12 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use kube::api::{GetParams, Patch, PatchParams};
-use kube::core::Request;
-use kube::{Client, Resource};
-use serde::de::DeserializeOwned;
+use kube::Resource;
+use kube::api::Patch;
+use kubewright_cache::Key;
 use serde_json::json;
+
+use crate::client::{Client, ClientError, TypedObject};
 
 /// How often a removal is tried again when somebody else wrote the object meanwhile: the clean-up is done and costs
 /// more than a few requests.
@@ -48,13 +49,13 @@ pub enum FinalizeError<E> {
     /// The object has no name; it did not come from a server.
     Unnamed,
     /// The finalizer was not added.
-    Add(Box<kube::Error>),
+    Add(Box<ClientError>),
     /// The caller's apply failed.
     Apply(E),
     /// The caller's clean-up failed.
     Cleanup(E),
     /// The clean-up is done and the finalizer was not removed.
-    Remove(Box<kube::Error>),
+    Remove(Box<ClientError>),
 }
 
 impl<E> FinalizeError<E> {
@@ -63,7 +64,7 @@ impl<E> FinalizeError<E> {
         let (Self::Add(error) | Self::Remove(error)) = self else {
             return false;
         };
-        matches!(&**error, kube::Error::Api(status) if status.is_conflict())
+        error.is_conflict()
     }
 }
 
@@ -128,7 +129,7 @@ pub async fn finalize<K, T, E>(
     cleanup: impl AsyncFnOnce(Arc<K>) -> Result<Cleanup<T>, E>,
 ) -> Result<Finalized<T>, FinalizeError<E>>
 where
-    K: Resource<DynamicType = ()> + DeserializeOwned,
+    K: TypedObject,
 {
     if object.meta().name.as_deref().is_none_or(str::is_empty) {
         return Err(FinalizeError::Unnamed);
@@ -155,7 +156,7 @@ fn applied<T, E>(result: Result<T, E>) -> Result<Finalized<T>, FinalizeError<E>>
 
 async fn write_added<K, E>(client: &Client, object: &K, name: &str) -> Result<K, FinalizeError<E>>
 where
-    K: Resource<DynamicType = ()> + DeserializeOwned,
+    K: TypedObject,
 {
     let mut finalizers = finalizers(object).to_vec();
     finalizers.push(name.into());
@@ -169,7 +170,7 @@ async fn write_removed<K, T, E>(
     name: &str,
 ) -> Result<Finalized<T>, FinalizeError<E>>
 where
-    K: Resource<DynamicType = ()> + DeserializeOwned,
+    K: TypedObject,
 {
     let mut newer = None;
     for attempt in 1.. {
@@ -184,15 +185,15 @@ where
             .collect();
         match write(client, present, &keep).await {
             Ok(_) => break,
-            Err(error) if is_gone(&error) => break,
-            Err(error) if attempt >= TRIES || !is_stale(&error) => {
+            Err(error) if error.is_not_found() => break,
+            Err(error) if attempt >= TRIES || !error.is_conflict() => {
                 return Err(FinalizeError::Remove(Box::new(error)));
             }
             Err(_) => {}
         }
-        newer = match read(client, object).await {
-            Ok(read) => Some(read),
-            Err(error) if is_gone(&error) => break,
+        newer = match client.live().get(&key(object)).await {
+            Ok(Some(read)) => Some(read),
+            Ok(None) => break,
             Err(error) => return Err(FinalizeError::Remove(Box::new(error))),
         };
     }
@@ -200,9 +201,9 @@ where
 }
 
 /// Writes the list of finalizers, if the object is still what was read.
-async fn write<K>(client: &Client, object: &K, finalizers: &[String]) -> Result<K, kube::Error>
+async fn write<K>(client: &Client, object: &K, finalizers: &[String]) -> Result<K, ClientError>
 where
-    K: Resource<DynamicType = ()> + DeserializeOwned,
+    K: TypedObject,
 {
     let metadata = object.meta();
     let patch = json!({"metadata": {
@@ -210,37 +211,20 @@ where
         "uid": metadata.uid,
         "finalizers": finalizers,
     }});
-    let request = Request::new(K::url_path(&(), metadata.namespace.as_deref()));
-    let name = metadata.name.as_deref().unwrap_or_default();
-    let request = request
-        .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
-        .map_err(kube::Error::BuildRequest)?;
-    client.request(request).await
+    let objects = client.of::<K>();
+    objects.patch_with(&key(object), &Patch::Merge(patch)).await
 }
 
-async fn read<K>(client: &Client, object: &K) -> Result<K, kube::Error>
-where
-    K: Resource<DynamicType = ()> + DeserializeOwned,
-{
-    let metadata = object.meta();
-    let request = Request::new(K::url_path(&(), metadata.namespace.as_deref()));
-    let name = metadata.name.as_deref().unwrap_or_default();
-    let request = request
-        .get(name, &GetParams::default())
-        .map_err(kube::Error::BuildRequest)?;
-    client.request(request).await
+fn key(object: &impl Resource) -> Key {
+    let name = object.meta().name.as_deref().unwrap_or_default();
+    match &object.meta().namespace {
+        Some(namespace) => Key::new(namespace, name),
+        None => Key::cluster(name),
+    }
 }
 
 fn finalizers(object: &impl Resource) -> &[String] {
     object.meta().finalizers.as_deref().unwrap_or_default()
-}
-
-fn is_gone(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.is_not_found())
-}
-
-fn is_stale(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.is_conflict())
 }
 
 #[cfg(test)]

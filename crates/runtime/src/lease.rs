@@ -87,6 +87,11 @@ impl LeaseOptions {
         }
     }
 
+    /// The name of the lease.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// How long others wait after they saw the last renewal, in whole seconds.
     pub fn lease_duration(mut self, duration: Duration) -> Self {
         self.lease_duration = duration;

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Api;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, PatchParams, PostParams};
 use kubewright_server::Server;
 
 use super::*;
@@ -13,12 +13,12 @@ const NAME: &str = "example.com/cleanup";
 
 async fn client() -> (Server, Client) {
     let server = Server::builder().start().await.expect("starts");
-    let client = Client::new(server.service(), "default");
+    let client = Client::new(kube::Client::new(server.service(), "default"));
     (server, client)
 }
 
 async fn created(client: &Client) -> (Api<ConfigMap>, ConfigMap) {
-    let api: Api<ConfigMap> = Api::default_namespaced(client.clone());
+    let api: Api<ConfigMap> = Api::default_namespaced(client.kube().clone());
     let object = serde_json::from_value(json!({"metadata": {"name": "one"}})).expect("is one");
     let object = api.create(&PostParams::default(), &object).await;
     (api, object.expect("created"))
@@ -120,7 +120,7 @@ async fn object_that_others_hold_is_left_alone() {
 #[tokio::test]
 async fn cluster_scoped_objects_have_finalizers_too() {
     let (_server, client) = client().await;
-    let api: Api<Namespace> = Api::all(client.clone());
+    let api: Api<Namespace> = Api::all(client.kube().clone());
     let object = Arc::new(api.get("default").await.expect("there"));
     let apply = async |_| Ok::<_, Infallible>(());
     let future = finalize(&client, object, NAME, apply, async |_| Ok(Cleanup::Done));
