@@ -8,7 +8,7 @@ use kubewright_cache::source::StreamingList;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::shared::{options, source};
+use crate::running::{options, source};
 use crate::wire::{Break, World};
 
 fn show(delta: &Delta) -> String {
@@ -48,26 +48,4 @@ async fn reflector_feeds_a_queue_and_survives_a_broken_connection() {
         cancel.cancel();
         assert!(receiver.pop().await.is_none());
     }
-}
-
-/// kube-runtime drops the version 0 where it sets a limit, and asks streams for a stale state.
-#[tokio::test(start_paused = true)]
-async fn questions_are_those_of_client_go() {
-    let world = World::new().await;
-    let running = crate::shared::run(source(&world), options());
-    running.informer.synced().await.expect("it syncs");
-    let streamed = "allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=450&watch=true";
-    assert_eq!(world.wire.queries(), [streamed]);
-
-    let world = World::new().await;
-    let plain = source(&world).with_streaming_list(StreamingList::No);
-    let running = crate::shared::run(plain, options());
-    running.informer.synced().await.expect("it syncs");
-    let version = running.informer.reader().resource_version();
-    let watched =
-        format!("allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds=450&watch=true");
-    assert_eq!(
-        world.wire.queries(),
-        ["limit=500&resourceVersion=0".to_owned(), watched]
-    );
 }

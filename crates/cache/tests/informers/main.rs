@@ -5,5 +5,7 @@ mod factory;
 mod faults;
 mod random;
 mod shared;
-mod story;
-mod wire;
+#[path = "../support/mod.rs"]
+mod support;
+
+use support::{running, story, wire};

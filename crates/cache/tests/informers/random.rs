@@ -7,7 +7,7 @@ use kubewright_cache::source::StreamingList;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::shared::{options, run, source};
+use crate::running::{options, run, source};
 use crate::story::Story;
 use crate::wire::{Break, World, stored, until};
 

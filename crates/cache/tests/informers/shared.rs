@@ -5,47 +5,14 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kubewright_cache::source::StreamingList;
 use kubewright_cache::{
-    AlreadyRan, Callbacks, Event, Filtered, HandlerOptions, Index, Key, ListWatch, Reporter, Scope,
-    SharedInformer, Stopped, SyncError, reflector,
+    AlreadyRan, Callbacks, Filtered, HandlerOptions, Index, Key, SharedInformer, Stopped, SyncError,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::running::{options, run, source, start};
 use crate::story::Story;
 use crate::wire::{World, stored, until};
-
-/// An informer that runs until the test ends.
-pub(crate) struct Running {
-    pub(crate) informer: SharedInformer<ConfigMap>,
-    pub(crate) cancel: CancellationToken,
-    pub(crate) tasks: JoinSet<()>,
-}
-
-pub(crate) fn source(world: &World) -> ListWatch {
-    let scope = Scope::all().namespace("default");
-    ListWatch::typed::<ConfigMap>(world.wire.client(), scope)
-}
-
-pub(crate) fn options() -> reflector::Options {
-    reflector::Options::default().with_chance(|| 0.5)
-}
-
-pub(crate) fn run(source: ListWatch, options: reflector::Options) -> Running {
-    let informer = SharedInformer::new(source, options);
-    start(informer)
-}
-
-pub(crate) fn start(informer: SharedInformer<ConfigMap>) -> Running {
-    let cancel = CancellationToken::new();
-    let mut tasks = JoinSet::new();
-    let (running, token) = (informer.clone(), cancel.clone());
-    tasks.spawn(async move { running.run(token).await.expect("it runs once") });
-    Running {
-        informer,
-        cancel,
-        tasks,
-    }
-}
 
 #[tokio::test(start_paused = true)]
 async fn fifty_handlers_cost_one_request() {
@@ -194,29 +161,6 @@ async fn each_handler_resyncs_in_its_own_time_and_nobody_asks_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handler_that_panics_loses_one_event() {
-    let world = World::new().await;
-    let (sender, mut heard) = tokio::sync::mpsc::channel(64);
-    let (panics, mut panicked) = tokio::sync::mpsc::channel(64);
-    let reporter =
-        Reporter::new(move |report| panics.try_send(report.to_string()).expect("there is room"));
-    let running = run(source(&world), options().reporter(reporter));
-    let handler = move |event: Event<ConfigMap>| match event.object().key().name() {
-        "bad" => panic!("on purpose"),
-        name => sender.try_send(name.to_owned()).expect("there is room"),
-    };
-    running.informer.add_handler(handler).expect("it runs");
-    running.informer.synced().await.expect("it syncs");
-    world.create("bad").await;
-    world.create("good").await;
-    assert_eq!(
-        panicked.recv().await.as_deref(),
-        Some("a handler panicked at default/bad")
-    );
-    while heard.recv().await.expect("it goes on") != "good" {}
-}
-
-#[tokio::test(start_paused = true)]
 async fn callbacks_get_decoded_values() {
     let world = World::new().await;
     let (sender, mut told) = tokio::sync::mpsc::channel(64);
@@ -313,24 +257,6 @@ async fn waiting_for_an_informer_that_stops_ends() {
     while let Some(ended) = waiters.join_next().await {
         assert!(matches!(ended.expect("no panic"), Err(SyncError::Stopped)));
     }
-}
-
-/// kube-runtime wakes only the last of several tasks that wait for a store.
-#[tokio::test(start_paused = true)]
-async fn every_task_that_waits_for_the_first_state_is_woken() {
-    let world = World::new().await;
-    let informer: SharedInformer<ConfigMap> = SharedInformer::new(source(&world), options());
-    let mut waiters = JoinSet::new();
-    for _ in 0..20 {
-        let informer = informer.clone();
-        waiters.spawn(async move { informer.synced().await });
-    }
-    tokio::task::yield_now().await;
-    let running = start(informer);
-    while let Some(woken) = waiters.join_next().await {
-        woken.expect("no panic").expect("it syncs");
-    }
-    assert!(running.informer.has_synced());
 }
 
 #[tokio::test(start_paused = true)]

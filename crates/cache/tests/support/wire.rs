@@ -57,6 +57,7 @@ struct Shared {
     always: Mutex<BTreeMap<&'static str, Answer>>,
     breaks: broadcast::Sender<Break>,
     double_bookmarks: AtomicBool,
+    short_watches: AtomicBool,
 }
 
 impl Wire {
@@ -70,6 +71,7 @@ impl Wire {
                 always: Mutex::default(),
                 breaks: broadcast::channel(16).0,
                 double_bookmarks: AtomicBool::new(false),
+                short_watches: AtomicBool::new(false),
             }),
         }
     }
@@ -113,6 +115,17 @@ impl Wire {
         self.shared.double_bookmarks.store(true, Ordering::Relaxed);
     }
 
+    /// Every watch is opened, two milliseconds later, and is over.
+    pub(crate) fn short_watches(&self) {
+        self.shared.short_watches.store(true, Ordering::Relaxed);
+    }
+
+    /// How many requests of this sort there were.
+    pub(crate) fn count(&self, sort: &str) -> usize {
+        let log = self.shared.log.lock();
+        log.iter().filter(|asked| *asked == sort).count()
+    }
+
     fn canned(&self, sort: &str, path: &str) -> Option<Answer> {
         let next = self.shared.answers.lock().pop_front();
         let always = self.shared.always.lock();
@@ -138,6 +151,10 @@ impl Wire {
         self.shared.queries.lock().push(query);
         if let Some(answer) = self.canned(sort, request.uri().path()) {
             return Ok(refusal(&answer));
+        }
+        if sort == "watch" && self.shared.short_watches.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            return Ok(Response::new(nothing()));
         }
         let response = self.service.clone().oneshot(request).await?;
         let (head, body) = response.into_parts();
@@ -196,6 +213,11 @@ fn broken(how: Break) -> Option<Result<Frame<Bytes>, BoxError>> {
         )))),
         Break::Garbage => Some(Ok(Frame::data(Bytes::from_static(b"<html>bad gateway\n")))),
     }
+}
+
+fn nothing() -> WireBody {
+    let body = Full::new(Bytes::new()).map_err(|never| match never {});
+    body.boxed_unsync()
 }
 
 fn refusal(answer: &Answer) -> Response<WireBody> {
@@ -317,4 +339,17 @@ pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("never: {what}");
+}
+
+/// Makes a hundred objects, four a second, and counts those that were not heard of within a tenth of a second.
+pub(crate) async fn late_ones(world: &World, heard: impl Fn(&str) -> bool) -> usize {
+    let mut late = 0;
+    for n in 0..100 {
+        let name = format!("a{n}");
+        world.create(&name).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        late += usize::from(!heard(&name));
+        tokio::time::sleep(Duration::from_millis(150)).await;
+    }
+    late
 }
