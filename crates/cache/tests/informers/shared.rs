@@ -5,14 +5,15 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kubewright_cache::source::StreamingList;
 use kubewright_cache::{
-    AlreadyRan, Callbacks, Filtered, HandlerOptions, Index, Key, SharedInformer, Stopped, SyncError,
+    AlreadyRan, Callbacks, Filtered, HandlerOptions, Index, Key, ListWatch, Scope, SharedInformer,
+    Stopped, SyncError,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::running::{options, run, source, start};
 use crate::story::Story;
-use crate::wire::{World, stored, until};
+use crate::wire::{Break, World, stored, until};
 
 #[tokio::test(start_paused = true)]
 async fn fifty_handlers_cost_one_request() {
@@ -286,6 +287,45 @@ async fn index_is_right_after_every_change_and_when_added_late() {
         reader.keys_by_index("value", "0").map(|keys| keys.len()),
         Ok(2)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn statistics_say_what_is_held_and_what_was_done() {
+    let world = World::new().await;
+    world.create("a").await;
+    let chosen = Scope::all().namespace("default").labels("app");
+    let source = ListWatch::typed::<ConfigMap>(world.wire.client(), chosen)
+        .with_streaming_list(StreamingList::No);
+    let running = run(source, options().page_size(1));
+    let (story, told) = Story::new();
+    running.informer.add_handler(story).expect("it runs");
+    let (slow, _) = Story::slow(Duration::from_secs(60));
+    running.informer.add_handler(slow).expect("it runs");
+    running.informer.synced().await.expect("it syncs");
+    world.create("b").await;
+    world.update("a", "1").await;
+    let truth = world.truth().await;
+    until("the handler agrees", async || told.lock().led_to(&truth)).await;
+    world.wire.break_watches(Break::Garbage);
+    world.create("c").await;
+    let truth = world.truth().await;
+    until("it has listed again", async || told.lock().led_to(&truth)).await;
+
+    let stats = running.informer.stats();
+    let path = "/api/v1/namespaces/default/configmaps?labelSelector=app";
+    assert_eq!((stats.name.as_str(), stats.objects), (path, 3));
+    let bytes = running.informer.reader().snapshot();
+    let bytes: usize = bytes.iter().map(|object| object.heap_size()).sum();
+    assert_eq!(stats.bytes, bytes);
+    assert_eq!(
+        stats.resource_version,
+        running.informer.reader().resource_version()
+    );
+    assert!(stats.synced);
+    assert_eq!((stats.lists, stats.streams, stats.watches), (2, 0, 2));
+    assert_eq!((stats.relists, stats.events, stats.failures), (1, 2, 1));
+    // The slow one has heard of `a`, and has still to hear that it changed, and of `b` and `c`.
+    assert_eq!((stats.queued, stats.backlogs), (0, vec![0, 3]));
 }
 
 /// Writers, readers and handlers that come and go, on several threads.
