@@ -3,6 +3,7 @@
 mod deltas;
 mod factory;
 mod faults;
+mod life;
 mod random;
 mod shared;
 #[path = "../support/mod.rs"]
