@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use kubewright_cache::delta::{self, Delta};
 use kubewright_cache::reflector::Reflector;
-use kubewright_cache::source::StreamingList;
+use kubewright_cache::source::{FailureKind, StreamingList};
+use kubewright_cache::{Reporter, Shape, by_hand};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -47,5 +48,29 @@ async fn reflector_feeds_a_queue_and_survives_a_broken_connection() {
         assert_eq!(show(&receiver.pop().await.expect("it runs")), "delete a");
         cancel.cancel();
         assert!(receiver.pop().await.is_none());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_by_hand_tells_how_it_ends() {
+    for (how, expected) in [
+        (Break::Close, None),
+        (Break::Reset, Some(FailureKind::Interrupted)),
+        (Break::Truncate, Some(FailureKind::Interrupted)),
+        (Break::Garbage, Some(FailureKind::Malformed)),
+    ] {
+        let world = World::new().await;
+        let source = source(&world);
+        let listed = by_hand::list(&source, Shape::default(), Reporter::default()).await;
+        let from = listed.expect("it is listed").resource_version;
+        let watch = by_hand::watch(&source, &from, Shape::default(), Reporter::default()).await;
+        let mut watch = watch.expect("it is opened");
+        world.create("a").await;
+        let change = watch.next().await.expect("it goes on");
+        assert_eq!(show(&change.expect("a change")), "apply a");
+        world.wire.break_watches(how);
+        let end = watch.next().await;
+        let failure = end.map(|end| end.expect_err("nothing changed").kind);
+        assert_eq!(failure, expected, "{how:?}");
     }
 }
