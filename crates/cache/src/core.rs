@@ -38,6 +38,8 @@ pub(crate) struct Core {
     came: Notify,
     counters: Arc<Counters>,
     queue: Mutex<delta::Depth>,
+    /// Wakes whoever waits for the store to move.
+    pub(crate) advanced: Notify,
     pub(crate) status: watch::Sender<Status>,
 }
 
@@ -70,6 +72,7 @@ impl Core {
             came: Notify::new(),
             counters: Arc::default(),
             queue: Mutex::default(),
+            advanced: Notify::new(),
             status: watch::Sender::default(),
         }
     }
@@ -127,31 +130,37 @@ impl Core {
         }
     }
 
-    /// Applies a batch, then wakes whoever has something to hear.
+    /// Applies a batch. When an index comes while it is under way, the rest is prepared again, with nothing locked.
     fn apply(&self, mut batch: VecDeque<Prepared>) {
-        while let Some(first) = batch.pop_front() {
-            let mut audience = self.audience.lock();
-            let before = audience.hub.is_synced();
-            let mut stale = audience.apply(first, &self.store).err();
-            while stale.is_none()
-                && let Some(prepared) = batch.pop_front()
-            {
-                stale = audience.apply(prepared, &self.store).err();
-            }
-            for listener in &audience.listeners {
-                listener.wake.notify_one();
-            }
-            if !before && audience.hub.is_synced() {
-                self.status.send_modify(|status| status.synced = true);
-            }
-            drop(audience);
-            // An index came while the batch was under way: the rest is prepared again, with nothing locked.
-            if let Some(stale) = stale {
-                batch.push_front(stale);
-                let renewed = batch.drain(..).map(|prepared| prepared.renew(&self.store));
-                batch = renewed.collect();
-            }
+        while let Some(stale) = self.commit(&mut batch) {
+            batch.push_front(stale);
+            let renewed = batch
+                .into_iter()
+                .map(|prepared| prepared.renew(&self.store));
+            batch = renewed.collect();
         }
+    }
+
+    /// Applies a batch, or what comes before a delta that has to be prepared again, and wakes whoever has something to
+    /// hear.
+    fn commit(&self, batch: &mut VecDeque<Prepared>) -> Option<Prepared> {
+        let mut audience = self.audience.lock();
+        let before = audience.hub.is_synced();
+        let mut stale = None;
+        while stale.is_none()
+            && let Some(prepared) = batch.pop_front()
+        {
+            stale = audience.apply(prepared, &self.store).err();
+        }
+        for listener in &audience.listeners {
+            listener.wake.notify_one();
+        }
+        if !before && audience.hub.is_synced() {
+            self.status.send_modify(|status| status.synced = true);
+        }
+        drop(audience);
+        self.advanced.notify_waiters();
+        stale
     }
 
     /// Takes a handler in, with everything that is there to hear first.

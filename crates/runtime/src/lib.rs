@@ -1,1 +1,41 @@
 //! Operators: manager, controllers, a cached client that never reads the past, events, leases, finalizers.
+
+pub mod cause;
+pub mod client;
+pub mod conditions;
+mod context;
+pub mod controller;
+pub mod environment;
+pub mod events;
+pub mod finalizer;
+pub mod lease;
+pub mod manager;
+pub mod metrics;
+mod outcome;
+pub mod owners;
+pub mod predicate;
+mod reconciler;
+mod requests;
+pub mod seam;
+pub mod selector;
+pub mod serving;
+pub mod watch;
+
+pub use client::{Change, Client, ClientError, Delete, IgnoreNotFound, Query};
+pub use context::Context;
+pub use controller::Controller;
+pub use environment::Environment;
+pub use events::{EventKind, Recorder};
+pub use finalizer::{Cleanup, Finalized, finalize};
+pub use kubewright_cache::{Cached, Event, Index, Key, Scope};
+pub use lease::{Election, LeaseOptions};
+pub use manager::Manager;
+pub use metrics::Metrics;
+pub use outcome::{Error, Outcome};
+pub use owners::{set_controller_reference, set_owner_reference};
+pub use predicate::Predicate;
+pub use reconciler::{Reconciler, from_fn};
+pub use requests::Requests;
+pub use selector::Selector;
+pub use serving::{MetricsServer, Probes};
+pub use watch::Watch;

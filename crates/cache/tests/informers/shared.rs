@@ -328,6 +328,18 @@ async fn statistics_say_what_is_held_and_what_was_done() {
     assert_eq!((stats.queued, stats.backlogs), (0, vec![0, 3]));
 }
 
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_progress_is_woken_when_the_store_moves() {
+    let world = World::new().await;
+    let running = run(source(&world), options());
+    running.informer.synced().await.expect("it syncs");
+    let reader = running.informer.reader();
+    let waiters = [running.informer.advanced(), running.informer.advanced()];
+    world.create("a").await;
+    futures::future::join_all(waiters).await;
+    assert!(reader.contains(&Key::new("default", "a")));
+}
+
 /// Writers, readers and handlers that come and go, on several threads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn handlers_come_and_go_while_everything_changes() {
