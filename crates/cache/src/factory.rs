@@ -17,6 +17,7 @@ use crate::reflector;
 use crate::report::Reporter;
 use crate::shape::{Keep, Shape};
 use crate::shared::{Lease, SharedInformer, SyncError};
+use crate::stats::Stats;
 
 /// Makes informers that share what can be shared. Cheap to clone; the last clone that goes stops them all.
 ///
@@ -60,7 +61,7 @@ struct Entry {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{resource} did not sync")]
 pub struct FactorySyncError {
-    /// The path of the resource.
+    /// The path of the resource, with selectors.
     pub resource: String,
     /// Why.
     #[source]
@@ -171,6 +172,12 @@ impl Factory {
             })?;
         }
         Ok(())
+    }
+
+    /// The statistics of every informer in use, ordered by resource.
+    pub fn stats(&self) -> Vec<Stats> {
+        let used = self.state.lock().used();
+        used.iter().map(|(core, _lease)| core.stats()).collect()
     }
 
     /// Tells all informers to stop, and waits for nothing.

@@ -10,6 +10,7 @@
 //! Deliberately absent: resync, which asks nobody and belongs to the informer.
 
 mod machine;
+mod patience;
 mod phase;
 mod shell;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use crate::delta::{self, Delta};
 use crate::intake::Intake;
 use crate::report::Reporter;
 use crate::source::{Failure, Source};
+use crate::stats::Counters;
 use crate::store::Shared;
 
 pub(crate) use shell::{Page, Status, read_page};
@@ -40,6 +42,7 @@ pub struct Options {
     pub(crate) page_size: u32,
     pub(crate) shortest_watch: Duration,
     pub(crate) backoff: Backoff,
+    pub(crate) internal_errors: Duration,
     pub(crate) chance: Chance,
     pub(crate) shape: Shape,
     pub(crate) reporter: Reporter,
@@ -55,6 +58,7 @@ impl Default for Options {
             page_size: 500,
             shortest_watch: Duration::from_secs(300),
             backoff: Backoff::default(),
+            internal_errors: Duration::ZERO,
             chance: Box::new(move || random.random::<f64>()),
             shape: Shape::default(),
             reporter: Reporter::default(),
@@ -78,6 +82,16 @@ impl Options {
     /// How long to wait after failures.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
+        self
+    }
+
+    /// How long internal errors of the server (500) in place of a watch are answered by another watch, before everything
+    /// is listed again. By default that is done at once.
+    ///
+    /// For servers that fail now and then and whose lists are dear. The time starts again after a minute without
+    /// internal errors. Unlike client-go, which asks again at once, there is a delay that grows before each.
+    pub fn retry_internal_errors(mut self, duration: Duration) -> Self {
+        self.internal_errors = duration;
         self
     }
 
@@ -118,6 +132,7 @@ pub struct Reflector {
     intake: Intake,
     deltas: delta::Sender,
     status: tokio::sync::watch::Sender<Status>,
+    counters: Arc<Counters>,
 }
 
 impl Reflector {
@@ -130,12 +145,19 @@ impl Reflector {
             intake,
             deltas,
             status: tokio::sync::watch::Sender::default(),
+            counters: Arc::default(),
         }
     }
 
     /// Objects that this store has already are shared with it instead of kept twice.
     pub(crate) fn knowing(mut self, store: Arc<Shared>) -> Self {
         self.intake.known = Some(store);
+        self
+    }
+
+    /// Counts what it does here.
+    pub(crate) fn counting(mut self, counters: Arc<Counters>) -> Self {
+        self.counters = counters;
         self
     }
 

@@ -22,6 +22,7 @@ use crate::listener::{HandlerOptions, Listener, Starting};
 use crate::reader::Reader;
 use crate::reflector;
 use crate::source::{Failure, Source};
+use crate::stats::Stats;
 use crate::store;
 
 /// Follows a resource for many. Cheap to clone; clones are the same informer.
@@ -151,6 +152,11 @@ impl<K: Kind> SharedInformer<K> {
     /// When the server refuses the list or the watch, or the informer stops.
     pub async fn synced(&self) -> Result<(), SyncError> {
         self.core.synced().await
+    }
+
+    /// What it holds and what it has done so far.
+    pub fn stats(&self) -> Stats {
+        self.core.stats()
     }
 
     /// Completes when the store next moves. It counts from this call, not from the first poll: look at the store after
