@@ -1,0 +1,174 @@
+//! Service accounts: each namespace has one called `default`, knows whom to trust, and loses tokens of accounts that
+//! are gone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
+use kubewright_runtime::{
+    Client, ClientError, Context, Controller, Delete, Error, Key, Outcome, Reconciler, Watch,
+};
+
+/// The service account of every namespace.
+const DEFAULT: &str = "default";
+/// The config map of every namespace that names the certificate authority.
+const ROOT_CA: &str = "kube-root-ca.crt";
+/// The type of secrets that hold a token.
+const TOKEN: &str = "kubernetes.io/service-account-token";
+const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
+const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
+const DESCRIPTION: (&str, &str) = (
+    "kubernetes.io/description",
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the \
+     internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes \
+     clusters.",
+);
+
+/// Makes the service account of every namespace.
+pub(crate) fn controller() -> Controller {
+    Controller::of::<Namespace>("serviceaccount")
+        .watches(Watch::of::<ServiceAccount>().map(|account, _| named(account.key(), DEFAULT)))
+        .reconciler(DefaultAccount)
+}
+
+/// Tells every namespace the certificate authority, PEM.
+pub(crate) fn root_ca_controller(authority: String) -> Controller {
+    Controller::of::<Namespace>("root-ca-certificate-publisher")
+        .watches(Watch::of::<ConfigMap>().map(|map, _| named(map.key(), ROOT_CA)))
+        .reconciler(RootCa { authority })
+}
+
+/// Deletes secrets with tokens of service accounts that are gone.
+pub(crate) fn token_controller() -> Controller {
+    Controller::of::<Secret>("serviceaccount-token")
+        .watches(Watch::of::<ServiceAccount>().map(|account, client| {
+            let secrets = client.reader::<Secret>();
+            let namespace = account.key().namespace().unwrap_or_default().to_owned();
+            let in_namespace = secrets.entries_by_index("namespace", &namespace);
+            let mut keys: Vec<Key> = in_namespace
+                .unwrap_or_default()
+                .iter()
+                .filter(|s| s.annotation(ACCOUNT_NAME).is_some_and(|n| n == account.key().name()))
+                .map(|s| s.key().clone())
+                .collect();
+            keys.sort();
+            keys
+        }))
+        .reconciler(Tokens)
+}
+
+/// The namespace of an object, if the object has this name.
+fn named(key: &Key, name: &str) -> Vec<Key> {
+    let namespace = key.namespace().filter(|_| key.name() == name);
+    namespace.map(Key::cluster).into_iter().collect()
+}
+
+/// Whether objects can still be made in a namespace.
+fn is_active(namespace: &Namespace) -> bool {
+    namespace.metadata.deletion_timestamp.is_none()
+}
+
+/// A namespace may come to an end between the look and the write, and another may have been faster.
+fn settled<T>(result: Result<T, ClientError>) -> Result<Outcome, Error> {
+    match result {
+        Ok(_) => Ok(Outcome::done()),
+        Err(error) if error.is_already_exists() || error.is_not_found() => Ok(Outcome::done()),
+        Err(error) if error.is_forbidden() && error.to_string().contains("being terminated") => {
+            Ok(Outcome::done())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+struct DefaultAccount;
+
+impl Reconciler<Namespace> for DefaultAccount {
+    async fn reconcile(&self, namespace: Arc<Namespace>, cx: &Context) -> Result<Outcome, Error> {
+        let key = Key::new(cx.key().name(), DEFAULT);
+        if !is_active(&namespace) || cx.client().get::<ServiceAccount>(&key).await?.is_some() {
+            return Ok(Outcome::done());
+        }
+        let mut account = ServiceAccount::default();
+        account.metadata.namespace = Some(cx.key().name().to_owned());
+        account.metadata.name = Some(DEFAULT.to_owned());
+        settled(cx.client().create(&account).await)
+    }
+}
+
+struct RootCa {
+    authority: String,
+}
+
+impl RootCa {
+    /// The config map as it should be. What others have added to it besides stays.
+    fn desire(&self, map: &mut ConfigMap) {
+        map.data = Some(BTreeMap::from([("ca.crt".to_owned(), self.authority.clone())]));
+        let annotations = map.metadata.annotations.get_or_insert_default();
+        annotations.insert(DESCRIPTION.0.to_owned(), DESCRIPTION.1.to_owned());
+    }
+}
+
+impl Reconciler<Namespace> for RootCa {
+    async fn reconcile(&self, namespace: Arc<Namespace>, cx: &Context) -> Result<Outcome, Error> {
+        if !is_active(&namespace) {
+            return Ok(Outcome::done());
+        }
+        let key = Key::new(cx.key().name(), ROOT_CA);
+        let client = cx.client();
+        settled(client.create_or_update(&key, |map| self.desire(map)).await)
+    }
+}
+
+struct Tokens;
+
+impl Reconciler<Secret> for Tokens {
+    async fn reconcile(&self, secret: Arc<Secret>, cx: &Context) -> Result<Outcome, Error> {
+        let Some((name, uid)) = account_of(&secret) else {
+            return Ok(Outcome::done());
+        };
+        let key = Key::new(cx.key().namespace().unwrap_or_default(), name);
+        if exists(cx.client(), &key, uid).await? {
+            return Ok(Outcome::done());
+        }
+        settled(cx.client().delete(&*secret, Delete::background()).await)
+    }
+}
+
+/// The name of the service account that a secret is of, and its uid if that is known.
+fn account_of(secret: &Secret) -> Option<(&str, Option<&str>)> {
+    let annotations = secret.metadata.annotations.as_ref()?;
+    let name = annotations.get(ACCOUNT_NAME)?;
+    (secret.type_.as_deref() == Some(TOKEN)).then_some((name, annotations.get(ACCOUNT_UID).map(|u| &**u)))
+}
+
+/// Asks the server itself: a token must not be lost to a cache that lags behind.
+async fn exists(client: &Client, key: &Key, uid: Option<&str>) -> Result<bool, ClientError> {
+    let account = client.live().get::<ServiceAccount>(key).await?;
+    Ok(account.is_some_and(|a| uid.is_none_or(|uid| a.metadata.uid.as_deref() == Some(uid))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_of_another_type_are_of_no_account() {
+        let mut secret = Secret::default();
+        let annotations = BTreeMap::from([(ACCOUNT_NAME.to_owned(), "robot".to_owned())]);
+        secret.metadata.annotations = Some(annotations);
+        assert_eq!(account_of(&secret), None);
+        secret.type_ = Some(TOKEN.to_owned());
+        assert_eq!(account_of(&secret), Some(("robot", None)));
+    }
+
+    #[test]
+    fn additions_of_others_to_the_config_map_stay_in_its_metadata_alone() {
+        let authority = RootCa { authority: "PEM".to_owned() };
+        let mut map = ConfigMap::default();
+        map.metadata.labels = Some(BTreeMap::from([("a".to_owned(), "b".to_owned())]));
+        map.data = Some(BTreeMap::from([("other".to_owned(), "x".to_owned())]));
+        authority.desire(&mut map);
+        assert_eq!(map.data, Some(BTreeMap::from([("ca.crt".to_owned(), "PEM".to_owned())])));
+        assert!(map.metadata.labels.is_some());
+    }
+}
