@@ -32,7 +32,9 @@ impl Kind {
 
     /// Whether all of these can be done.
     pub(crate) fn can(&self, verbs: &[&str]) -> bool {
-        verbs.iter().all(|verb| self.verbs.iter().any(|v| v == verb))
+        verbs
+            .iter()
+            .all(|verb| self.verbs.iter().any(|v| v == verb))
     }
 
     /// Whether objects of the kind can be followed and deleted.

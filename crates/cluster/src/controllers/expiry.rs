@@ -18,7 +18,9 @@ pub(crate) fn job_controller() -> Controller {
 
 /// Deletes old events.
 pub(crate) fn event_controller() -> Controller {
-    Controller::of::<Event>("event-expiry").workers(2).reconciler(OldEvents)
+    Controller::of::<Event>("event-expiry")
+        .workers(2)
+        .reconciler(OldEvents)
 }
 
 struct FinishedJobs;
@@ -75,7 +77,9 @@ fn job_expiry(job: &Job) -> Option<Timestamp> {
         .iter()
         .find(|c| matches!(&*c.type_, "Complete" | "Failed") && c.status == "True")?;
     let since = finished.last_transition_time.as_ref()?.0;
-    since.checked_add(SignedDuration::from_secs(ttl.into())).ok()
+    since
+        .checked_add(SignedDuration::from_secs(ttl.into()))
+        .ok()
 }
 
 /// When an event is to be deleted.
@@ -85,7 +89,9 @@ fn event_expiry(event: &Event) -> Option<Timestamp> {
         event.metadata.creation_timestamp.as_ref().map(|t| t.0),
         event.last_timestamp.as_ref().map(|t| t.0),
         event.event_time.as_ref().map(|t| t.0),
-        series.and_then(|s| s.last_observed_time.as_ref()).map(|t| t.0),
+        series
+            .and_then(|s| s.last_observed_time.as_ref())
+            .map(|t| t.0),
     ];
     let last = seen.into_iter().flatten().max()?;
     last.checked_add(EVENT_TTL).ok()

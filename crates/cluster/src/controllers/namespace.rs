@@ -30,8 +30,16 @@ pub(crate) fn controller() -> Controller {
         .watches(
             // The rest of the content waits for the pods, so their end is worth hearing of.
             Watch::of::<Pod>()
-                .when(Predicate::new(|event| matches!(event, Event::Deleted { .. })))
-                .map(|pod, _| pod.key().namespace().map(Key::cluster).into_iter().collect()),
+                .when(Predicate::new(|event| {
+                    matches!(event, Event::Deleted { .. })
+                }))
+                .map(|pod: &Pod, _| {
+                    pod.metadata
+                        .namespace
+                        .iter()
+                        .map(|n| Key::cluster(n))
+                        .collect()
+                }),
         )
         .workers(5)
         .reconciler(Emptying)
@@ -129,7 +137,11 @@ async fn grace_left(
     let grace = running.filter_map(|p| p.spec.as_ref()?.termination_grace_period_seconds);
     let longest = Duration::from_secs(grace.max().unwrap_or(0).try_into().unwrap_or(0));
     let passed = Duration::try_from(now.duration_since(deleted_at)).unwrap_or_default();
-    Ok(if passed >= longest { Duration::ZERO } else { longest })
+    Ok(if passed >= longest {
+        Duration::ZERO
+    } else {
+        longest
+    })
 }
 
 /// Deletes the objects of one kind in a namespace and notes what is left.

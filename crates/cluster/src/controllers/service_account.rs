@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
+use kube::ResourceExt;
+use kubewright_cache::NAMESPACE_INDEX;
 use kubewright_runtime::{
-    Client, ClientError, Context, Controller, Delete, Error, Key, Outcome, Reconciler, Watch,
+    Cached, Client, ClientError, Context, Controller, Delete, Error, Key, Outcome, Reconciler,
+    Watch,
 };
 
 /// The service account of every namespace.
@@ -27,40 +30,44 @@ const DESCRIPTION: (&str, &str) = (
 /// Makes the service account of every namespace.
 pub(crate) fn controller() -> Controller {
     Controller::of::<Namespace>("serviceaccount")
-        .watches(Watch::of::<ServiceAccount>().map(|account, _| named(account.key(), DEFAULT)))
+        .watches(Watch::of::<ServiceAccount>().map(|account, _| named(account, DEFAULT)))
         .reconciler(DefaultAccount)
 }
 
 /// Tells every namespace the certificate authority, PEM.
 pub(crate) fn root_ca_controller(authority: String) -> Controller {
     Controller::of::<Namespace>("root-ca-certificate-publisher")
-        .watches(Watch::of::<ConfigMap>().map(|map, _| named(map.key(), ROOT_CA)))
+        .watches(Watch::of::<ConfigMap>().map(|map, _| named(map, ROOT_CA)))
         .reconciler(RootCa { authority })
 }
 
 /// Deletes secrets with tokens of service accounts that are gone.
 pub(crate) fn token_controller() -> Controller {
     Controller::of::<Secret>("serviceaccount-token")
-        .watches(Watch::of::<ServiceAccount>().map(|account, client| {
-            let secrets = client.reader::<Secret>();
-            let namespace = account.key().namespace().unwrap_or_default().to_owned();
-            let in_namespace = secrets.entries_by_index("namespace", &namespace);
-            let mut keys: Vec<Key> = in_namespace
-                .unwrap_or_default()
-                .iter()
-                .filter(|s| s.annotation(ACCOUNT_NAME).is_some_and(|n| n == account.key().name()))
-                .map(|s| s.key().clone())
-                .collect();
-            keys.sort();
-            keys
-        }))
+        .watches(Watch::of::<ServiceAccount>().map(tokens_of))
         .reconciler(Tokens)
 }
 
+/// The secrets with tokens of a service account.
+fn tokens_of(account: &ServiceAccount, client: &Client) -> Vec<Key> {
+    let (namespace, name) = (account.namespace().unwrap_or_default(), account.name_any());
+    let secrets = client.reader::<Secret>();
+    let there = secrets.entries_by_index(NAMESPACE_INDEX, &namespace);
+    let of_account = |secret: &&Cached<Secret>| {
+        let owner = secret.annotation(ACCOUNT_NAME);
+        owner.is_some_and(|owner| owner == name)
+    };
+    let there = there.unwrap_or_default();
+    let found = there.iter().filter(of_account);
+    let mut keys: Vec<Key> = found.map(|secret| secret.key().clone()).collect();
+    keys.sort();
+    keys
+}
+
 /// The namespace of an object, if the object has this name.
-fn named(key: &Key, name: &str) -> Vec<Key> {
-    let namespace = key.namespace().filter(|_| key.name() == name);
-    namespace.map(Key::cluster).into_iter().collect()
+fn named(object: &impl ResourceExt, name: &str) -> Vec<Key> {
+    let namespace = object.namespace().filter(|_| object.name_any() == name);
+    namespace.iter().map(|n| Key::cluster(n)).collect()
 }
 
 /// Whether objects can still be made in a namespace.
@@ -73,9 +80,7 @@ fn settled<T>(result: Result<T, ClientError>) -> Result<Outcome, Error> {
     match result {
         Ok(_) => Ok(Outcome::done()),
         Err(error) if error.is_already_exists() || error.is_not_found() => Ok(Outcome::done()),
-        Err(error) if error.is_forbidden() && error.to_string().contains("being terminated") => {
-            Ok(Outcome::done())
-        }
+        Err(error) if error.is_namespace_terminating() => Ok(Outcome::done()),
         Err(error) => Err(error.into()),
     }
 }
@@ -102,7 +107,10 @@ struct RootCa {
 impl RootCa {
     /// The config map as it should be. What others have added to it besides stays.
     fn desire(&self, map: &mut ConfigMap) {
-        map.data = Some(BTreeMap::from([("ca.crt".to_owned(), self.authority.clone())]));
+        map.data = Some(BTreeMap::from([(
+            "ca.crt".to_owned(),
+            self.authority.clone(),
+        )]));
         let annotations = map.metadata.annotations.get_or_insert_default();
         annotations.insert(DESCRIPTION.0.to_owned(), DESCRIPTION.1.to_owned());
     }
@@ -138,7 +146,8 @@ impl Reconciler<Secret> for Tokens {
 fn account_of(secret: &Secret) -> Option<(&str, Option<&str>)> {
     let annotations = secret.metadata.annotations.as_ref()?;
     let name = annotations.get(ACCOUNT_NAME)?;
-    (secret.type_.as_deref() == Some(TOKEN)).then_some((name, annotations.get(ACCOUNT_UID).map(|u| &**u)))
+    (secret.type_.as_deref() == Some(TOKEN))
+        .then_some((name, annotations.get(ACCOUNT_UID).map(|u| &**u)))
 }
 
 /// Asks the server itself: a token must not be lost to a cache that lags behind.
@@ -163,12 +172,17 @@ mod tests {
 
     #[test]
     fn additions_of_others_to_the_config_map_stay_in_its_metadata_alone() {
-        let authority = RootCa { authority: "PEM".to_owned() };
+        let authority = RootCa {
+            authority: "PEM".to_owned(),
+        };
         let mut map = ConfigMap::default();
         map.metadata.labels = Some(BTreeMap::from([("a".to_owned(), "b".to_owned())]));
         map.data = Some(BTreeMap::from([("other".to_owned(), "x".to_owned())]));
         authority.desire(&mut map);
-        assert_eq!(map.data, Some(BTreeMap::from([("ca.crt".to_owned(), "PEM".to_owned())])));
+        assert_eq!(
+            map.data,
+            Some(BTreeMap::from([("ca.crt".to_owned(), "PEM".to_owned())]))
+        );
         assert!(map.metadata.labels.is_some());
     }
 }

@@ -24,7 +24,7 @@ pub(crate) type Uid = Arc<str>;
 const GONE: usize = 1024;
 
 /// What an object is and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     pub(crate) api_version: Arc<str>,
     pub(crate) kind: Arc<str>,
@@ -35,7 +35,7 @@ pub(crate) struct Identity {
 }
 
 /// A reference to an owner. The namespace is that of the dependent, or none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Reference {
     pub(crate) api_version: String,
     pub(crate) kind: String,
@@ -45,7 +45,7 @@ pub(crate) struct Reference {
 }
 
 /// Whether a dependent holds up the deletion of its owner in the foreground.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Blocking {
     Yes,
     No,
@@ -83,7 +83,7 @@ pub(crate) struct Node {
 }
 
 /// What a change asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Work {
     /// See whether this object may stay.
     Examine(Uid),
@@ -164,9 +164,9 @@ impl Graph {
     }
 
     /// The objects that were seen of a kind, when it is not served any more.
-    pub(crate) fn of_kind(&self, api_version: &str, kind: &str) -> Vec<Uid> {
+    pub(crate) fn of_kind(&self, group_name: &str, kind: &str) -> Vec<Uid> {
         let is_it = |node: &&Node| {
-            &*node.identity.api_version == api_version && &*node.identity.kind == kind
+            group(&node.identity.api_version) == group_name && &*node.identity.kind == kind
         };
         let found = self.nodes.values().filter(is_it);
         let mut found: Vec<Uid> = found.map(|node| node.identity.uid.clone()).collect();

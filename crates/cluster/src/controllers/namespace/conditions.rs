@@ -65,7 +65,9 @@ impl Findings {
     /// All conditions with status, reason and message, in the order of Kubernetes.
     fn conditions(&self) -> [(&'static str, Told); 5] {
         let listed = |counts: &BTreeMap<String, usize>, verb: &str| {
-            let parts = counts.iter().map(|(name, n)| format!("{name} {verb} {n} resource instances"));
+            let parts = counts
+                .iter()
+                .map(|(name, n)| format!("{name} {verb} {n} resource instances"));
             parts.collect::<Vec<_>>().join(", ")
         };
         let discovery = self.discovery.clone().map(|why| ("DiscoveryFailed", why));
@@ -73,22 +75,66 @@ impl Findings {
             let mut errors = self.errors.clone();
             errors.sort();
             let (count, errors) = (errors.len(), errors.join(", "));
-            ("ContentDeletionFailed", format!("Failed to delete all resource types, {count} remaining: {errors}"))
+            (
+                "ContentDeletionFailed",
+                format!("Failed to delete all resource types, {count} remaining: {errors}"),
+            )
         });
         let remaining = (!self.remaining.is_empty()).then(|| {
             let listed = listed(&self.remaining, "has");
-            ("SomeResourcesRemain", format!("Some resources are remaining: {listed}"))
+            (
+                "SomeResourcesRemain",
+                format!("Some resources are remaining: {listed}"),
+            )
         });
         let finalizers = (!self.finalizers.is_empty()).then(|| {
             let listed = listed(&self.finalizers, "in");
-            ("SomeFinalizerRemain", format!("Some finalizers are remaining: {listed}"))
+            (
+                "SomeFinalizerRemain",
+                format!("Some finalizers are remaining: {listed}"),
+            )
         });
         [
-            ("NamespaceDeletionDiscoveryFailure", told(discovery, "ResourcesDiscovered", "All resources successfully discovered")),
-            ("NamespaceDeletionGroupVersionParsingFailure", told(None, "ParsedGroupVersions", "All legacy kube types successfully parsed")),
-            ("NamespaceDeletionContentFailure", told(content, "ContentDeleted", "All content successfully deleted, may be waiting on finalization")),
-            ("NamespaceContentRemaining", told(remaining, "ContentRemoved", "All content successfully removed")),
-            ("NamespaceFinalizersRemaining", told(finalizers, "ContentRemoved", "All content successfully removed")),
+            (
+                "NamespaceDeletionDiscoveryFailure",
+                told(
+                    discovery,
+                    "ResourcesDiscovered",
+                    "All resources successfully discovered",
+                ),
+            ),
+            (
+                "NamespaceDeletionGroupVersionParsingFailure",
+                told(
+                    None,
+                    "ParsedGroupVersions",
+                    "All legacy kube types successfully parsed",
+                ),
+            ),
+            (
+                "NamespaceDeletionContentFailure",
+                told(
+                    content,
+                    "ContentDeleted",
+                    "All content successfully deleted, may be waiting on finalization",
+                ),
+            ),
+            (
+                "NamespaceContentRemaining",
+                told(
+                    remaining,
+                    "ContentRemoved",
+                    "All content successfully removed",
+                ),
+            ),
+            (
+                "NamespaceFinalizersRemaining",
+                told(
+                    finalizers,
+                    "ContentRemoved",
+                    "All content successfully removed",
+                ),
+            ),
         ]
     }
 }
@@ -150,10 +196,17 @@ mod tests {
     }
 
     fn condition(namespace: &Namespace, type_: &str) -> (String, String, String) {
-        let conditions = namespace.status.as_ref().and_then(|s| s.conditions.as_ref());
+        let conditions = namespace
+            .status
+            .as_ref()
+            .and_then(|s| s.conditions.as_ref());
         let found = conditions.into_iter().flatten().find(|c| c.type_ == type_);
         let found = found.expect("all conditions are there").clone();
-        (found.status, found.reason.unwrap_or_default(), found.message.unwrap_or_default())
+        (
+            found.status,
+            found.reason.unwrap_or_default(),
+            found.message.unwrap_or_default(),
+        )
     }
 
     #[test]
@@ -165,10 +218,30 @@ mod tests {
         let mut namespace = Namespace::default();
         set_conditions(&mut namespace, &findings, Timestamp::UNIX_EPOCH);
         for (type_, status, reason, message) in [
-            ("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"),
-            ("NamespaceDeletionContentFailure", "True", "ContentDeletionFailed", "Failed to delete all resource types, 2 remaining: first, second"),
-            ("NamespaceContentRemaining", "True", "SomeResourcesRemain", "Some resources are remaining: configmaps. has 3 resource instances"),
-            ("NamespaceFinalizersRemaining", "True", "SomeFinalizerRemain", "Some finalizers are remaining: a/b in 2 resource instances"),
+            (
+                "NamespaceDeletionDiscoveryFailure",
+                "False",
+                "ResourcesDiscovered",
+                "All resources successfully discovered",
+            ),
+            (
+                "NamespaceDeletionContentFailure",
+                "True",
+                "ContentDeletionFailed",
+                "Failed to delete all resource types, 2 remaining: first, second",
+            ),
+            (
+                "NamespaceContentRemaining",
+                "True",
+                "SomeResourcesRemain",
+                "Some resources are remaining: configmaps. has 3 resource instances",
+            ),
+            (
+                "NamespaceFinalizersRemaining",
+                "True",
+                "SomeFinalizerRemain",
+                "Some finalizers are remaining: a/b in 2 resource instances",
+            ),
         ] {
             let expected = (status.to_owned(), reason.to_owned(), message.to_owned());
             assert_eq!(condition(&namespace, type_), expected);
@@ -182,7 +255,9 @@ mod tests {
         let times = |namespace: &Namespace| -> Vec<i64> {
             let status = namespace.status.as_ref().expect("set");
             let conditions = status.conditions.iter().flatten();
-            conditions.filter_map(|c| Some(c.last_transition_time.as_ref()?.0.as_second())).collect()
+            conditions
+                .filter_map(|c| Some(c.last_transition_time.as_ref()?.0.as_second()))
+                .collect()
         };
         let at = |second| Timestamp::from_second(second).expect("in range");
         set_conditions(&mut namespace, &findings, at(1));

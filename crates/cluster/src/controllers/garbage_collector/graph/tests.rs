@@ -9,7 +9,11 @@ use super::*;
 const HERE: &str = "here";
 
 fn owned(world: &World, owner: &Uid, blocking: Blocking) -> Vec<Reference> {
-    vec![world.reference(owner, blocking).expect("the owner is there")]
+    vec![
+        world
+            .reference(owner, blocking)
+            .expect("the owner is there"),
+    ]
 }
 
 /// An owner, a dependent of it and a dependent of that.
@@ -49,11 +53,11 @@ fn dependents_of_a_deleted_owner_go() {
 fn owner_in_the_foreground_waits_for_those_who_block() {
     let mut world = World::default();
     let [owner, child, _] = family(&mut world, Blocking::Yes);
-    world.change(&child, |object| drop(object.finalizers.insert("held")));
+    world.hold(&child);
     world.delete(&owner, Propagation::Foreground);
     world.settle();
     assert_eq!(names(&world), ["owner", "child"]);
-    world.change(&child, |object| drop(object.finalizers.remove("held")));
+    world.release(&child, "held");
     world.settle();
     assert_eq!(names(&world), [] as [&str; 0]);
 }
@@ -62,7 +66,7 @@ fn owner_in_the_foreground_waits_for_those_who_block() {
 fn owner_in_the_foreground_does_not_wait_for_those_who_do_not_block() {
     let mut world = World::default();
     let [owner, child, _] = family(&mut world, Blocking::No);
-    world.change(&child, |object| drop(object.finalizers.insert("held")));
+    world.hold(&child);
     world.delete(&owner, Propagation::Foreground);
     world.settle();
     assert_eq!(names(&world), ["child"]);
@@ -237,7 +241,11 @@ fn run(world: &mut World, step: Step) {
                 (_, true) => HERE,
                 (_, false) => "there",
             };
-            let blocking = if blocking { Blocking::Yes } else { Blocking::No };
+            let blocking = if blocking {
+                Blocking::Yes
+            } else {
+                Blocking::No
+            };
             let mut uids: Vec<Uid> = owners.into_iter().filter_map(|o| pick(world, o)).collect();
             uids.dedup();
             let owners = uids.iter().filter_map(|uid| world.reference(uid, blocking));
@@ -247,17 +255,12 @@ fn run(world: &mut World, step: Step) {
         Step::Delete(object, how) => delete(world, object, how),
         Step::Finalize(object) => {
             if let Some(uid) = pick(world, object) {
-                // Finalizers cannot be added to what is on its way out.
-                world.change(&uid, |o| {
-                    if !o.deleting {
-                        o.finalizers.insert("held");
-                    }
-                });
+                world.hold(&uid);
             }
         }
         Step::Release(object) => {
             if let Some(uid) = pick(world, object) {
-                world.change(&uid, |o| drop(o.finalizers.remove("held")));
+                world.release(&uid, "held");
             }
         }
         Step::AddOwner(dependent, owner) => add_owner(world, dependent, owner),
@@ -284,7 +287,9 @@ fn add_owner(world: &mut World, dependent: usize, owner: usize) {
     let age = |uid: &Uid| uid[1..].parse::<u64>().unwrap_or_default();
     let (old, young) = if age(&a) < age(&b) { (a, b) } else { (b, a) };
     let reference = world.reference(&old, Blocking::Yes);
-    let has = world.find(&young).is_some_and(|o| o.owners.iter().any(|r| r.uid == old));
+    let has = world
+        .find(&young)
+        .is_some_and(|o| o.owners.iter().any(|r| r.uid == old));
     if old != young && !has {
         world.change(&young, |o| o.owners.extend(reference));
     }
@@ -304,7 +309,7 @@ proptest! {
         world.settle();
         let held: Vec<Uid> = world.objects.values().map(|o| o.uid.clone()).collect();
         for uid in held {
-            world.change(&uid, |o| drop(o.finalizers.remove("held")));
+            world.release(&uid, "held");
         }
         world.settle();
         for object in world.objects.values() {

@@ -124,7 +124,26 @@ impl World {
         self.store(object);
     }
 
+    /// Adds a finalizer, unless the object is on its way out.
+    pub(super) fn hold(&mut self, uid: &Uid) {
+        self.change(uid, |object| {
+            if !object.deleting {
+                object.finalizers.insert("held");
+            }
+        });
+    }
+
+    pub(super) fn release(&mut self, uid: &Uid, finalizer: &str) {
+        self.change(uid, |object| {
+            object.finalizers.remove(finalizer);
+        });
+    }
+
+    /// A second delete with another wish is left out: it races with the collector, in Kubernetes as well.
     pub(super) fn delete(&mut self, uid: &Uid, how: Propagation) {
+        if self.find(uid).is_some_and(|object| object.deleting) {
+            return;
+        }
         self.change(uid, |object| {
             object.finalizers.remove(FOREGROUND);
             object.finalizers.remove(ORPHAN);
@@ -193,7 +212,7 @@ impl World {
                     self.work.extend(ask.into_iter().map(Work::Examine));
                 }
                 Glance::Released(_) => {
-                    self.change(&uid, |object| drop(object.finalizers.remove(FOREGROUND)));
+                    self.release(&uid, FOREGROUND);
                 }
                 Glance::Doubtful(identity) => self.examine(&identity, meanwhile),
             },
@@ -205,7 +224,7 @@ impl World {
         for dependent in self.graph.dependents_of(uid).collect::<Vec<_>>() {
             self.change(&dependent, |object| object.owners.retain(|r| r.uid != *uid));
         }
-        self.change(uid, |object| drop(object.finalizers.remove(ORPHAN)));
+        self.release(uid, ORPHAN);
     }
 
     fn examine(&mut self, identity: &Identity, meanwhile: impl FnOnce(&mut Self)) {
@@ -215,7 +234,11 @@ impl World {
             return self.work.extend(work);
         };
         let node = latest.node();
-        let owners: Vec<_> = node.owners.iter().map(|r| self.standing(&node, r)).collect();
+        let owners: Vec<_> = node
+            .owners
+            .iter()
+            .map(|r| self.standing(&node, r))
+            .collect();
         let action = decide(&node, &owners, &self.graph);
         meanwhile(self);
         let unchanged = self.find(uid).is_some_and(|o| o.version == latest.version);
@@ -227,11 +250,16 @@ impl World {
             Action::Nothing => {}
             Action::LookAgain => self.work.push_back(Work::Examine(uid.clone())),
             Action::Forget(lost) => {
-                self.change(uid, |object| object.owners.retain(|r| !lost.contains(&r.uid)));
+                self.change(uid, |object| {
+                    object.owners.retain(|r| !lost.contains(&r.uid))
+                });
             }
             Action::UnblockAndDelete => {
                 self.change(uid, |object| {
-                    object.owners.iter_mut().for_each(|r| r.blocking = Blocking::No);
+                    object
+                        .owners
+                        .iter_mut()
+                        .for_each(|r| r.blocking = Blocking::No);
                 });
                 self.delete(uid, Propagation::Foreground);
             }
