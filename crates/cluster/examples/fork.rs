@@ -2,10 +2,12 @@
 //!
 //! `cargo run --release -p kubewright-cluster --example fork`
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kubewright_cluster::Cluster;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 const OBJECTS: usize = 10_000;
 
@@ -26,11 +28,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let fork = cluster.fork().await?;
         times.push(start.elapsed());
         drop(fork);
+        // Controllers of the last fork come to their end, so that they are not measured with the next.
+        sleep(Duration::from_millis(100)).await;
     }
     times.sort();
-    println!(
-        "forked {OBJECTS} objects in {:?} (median of 20), worst {:?}",
-        times[10], times[19]
-    );
+    let (median, worst) = (times[times.len() / 2], times[times.len() - 1]);
+    println!("forked {OBJECTS} objects in {median:?} (median of 20), worst {worst:?}");
     Ok(())
 }

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::{Api, ResourceExt};
 use kubewright_runtime::Manager;
 use kubewright_server::storage::RestoreError;
-use kubewright_server::{Endpoint, Server, StartError as ServerError, User};
+use kubewright_server::{ApiService, Endpoint, Server, StartError as ServerError, User};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -74,6 +74,7 @@ impl Cluster {
         Ok(cluster)
     }
 
+    /// Starts the controllers in the background: whoever forks a cluster does not wait for their making.
     fn start_controllers(&self) -> Result<(), StartError> {
         if self.recipe.controllers == Controllers::None {
             return Ok(());
@@ -84,19 +85,10 @@ impl Cluster {
             certificate_authority: authority.map_err(StartError::Authority)?.to_owned(),
             nodes: self.recipe.nodes,
         };
-        let manager =
-            Manager::new(self.client_as(User::new(CONTROLLER_MANAGER, ["system:masters"])))
-                .name("kube-controller-manager")
-                .environment(facts.environment.clone())
-                .shutdown_timeout(STOP_WITHIN);
-        let manager = controllers::register(manager, &facts);
+        let user = User::new(CONTROLLER_MANAGER, ["system:masters"]);
+        let service = self.server.service_as(user);
         let stop = CancellationToken::new();
-        let run = manager.run_until(stop.clone());
-        let task = tokio::spawn(async move {
-            if let Err(error) = run.await {
-                tracing::error!(%error, "the controllers of a cluster have ended");
-            }
-        });
+        let task = tokio::spawn(control(service, facts, stop.clone()));
         *self.control.lock() = Some(Control { stop, task });
         Ok(())
     }
@@ -246,6 +238,18 @@ impl Snapshot {
     pub async fn cluster(&self) -> Result<Cluster, StartError> {
         let server = self.server.server(self.recipe.server_environment()).await;
         Cluster::over(server, self.recipe.clone()).await
+    }
+}
+
+/// Runs all controllers until they are told to stop.
+async fn control(service: ApiService, facts: Facts, stop: CancellationToken) {
+    let manager = Manager::new(kube::Client::new(service, "default"))
+        .name("kube-controller-manager")
+        .environment(facts.environment.clone())
+        .shutdown_timeout(STOP_WITHIN);
+    let manager = controllers::register(manager, &facts);
+    if let Err(error) = manager.run_until(stop).await {
+        tracing::error!(%error, "the controllers of a cluster have ended");
     }
 }
 
