@@ -31,7 +31,7 @@ pub(crate) fn register(manager: Manager, facts: &Facts) -> Manager {
         .controller(namespace::controller())
         .controller(service_account::controller())
         .controller(service_account::root_ca_controller(facts.certificate_authority.clone()))
-        .controller(service_account::token_controller())
+        .controller(service_account::token_controller(facts.certificate_authority.clone()))
         .controller(expiry::job_controller())
         .controller(expiry::event_controller())
         .controller(resource_quota::controller())

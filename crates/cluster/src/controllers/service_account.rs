@@ -1,9 +1,10 @@
-//! Service accounts: each namespace has one called `default`, knows whom to trust, and loses tokens of accounts that
-//! are gone.
+//! Service accounts: each namespace has one called `default` and knows whom to trust; secrets for tokens are filled, and go
+//! with their account.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
 use kube::ResourceExt;
 use kubewright_cache::NAMESPACE_INDEX;
@@ -11,6 +12,7 @@ use kubewright_runtime::{
     Cached, Client, ClientError, Context, Controller, Delete, Error, Key, Outcome, Reconciler,
     Watch,
 };
+use serde_json::{Value, json};
 
 /// The service account of every namespace.
 const DEFAULT: &str = "default";
@@ -19,6 +21,8 @@ const ROOT_CA: &str = "kube-root-ca.crt";
 /// The type of secrets that hold a token.
 const TOKEN: &str = "kubernetes.io/service-account-token";
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
+/// How long tokens in secrets are good, in seconds: as long as the server lets any be.
+const FOR_EVER: i64 = 1 << 32;
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 const DESCRIPTION: (&str, &str) = (
     "kubernetes.io/description",
@@ -41,11 +45,11 @@ pub(crate) fn root_ca_controller(authority: String) -> Controller {
         .reconciler(RootCa { authority })
 }
 
-/// Deletes secrets with tokens of service accounts that are gone.
-pub(crate) fn token_controller() -> Controller {
+/// Fills secrets that are for tokens of service accounts, and deletes those of accounts that are gone.
+pub(crate) fn token_controller(authority: String) -> Controller {
     Controller::of::<Secret>("serviceaccount-token")
         .watches(Watch::of::<ServiceAccount>().map(tokens_of))
-        .reconciler(Tokens)
+        .reconciler(Tokens { authority })
 }
 
 /// The secrets with tokens of a service account.
@@ -127,7 +131,9 @@ impl Reconciler<Namespace> for RootCa {
     }
 }
 
-struct Tokens;
+struct Tokens {
+    authority: String,
+}
 
 impl Reconciler<Secret> for Tokens {
     async fn reconcile(&self, secret: Arc<Secret>, cx: &Context) -> Result<Outcome, Error> {
@@ -135,10 +141,62 @@ impl Reconciler<Secret> for Tokens {
             return Ok(Outcome::done());
         };
         let key = Key::new(cx.key().namespace().unwrap_or_default(), name);
-        if exists(cx.client(), &key, uid).await? {
+        // Asks the server itself: a token must not be lost to a cache that lags behind.
+        let account = cx.client().live().get::<ServiceAccount>(&key).await?;
+        let is_it = |account: &ServiceAccount| {
+            uid.is_none_or(|uid| account.metadata.uid.as_deref() == Some(uid))
+        };
+        match account.filter(is_it) {
+            None => settled(cx.client().delete(&*secret, Delete::background()).await),
+            Some(account) => self.fill(&secret, &key, &account, cx.client()).await,
+        }
+    }
+}
+
+impl Tokens {
+    async fn fill(
+        &self,
+        secret: &Secret,
+        key: &Key,
+        account: &ServiceAccount,
+        client: &Client,
+    ) -> Result<Outcome, Error> {
+        let filled = secret
+            .data
+            .as_ref()
+            .is_some_and(|data| data.contains_key("token"));
+        if filled || secret.metadata.deletion_timestamp.is_some() {
             return Ok(Outcome::done());
         }
-        settled(cx.client().delete(&*secret, Delete::background()).await)
+        let bound = json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "name": secret.metadata.name, "uid": secret.metadata.uid,
+        });
+        let request = json!({
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+            "spec": {"audiences": [], "boundObjectRef": bound, "expirationSeconds": FOR_EVER},
+        });
+        let accounts = client.of::<ServiceAccount>();
+        let made: Value = accounts.create_subresource(key, "token", &request).await?;
+        let token = made["status"]["token"].as_str().unwrap_or_default();
+        let change = |secret: &mut Secret| self.write(secret, account, token);
+        settled(client.modify(secret, change).await)
+    }
+
+    /// Writes what a client in the cluster needs to reach the server.
+    fn write(&self, secret: &mut Secret, account: &ServiceAccount, token: &str) {
+        let namespace = secret.metadata.namespace.clone().unwrap_or_default();
+        let data = secret.data.get_or_insert_default();
+        for (name, text) in [
+            ("token", token),
+            ("ca.crt", &self.authority),
+            ("namespace", &namespace),
+        ] {
+            data.insert(name.to_owned(), ByteString(text.as_bytes().to_vec()));
+        }
+        let annotations = secret.metadata.annotations.get_or_insert_default();
+        let uid = account.metadata.uid.clone().unwrap_or_default();
+        annotations.insert(ACCOUNT_UID.to_owned(), uid);
     }
 }
 
@@ -148,12 +206,6 @@ fn account_of(secret: &Secret) -> Option<(&str, Option<&str>)> {
     let name = annotations.get(ACCOUNT_NAME)?;
     (secret.type_.as_deref() == Some(TOKEN))
         .then_some((name, annotations.get(ACCOUNT_UID).map(|u| &**u)))
-}
-
-/// Asks the server itself: a token must not be lost to a cache that lags behind.
-async fn exists(client: &Client, key: &Key, uid: Option<&str>) -> Result<bool, ClientError> {
-    let account = client.live().get::<ServiceAccount>(key).await?;
-    Ok(account.is_some_and(|a| uid.is_none_or(|uid| a.metadata.uid.as_deref() == Some(uid))))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::authentication::v1::TokenReview;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, ResourceQuota, Secret, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -10,7 +11,7 @@ use kube::api::{DeleteParams, EvictParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::scene::{create, delete, exists, here, patch, rest, start, until};
+use crate::scene::{all, create, delete, exists, here, patch, start, until};
 
 async fn patch_status<K>(api: &Api<K>, name: &str, status: Value)
 where
@@ -88,7 +89,7 @@ async fn account_and_authority_are_put_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn token_goes_with_its_account() {
+async fn secret_for_a_token_is_filled_and_goes_with_its_account() {
     let cluster = start().await;
     let (accounts, secrets) = (here::<ServiceAccount>(&cluster), here::<Secret>(&cluster));
     create(&accounts, json!({"metadata": {"name": "robot"}})).await;
@@ -101,8 +102,25 @@ async fn token_goes_with_its_account() {
         }),
     )
     .await;
-    rest().await;
-    assert!(exists(&secrets, "token").await);
+    until("the secret is filled", async || {
+        let secret = secrets.get("token").await.expect("there");
+        secret.data.is_some_and(|data| data.len() == 3)
+    })
+    .await;
+    let data = secrets
+        .get("token")
+        .await
+        .expect("there")
+        .data
+        .unwrap_or_default();
+    let token = String::from_utf8(data["token"].0.clone()).expect("text");
+    let reviews = all::<TokenReview>(&cluster);
+    let review = create(&reviews, json!({"spec": {"token": token}})).await;
+    let user = review
+        .status
+        .and_then(|status| status.user)
+        .and_then(|user| user.username);
+    assert_eq!(user.as_deref(), Some("system:serviceaccount:default:robot"));
     delete(&accounts, "robot", DeleteParams::default()).await;
     until("the token goes", async || !exists(&secrets, "token").await).await;
 }
