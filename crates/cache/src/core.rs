@@ -4,13 +4,14 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::cached::Decoder;
 use crate::delta::{self, Delta};
 use crate::hub::Hub;
+use crate::latest::Latest;
 use crate::listener::{Listener, Starting};
 use crate::reflector::{self, Reflector, Status};
 use crate::report::Reporter;
@@ -37,7 +38,7 @@ pub(crate) struct Core {
     came: Notify,
     /// Wakes whoever waits for the store to move.
     pub(crate) advanced: Notify,
-    pub(crate) status: watch::Sender<Status>,
+    pub(crate) status: Latest<Status>,
 }
 
 struct Audience {
@@ -68,7 +69,7 @@ impl Core {
             starting: Mutex::default(),
             came: Notify::new(),
             advanced: Notify::new(),
-            status: watch::Sender::default(),
+            status: Latest::default(),
         }
     }
 
@@ -126,7 +127,7 @@ impl Core {
             listener.wake.notify_one();
         }
         if !before && audience.hub.is_synced() {
-            self.status.send_modify(|status| status.synced = true);
+            self.status.change(|status| status.synced = true);
         }
         drop(audience);
         self.advanced.notify_waiters();
@@ -175,17 +176,11 @@ impl Core {
             listener.removed.cancel();
         }
         self.starting.lock().clear();
-        self.status.send_modify(|status| status.stopped = true);
+        self.status.change(|status| status.stopped = true);
     }
 
     pub(crate) async fn synced(&self) -> Result<(), SyncError> {
-        let mut status = self.status.subscribe();
-        let decided = |status: &Status| status.verdict().is_some();
-        let status = status.wait_for(decided).await;
-        match status.ok().and_then(|status| status.verdict()) {
-            Some(verdict) => verdict,
-            None => Err(SyncError::Stopped),
-        }
+        self.status.wait_for(Status::verdict).await
     }
 }
 
