@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::{Api, ResourceExt};
-use kubewright_runtime::Manager;
+use kubewright_cache::Factory;
+use kubewright_runtime::{Client, Manager};
 use kubewright_server::storage::RestoreError;
 use kubewright_server::{ApiService, Endpoint, Server, StartError as ServerError, User};
 use parking_lot::Mutex;
@@ -243,7 +244,10 @@ impl Snapshot {
 
 /// Runs all controllers until they are told to stop.
 async fn control(service: ApiService, facts: Facts, stop: CancellationToken) {
-    let manager = Manager::new(kube::Client::new(service, "default"))
+    let kube = kube::Client::new(service, "default");
+    let factory = Factory::new(kube.clone()).seed(facts.environment.below(u64::MAX));
+    let client = Client::builder(kube).factory(factory).build();
+    let manager = Manager::over(client)
         .name("kube-controller-manager")
         .environment(facts.environment.clone())
         .shutdown_timeout(STOP_WITHIN);
