@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +13,7 @@ use crate::batch::{self, Prepared};
 use crate::cached::Decoder;
 use crate::delta;
 use crate::hub::Hub;
+use crate::latest::Latest;
 use crate::listener::{Listener, Starting};
 use crate::reflector::{self, Reflector, Status};
 use crate::report::Reporter;
@@ -40,7 +41,7 @@ pub(crate) struct Core {
     queue: Mutex<delta::Depth>,
     /// Wakes whoever waits for the store to move.
     pub(crate) advanced: Notify,
-    pub(crate) status: watch::Sender<Status>,
+    pub(crate) status: Latest<Status>,
 }
 
 struct Audience {
@@ -73,7 +74,7 @@ impl Core {
             counters: Arc::default(),
             queue: Mutex::default(),
             advanced: Notify::new(),
-            status: watch::Sender::default(),
+            status: Latest::default(),
         }
     }
 
@@ -156,7 +157,7 @@ impl Core {
             listener.wake.notify_one();
         }
         if !before && audience.hub.is_synced() {
-            self.status.send_modify(|status| status.synced = true);
+            self.status.change(|status| status.synced = true);
         }
         drop(audience);
         self.advanced.notify_waiters();
@@ -231,17 +232,11 @@ impl Core {
             listener.removed.cancel();
         }
         self.starting.lock().clear();
-        self.status.send_modify(|status| status.stopped = true);
+        self.status.change(|status| status.stopped = true);
     }
 
     pub(crate) async fn synced(&self) -> Result<(), SyncError> {
-        let mut status = self.status.subscribe();
-        let decided = |status: &Status| status.verdict().is_some();
-        let status = status.wait_for(decided).await;
-        match status.ok().and_then(|status| status.verdict()) {
-            Some(verdict) => verdict,
-            None => Err(SyncError::Stopped),
-        }
+        self.status.wait_for(Status::verdict).await
     }
 }
 

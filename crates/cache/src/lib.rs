@@ -52,6 +52,7 @@ mod index;
 mod intake;
 mod json;
 mod key;
+mod latest;
 mod list_watch;
 mod listener;
 mod lister;

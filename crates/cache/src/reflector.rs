@@ -29,6 +29,7 @@ use crate::Shape;
 use crate::backoff::Backoff;
 use crate::delta::{self, Delta};
 use crate::intake::Intake;
+use crate::latest::Latest;
 use crate::report::Reporter;
 use crate::source::{Failure, Source};
 use crate::stats::Counters;
@@ -131,7 +132,7 @@ pub struct Reflector {
     machine: machine::Machine,
     intake: Intake,
     deltas: delta::Sender,
-    status: tokio::sync::watch::Sender<Status>,
+    status: Latest<Status>,
     counters: Arc<Counters>,
 }
 
@@ -144,7 +145,7 @@ impl Reflector {
             source,
             intake,
             deltas,
-            status: tokio::sync::watch::Sender::default(),
+            status: Latest::default(),
             counters: Arc::default(),
         }
     }
@@ -162,7 +163,7 @@ impl Reflector {
     }
 
     /// Tells what it is doing through this channel.
-    pub(crate) fn telling(mut self, status: tokio::sync::watch::Sender<Status>) -> Self {
+    pub(crate) fn telling(mut self, status: Latest<Status>) -> Self {
         self.status = status;
         self
     }

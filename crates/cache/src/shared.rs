@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cached::Kind;
 use crate::core::Core;
 use crate::handler::{Handler, Typed};
-use crate::listener::{HandlerOptions, Listener, Starting};
+use crate::listener::{HandlerOptions, Listener, Progress, Starting};
 use crate::reader::Reader;
 use crate::reflector;
 use crate::source::{Failure, Source};
@@ -143,7 +143,7 @@ impl<K: Kind> SharedInformer<K> {
 
     /// Whether the store has had a first whole state.
     pub fn has_synced(&self) -> bool {
-        self.core.status.borrow().synced
+        self.core.status.look(|status| status.synced)
     }
 
     /// Waits until the store has a first whole state and changes are being watched. Any number of tasks may wait.
@@ -197,7 +197,7 @@ pub struct Registration {
 impl Registration {
     /// Whether the handler has heard of everything that was there when it began to listen.
     pub fn has_synced(&self) -> bool {
-        self.listener.progress.borrow().synced
+        self.listener.progress.look(|progress| progress.synced)
     }
 
     /// Waits until the handler has heard of everything that was there when it began to listen.
@@ -205,12 +205,12 @@ impl Registration {
     /// # Errors
     /// When it ends before that.
     pub async fn synced(&self) -> Result<(), Stopped> {
-        let mut progress = self.listener.progress.subscribe();
-        let state = progress.wait_for(|p| p.synced || p.ended).await;
-        match state.is_ok_and(|progress| progress.synced) {
-            true => Ok(()),
-            false => Err(Stopped),
-        }
+        let verdict = |progress: &Progress| match progress {
+            Progress { synced: true, .. } => Some(Ok(())),
+            Progress { ended: true, .. } => Some(Err(Stopped)),
+            _ => None,
+        };
+        self.listener.progress.wait_for(verdict).await
     }
 
     /// Removes the handler, once or more often. An event that it is hearing now is finished; no further one follows.
@@ -220,14 +220,13 @@ impl Registration {
 
     /// Waits until the handler has ended. A handler must not wait for itself.
     pub async fn ended(&self) {
-        let mut progress = self.listener.progress.subscribe();
-        // An error means that the sender is gone, which lives as long as this.
-        let _ = progress.wait_for(|p| p.ended).await;
+        let ended = |progress: &Progress| progress.ended.then_some(());
+        self.listener.progress.wait_for(ended).await;
     }
 }
 
 impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Registration({:?})", *self.listener.progress.borrow())
+        write!(f, "Registration({:?})", self.listener.progress)
     }
 }

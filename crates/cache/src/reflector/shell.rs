@@ -54,7 +54,7 @@ impl Reflector {
             None => tracing::debug!(%name, "reflector cancelled"),
             Some(Closed) => tracing::debug!(%name, "reflector ends: nobody takes its deltas"),
         }
-        status.send_modify(|status| status.stopped = true);
+        status.change(|status| status.stopped = true);
     }
 
     async fn follow(mut self) -> Closed {
@@ -142,12 +142,13 @@ impl Reflector {
     }
 
     fn succeed(&self) {
-        self.status.send_if_modified(|status| {
-            let news = !status.live || status.failure.is_some();
-            status.live = true;
-            status.failure = None;
-            news
-        });
+        let news = |status: &Status| !status.live || status.failure.is_some();
+        if self.status.look(news) {
+            self.status.change(|status| {
+                status.live = true;
+                status.failure = None;
+            });
+        }
     }
 
     fn report(&self, failure: Failure) {
@@ -155,8 +156,7 @@ impl Reflector {
         self.intake
             .reporter
             .report(&Report::Source(failure.clone()));
-        self.status
-            .send_modify(|status| status.failure = Some(failure));
+        self.status.change(|status| status.failure = Some(failure));
     }
 }
 
