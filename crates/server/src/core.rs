@@ -12,6 +12,7 @@ use crate::auth::Tokens;
 use crate::documents::Documents;
 use crate::environment::Environment;
 use crate::fields::FieldManagement;
+use crate::logs::PodLogs;
 use crate::registry::Registry;
 use crate::status::ApiError;
 use crate::storage::Store;
@@ -49,6 +50,8 @@ pub(crate) struct Core {
     pub(crate) tokens: Tokens,
     pub(crate) access: Access,
     pub(crate) field_management: FieldManagement,
+    /// Who is asked for logs of containers, if anybody.
+    pub(crate) pod_logs: Option<Arc<dyn PodLogs>>,
     /// Cancelled when the server stops: watches end.
     pub(crate) stopping: CancellationToken,
     reads: Semaphore,
@@ -70,6 +73,7 @@ impl Core {
         access: Access,
         limits: &RequestLimits,
         field_management: FieldManagement,
+        pod_logs: Option<Arc<dyn PodLogs>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             registry: Registry::builtin(&store),
@@ -79,6 +83,7 @@ impl Core {
             tokens,
             access,
             field_management,
+            pod_logs,
             stopping: CancellationToken::new(),
             reads: Semaphore::new(limits.reads),
             writes: Semaphore::new(limits.writes),
