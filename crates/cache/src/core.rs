@@ -35,6 +35,8 @@ pub(crate) struct Core {
     audience: Mutex<Audience>,
     starting: Mutex<Vec<Starting>>,
     came: Notify,
+    /// Wakes whoever waits for the store to move.
+    pub(crate) advanced: Notify,
     pub(crate) status: watch::Sender<Status>,
 }
 
@@ -65,6 +67,7 @@ impl Core {
             }),
             starting: Mutex::default(),
             came: Notify::new(),
+            advanced: Notify::new(),
             status: watch::Sender::default(),
         }
     }
@@ -125,6 +128,8 @@ impl Core {
         if !before && audience.hub.is_synced() {
             self.status.send_modify(|status| status.synced = true);
         }
+        drop(audience);
+        self.advanced.notify_waiters();
     }
 
     /// Takes a handler in, with everything that is there to hear first.

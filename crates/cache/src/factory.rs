@@ -87,6 +87,11 @@ impl Factory {
         self
     }
 
+    /// What informers look at where nothing else is said.
+    pub fn default_scope(&self) -> Scope {
+        self.scope.clone()
+    }
+
     /// What becomes of objects between the wire and the store. It has to be said before the first informer is made.
     #[must_use]
     pub fn shape(mut self, shape: Shape) -> Self {

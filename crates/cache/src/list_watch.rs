@@ -56,6 +56,14 @@ impl Scope {
     }
 }
 
+impl Scope {
+    /// Whether every object of a namespace is looked at, whatever its labels and fields.
+    pub fn is_sure_to_have(&self, namespace: Option<&str>) -> bool {
+        let everywhere = self.namespace.is_none() || self.namespace.as_deref() == namespace;
+        everywhere && self.labels.is_none() && self.fields.is_none()
+    }
+}
+
 /// How much of each object is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Extent {

@@ -153,6 +153,12 @@ impl<K: Kind> SharedInformer<K> {
         self.core.synced().await
     }
 
+    /// Completes when the store next moves. It counts from this call, not from the first poll: look at the store after
+    /// the call, and no movement is missed.
+    pub fn advanced(&self) -> impl Future<Output = ()> + Send + '_ {
+        self.core.advanced.notified()
+    }
+
     /// Whether it has stopped.
     pub fn is_stopped(&self) -> bool {
         self.core.is_stopped()

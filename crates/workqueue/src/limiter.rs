@@ -29,6 +29,16 @@ pub trait RateLimiter<K>: Send + 'static {
     }
 }
 
+impl<K: 'static> RateLimiter<K> for Box<dyn RateLimiter<K>> {
+    fn delay(&mut self, retry: &Retry<'_, K>) -> Duration {
+        (**self).delay(retry)
+    }
+
+    fn forget(&mut self, key: &K) {
+        (**self).forget(key);
+    }
+}
+
 /// Waits longer with each failure of the same key: `base`, `2 * base`, `4 * base`, …, never more than `max`.
 #[derive(Debug, Clone, Copy)]
 pub struct ExponentialBackoff {

@@ -1,0 +1,260 @@
+//! Causes: why a key is reconciled, kept from the event to the reconcile.
+//!
+//! Many events of one key lead to one reconcile, which then has many causes. A bounded number of them is kept, and what
+//! changed between two states is only computed when somebody takes them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kubewright_cache::{Event, Key, Object};
+use parking_lot::Mutex;
+use serde::Serialize;
+
+mod fields;
+
+/// Causes of one key that are kept until it runs; more are counted.
+const KEPT: usize = 8;
+
+/// Why a key is reconciled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Cause {
+    /// What happened.
+    #[serde(flatten)]
+    pub trigger: Trigger,
+    /// The kind of the object that it happened to; empty where there was none.
+    #[serde(skip_serializing_if = "str::is_empty", serialize_with = "as_text")]
+    pub kind: Arc<str>,
+    /// Namespace and name of that object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// The version of that object.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub resource_version: String,
+}
+
+/// What makes a key run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "trigger")]
+#[non_exhaustive]
+pub enum Trigger {
+    /// The object was there when the controller began.
+    Initial,
+    /// The object is new.
+    Added,
+    /// The object changed.
+    Updated {
+        /// What changed, as `spec.replicas`.
+        fields: Vec<String>,
+    },
+    /// The object is gone.
+    Deleted,
+    /// Time has passed, nothing changed.
+    Resync,
+    /// The reconcile before failed.
+    Retry,
+    /// The reconcile before asked to run again.
+    Requeue,
+    /// Somebody asked for it.
+    Asked,
+    /// More causes than are kept.
+    More {
+        /// So many.
+        count: u32,
+    },
+}
+
+impl Cause {
+    fn plain(trigger: Trigger) -> Self {
+        Self {
+            trigger,
+            kind: "".into(),
+            object: None,
+            resource_version: String::new(),
+        }
+    }
+}
+
+/// Shared text as text.
+pub(crate) fn as_text<S: serde::Serializer>(text: &Arc<str>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(text)
+}
+
+/// A cause before anybody wants to know what exactly changed.
+#[derive(Debug, Clone)]
+pub(crate) enum Raised {
+    Of {
+        kind: Arc<str>,
+        what: What,
+        object: Arc<Object>,
+    },
+    Retry,
+    Requeue,
+    Asked,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum What {
+    Initial,
+    Added,
+    Updated { old: Arc<Object> },
+    Deleted,
+    Resync,
+}
+
+impl Raised {
+    pub(crate) fn by<K>(kind: &Arc<str>, event: &Event<K>) -> Self {
+        let what = match event {
+            Event::Added { initial: true, .. } => What::Initial,
+            Event::Added { .. } => What::Added,
+            Event::Updated { .. } if event.is_resync() => What::Resync,
+            Event::Updated { old, .. } => What::Updated {
+                old: old.object().clone(),
+            },
+            _ => What::Deleted,
+        };
+        Self::Of {
+            kind: kind.clone(),
+            what,
+            object: event.object().object().clone(),
+        }
+    }
+
+    /// Whether it can wait behind changes of the moment.
+    pub(crate) fn is_patient(&self) -> bool {
+        let Self::Of { what, .. } = self else {
+            return false;
+        };
+        matches!(what, What::Initial | What::Resync)
+    }
+
+    fn into_cause(self) -> Cause {
+        let (kind, what, object) = match self {
+            Self::Of { kind, what, object } => (kind, what, object),
+            Self::Retry => return Cause::plain(Trigger::Retry),
+            Self::Requeue => return Cause::plain(Trigger::Requeue),
+            Self::Asked => return Cause::plain(Trigger::Asked),
+        };
+        let trigger = match what {
+            What::Initial => Trigger::Initial,
+            What::Added => Trigger::Added,
+            What::Updated { old } => Trigger::Updated {
+                fields: fields::changed(old.json(), object.json()),
+            },
+            What::Deleted => Trigger::Deleted,
+            What::Resync => Trigger::Resync,
+        };
+        Cause {
+            trigger,
+            kind,
+            object: Some(object.key().as_str().to_owned()),
+            resource_version: object.resource_version().into_owned(),
+        }
+    }
+}
+
+/// The causes of keys that wait for their turn.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// Looked up by key and never walked over.
+    keys: Mutex<HashMap<Key, Waiting>>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    first: Vec<Raised>,
+    more: u32,
+}
+
+/// Causes that were taken for a run, described when somebody asks.
+#[derive(Debug, Default)]
+pub(crate) struct Taken(Waiting);
+
+impl Pending {
+    pub(crate) fn raise(&self, key: &Key, raised: Raised) {
+        let mut keys = self.keys.lock();
+        let waiting = keys.entry(key.clone()).or_default();
+        match waiting.first.len() < KEPT {
+            true => waiting.first.push(raised),
+            false => waiting.more += 1,
+        }
+    }
+
+    pub(crate) fn take(&self, key: &Key) -> Taken {
+        Taken(self.keys.lock().remove(key).unwrap_or_default())
+    }
+}
+
+impl Taken {
+    /// Whether every cause is a change to one of these states.
+    pub(crate) fn are_all_of(&self, is_own: impl Fn(&str, &Key, &str) -> bool) -> bool {
+        let own = |raised: &Raised| match raised {
+            Raised::Of { kind, object, .. } => {
+                is_own(kind, object.key(), &object.resource_version())
+            }
+            _ => false,
+        };
+        self.0.more == 0 && !self.0.first.is_empty() && self.0.first.iter().all(own)
+    }
+
+    pub(crate) fn into_causes(self) -> Vec<Cause> {
+        let more = self.0.more;
+        let mut causes: Vec<Cause> = self.0.first.into_iter().map(Raised::into_cause).collect();
+        if more > 0 {
+            causes.push(Cause::plain(Trigger::More { count: more }));
+        }
+        causes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kubewright_cache::Shape;
+
+    use super::*;
+
+    fn object(version: u32, replicas: u32) -> Arc<Object> {
+        let json = format!(
+            r#"{{"metadata":{{"name":"a","namespace":"n","resourceVersion":"{version}"}},"spec":{{"replicas":{replicas}}}}}"#
+        );
+        Object::parse(json.as_bytes(), &Shape::default()).expect("it is an object")
+    }
+
+    fn updated(kind: &Arc<str>, from: (u32, u32), to: (u32, u32)) -> Raised {
+        Raised::Of {
+            kind: kind.clone(),
+            what: What::Updated {
+                old: object(from.0, from.1),
+            },
+            object: object(to.0, to.1),
+        }
+    }
+
+    #[test]
+    fn cause_says_what_changed_in_what() {
+        let pending = Pending::default();
+        let (key, kind) = (Key::new("n", "a"), Arc::from("Deployment"));
+        pending.raise(&key, updated(&kind, (1, 1), (2, 3)));
+        let causes = pending.take(&key).into_causes();
+        let json = serde_json::to_value(&causes).expect("causes are JSON");
+        let expected = serde_json::json!([{
+            "trigger": "updated", "fields": ["spec.replicas"],
+            "kind": "Deployment", "object": "n/a", "resourceVersion": "2",
+        }]);
+        assert_eq!(json, expected);
+        assert!(pending.take(&key).into_causes().is_empty());
+    }
+
+    #[test]
+    fn causes_are_bounded_and_the_rest_is_counted() {
+        let pending = Pending::default();
+        let key = Key::new("n", "a");
+        for _ in 0..KEPT + 5 {
+            pending.raise(&key, Raised::Asked);
+        }
+        let causes = pending.take(&key).into_causes();
+        assert_eq!(causes.len(), KEPT + 1);
+        assert_eq!(causes[KEPT].trigger, Trigger::More { count: 5 });
+    }
+}

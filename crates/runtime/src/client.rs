@@ -1,0 +1,435 @@
+//! The client of controllers: reads from the cache, writes to the server, and never reads the past.
+//!
+//! Guarantees
+//! - After a write, reads of that object through the same manager's clients show that state or a newer one, deletions
+//!   included; a reconcile of its key sees no older one. The wait is bounded, and then a clear error
+//!   ([`ClientError::Stale`]).
+//! - The first read of a kind starts its informer and waits for its first state; a refusal is an error, not silence.
+//!   Informers are shared by everything in the manager.
+//! - Objects from the cache are shared and cannot be changed in place: no copy is made that is not asked for.
+//!
+//! Deliberately absent: a way to list from a cache page by page; it is all in memory.
+
+mod error;
+mod guard;
+mod live;
+mod merge;
+mod objects;
+mod query;
+mod trail;
+mod upsert;
+mod write;
+
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
+use kubewright_cache::{Factory, Index, IndexExists, Key, Reader};
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use error::{ClientError, IgnoreNotFound};
+pub use live::Live;
+pub use objects::Objects;
+pub use query::{Delete, DryRun, Ownership, Query, WriteOptions};
+pub(crate) use trail::Trail;
+pub use trail::Write;
+pub use upsert::Change;
+
+use crate::seam::Seams;
+use guard::Guard;
+use objects::Shape;
+
+/// Any object that can be read and written: every type of `k8s-openapi`, every `CustomResource`, and
+/// `DynamicObject`.
+pub trait Object:
+    Resource + Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static
+{
+}
+
+impl<K> Object for K where
+    K: Resource + Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static
+{
+}
+
+/// An object whose type says what kind it is.
+pub trait TypedObject: Object + Resource<DynamicType = ()> {}
+
+impl<K: Object + Resource<DynamicType = ()>> TypedObject for K {}
+
+/// Whether reads wait for what the same manager wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Consistency {
+    /// They do, for so long at most.
+    ReadYourWrites {
+        /// After this a read fails.
+        wait: Duration,
+    },
+    /// They do not: a read may show a state from before a write.
+    Eventual,
+}
+
+impl Default for Consistency {
+    fn default() -> Self {
+        Self::ReadYourWrites {
+            wait: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Reads from the cache, writes to the server. Cheap to clone; clones share the cache.
+#[derive(Clone)]
+pub struct Client {
+    shared: Arc<Shared>,
+    write: WriteOptions,
+    /// Where the writes of one reconcile are noted.
+    trail: Option<Arc<Trail>>,
+}
+
+struct Shared {
+    kube: kube::Client,
+    factory: Factory,
+    consistency: Consistency,
+    sync_timeout: Duration,
+    seams: Seams,
+    /// Never iterated: a look-up table cannot decide an order.
+    shapes: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    /// Dynamic and metadata shapes by their resource.
+    named: Mutex<BTreeMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>,
+    /// By group and plural: all versions of a resource share their writes.
+    guards: Mutex<BTreeMap<(String, String), Arc<Mutex<Guard>>>>,
+}
+
+/// How a client is made.
+#[derive(Clone)]
+#[must_use]
+pub struct ClientBuilder {
+    kube: kube::Client,
+    factory: Option<Factory>,
+    consistency: Consistency,
+    sync_timeout: Duration,
+    seams: Seams,
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("consistency", &self.consistency)
+            .field("sync_timeout", &self.sync_timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ClientBuilder {
+    /// The informers that reads come from. By default of all namespaces.
+    pub fn factory(mut self, factory: Factory) -> Self {
+        self.factory = Some(factory);
+        self
+    }
+
+    /// Whether reads wait for own writes.
+    pub fn consistency(mut self, consistency: Consistency) -> Self {
+        self.consistency = consistency;
+        self
+    }
+
+    /// How long a read waits for the first state of a kind. By default two minutes.
+    pub fn sync_timeout(mut self, timeout: Duration) -> Self {
+        self.sync_timeout = timeout;
+        self
+    }
+
+    /// Who holds or observes reads and writes.
+    pub fn seam(mut self, seam: Arc<dyn crate::seam::Seam>) -> Self {
+        self.seams = Seams(Some(seam));
+        self
+    }
+
+    /// The client.
+    pub fn build(self) -> Client {
+        let factory = self
+            .factory
+            .unwrap_or_else(|| Factory::new(self.kube.clone()));
+        let shared = Shared {
+            kube: self.kube,
+            factory,
+            consistency: self.consistency,
+            sync_timeout: self.sync_timeout,
+            seams: self.seams,
+            shapes: Mutex::default(),
+            named: Mutex::default(),
+            guards: Mutex::default(),
+        };
+        Client {
+            shared: Arc::new(shared),
+            write: WriteOptions::default(),
+            trail: None,
+        }
+    }
+}
+
+impl Client {
+    /// A client with a cache of its own.
+    pub fn new(kube: kube::Client) -> Self {
+        Self::builder(kube).build()
+    }
+
+    /// A client made in one's own way.
+    pub fn builder(kube: kube::Client) -> ClientBuilder {
+        ClientBuilder {
+            kube,
+            factory: None,
+            consistency: Consistency::default(),
+            sync_timeout: Duration::from_secs(120),
+            seams: Seams::default(),
+        }
+    }
+
+    /// The plain client underneath.
+    pub fn kube(&self) -> &kube::Client {
+        &self.shared.kube
+    }
+
+    /// The informers underneath.
+    pub fn factory(&self) -> &Factory {
+        &self.shared.factory
+    }
+
+    /// The same client, writing in another way.
+    #[must_use]
+    pub fn with(&self, change: impl FnOnce(&mut WriteOptions)) -> Self {
+        let mut other = self.clone();
+        change(&mut other.write);
+        other
+    }
+
+    /// The same client, whose writes are only tried.
+    #[must_use]
+    pub fn dry_run(&self) -> Self {
+        self.with(|write| write.dry_run = DryRun::All)
+    }
+
+    /// The same client, writing under this name.
+    #[must_use]
+    pub fn field_owner(&self, owner: &str) -> Self {
+        self.with(|write| write.field_owner = Some(owner.to_owned()))
+    }
+
+    pub(crate) fn with_trail(&self, trail: Arc<Trail>) -> Self {
+        let mut other = self.clone();
+        other.trail = Some(trail);
+        other
+    }
+
+    pub(crate) fn seams(&self) -> &Seams {
+        &self.shared.seams
+    }
+
+    /// The objects of a type.
+    pub fn of<K: TypedObject>(&self) -> Objects<K> {
+        let mut shapes = self.shared.shapes.lock();
+        let entry = shapes.entry(TypeId::of::<K>()).or_insert_with(|| {
+            let resource = ApiResource::erase::<K>(&());
+            let guard = self.guard(&resource);
+            Arc::new(Shape::<K>::new(resource, guard, |factory, _, scope| {
+                factory.informer_in(scope)
+            }))
+        });
+        let shape = entry
+            .clone()
+            .downcast()
+            .expect("it is stored under its type");
+        Objects::new(self.clone(), shape)
+    }
+
+    /// The objects of a resource whose type is not known at compile time. The cache is shared with the typed one.
+    pub fn dynamic(&self, resource: &ApiResource) -> Objects<DynamicObject> {
+        self.named(resource, |factory, resource, scope| {
+            factory.dynamic(resource, scope)
+        })
+    }
+
+    /// The metadata of a resource's objects: far less memory where that is all that is needed.
+    pub fn metadata(&self, resource: &ApiResource) -> Objects<PartialObjectMeta<DynamicObject>> {
+        self.named(resource, |factory, resource, scope| {
+            factory.metadata(resource, scope)
+        })
+    }
+
+    fn named<K: Object>(&self, resource: &ApiResource, make: objects::Make<K>) -> Objects<K> {
+        let id = format!("{}/{}", resource.api_version, resource.plural);
+        let mut named = self.shared.named.lock();
+        let entry = named.entry((TypeId::of::<K>(), id)).or_insert_with(|| {
+            let guard = self.guard(resource);
+            Arc::new(Shape::<K>::new(resource.clone(), guard, make))
+        });
+        let shape = entry
+            .clone()
+            .downcast()
+            .expect("it is stored under its type");
+        Objects::new(self.clone(), shape)
+    }
+
+    fn guard(&self, resource: &ApiResource) -> Arc<Mutex<Guard>> {
+        let id = (resource.group.clone(), resource.plural.clone());
+        self.shared.guards.lock().entry(id).or_default().clone()
+    }
+
+    /// The object, from the cache.
+    ///
+    /// # Errors
+    /// When the cache cannot be filled, or does not reach this manager's own writes in time.
+    pub async fn get<K: TypedObject>(&self, key: &Key) -> Result<Option<Arc<K>>, ClientError> {
+        self.of().get(key).await
+    }
+
+    /// Objects, from the cache.
+    ///
+    /// # Errors
+    /// As of [`get`](Client::get), and when the query names an index that was not added.
+    pub async fn list<K: TypedObject>(&self, query: Query) -> Result<Vec<Arc<K>>, ClientError> {
+        self.of().list(query).await
+    }
+
+    /// The cache itself: reads that do not wait. What this manager wrote a moment ago may not be in it yet.
+    pub fn reader<K: TypedObject>(&self) -> Reader<K> {
+        self.of().reader()
+    }
+
+    /// Adds an index to the cache of a kind, for [`Query::index`].
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub fn add_index<K: TypedObject>(
+        &self,
+        name: &str,
+        index: Index<K>,
+    ) -> Result<(), IndexExists> {
+        self.of::<K>().reader().add_index(name, index)
+    }
+
+    /// Reads straight from the server.
+    pub fn live(&self) -> Live<'_> {
+        Live(self)
+    }
+
+    /// Creates an object and gives it as the server made it.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn create<K: TypedObject>(&self, object: &K) -> Result<K, ClientError> {
+        self.of().create(object).await
+    }
+
+    /// Replaces an object: a conflict unless it is still in the version that is given.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn update<K: TypedObject>(&self, object: &K) -> Result<K, ClientError> {
+        self.of().update(object).await
+    }
+
+    /// Replaces the status of an object.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn update_status<K: TypedObject>(&self, object: &K) -> Result<K, ClientError> {
+        self.of().update_status(object).await
+    }
+
+    /// Sends what is different between two states of an object, as a merge patch; nothing when nothing is.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn patch<K: TypedObject>(&self, old: &K, new: &K) -> Result<K, ClientError> {
+        self.of().patch(old, new).await
+    }
+
+    /// Sends what is different between two statuses of an object; nothing when nothing is.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn patch_status<K: TypedObject>(&self, old: &K, new: &K) -> Result<K, ClientError> {
+        self.of().patch_status(old, new).await
+    }
+
+    /// Changes a copy of an object and sends what is different; nothing when nothing is.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn modify<K: TypedObject>(
+        &self,
+        object: &K,
+        change: impl FnOnce(&mut K),
+    ) -> Result<K, ClientError> {
+        self.of().modify(object, change).await
+    }
+
+    /// Changes the status of a copy of an object and sends what is different; nothing when nothing is.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn modify_status<K: TypedObject>(
+        &self,
+        object: &K,
+        change: impl FnOnce(&mut K),
+    ) -> Result<K, ClientError> {
+        self.of().modify_status(object, change).await
+    }
+
+    /// Applies an object on the server's side: the fields that it has are this owner's, those it had and has no
+    /// more are removed.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn apply<K: TypedObject>(&self, object: &K) -> Result<K, ClientError> {
+        self.of().apply(object).await
+    }
+
+    /// Deletes the very object that is given, not another one of its name.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn delete<K: TypedObject>(&self, object: &K, how: Delete) -> Result<(), ClientError> {
+        self.of().delete(object, how).await
+    }
+
+    /// Creates the object if there is none, else changes it if the closure changes anything.
+    ///
+    /// # Errors
+    /// What the server says; a conflict if somebody else was faster.
+    pub async fn create_or_update<K: TypedObject + Default>(
+        &self,
+        key: &Key,
+        change: impl FnOnce(&mut K),
+    ) -> Result<(K, Change), ClientError> {
+        self.of().create_or_update(key, change).await
+    }
+
+    /// As [`create_or_update`](Client::create_or_update), but sends only the difference, so that changes of others to other
+    /// fields are no conflict.
+    ///
+    /// # Errors
+    /// What the server says.
+    pub async fn create_or_patch<K: TypedObject + Default>(
+        &self,
+        key: &Key,
+        change: impl FnOnce(&mut K),
+    ) -> Result<(K, Change), ClientError> {
+        self.of().create_or_patch(key, change).await
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("factory", &self.shared.factory)
+            .field("write", &self.write)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,144 @@
+//! Why a read or a write failed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubewright_cache::{Key, SyncError, UnknownIndex};
+
+/// Why a call of the [`Client`](super::Client) failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The server refused or could not be reached.
+    #[error("cannot {verb} {resource} {name}")]
+    Call {
+        /// What was asked for.
+        verb: &'static str,
+        /// The resource, as `deployments.apps`.
+        resource: Arc<str>,
+        /// Namespace and name; empty for a list.
+        name: String,
+        /// What came back.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The cache has not got its first state.
+    #[error("the cache of {resource} has no state yet")]
+    NotSynced {
+        /// The resource.
+        resource: Arc<str>,
+        /// Why.
+        #[source]
+        source: SyncError,
+    },
+    /// The cache has not got its first state in time.
+    #[error(
+        "the cache of {resource} got no state within {waited:?}; does the server answer its watch?"
+    )]
+    SyncTimeout {
+        /// The resource.
+        resource: Arc<str>,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// The cache has not reached what this client wrote itself.
+    #[error("the cache of {resource} is behind this manager's own write of {key} after {waited:?}")]
+    Stale {
+        /// The resource.
+        resource: Arc<str>,
+        /// The object.
+        key: Key,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// A query names an index that was not added.
+    #[error("{resource} cannot be queried like that")]
+    Query {
+        /// The resource.
+        resource: Arc<str>,
+        /// Why.
+        #[source]
+        source: UnknownIndex,
+    },
+    /// The object cannot be written as it is.
+    #[error("{resource} {problem}")]
+    Object {
+        /// The resource.
+        resource: Arc<str>,
+        /// What is missing or wrong.
+        problem: String,
+    },
+}
+
+impl ClientError {
+    /// The HTTP code of the server's answer.
+    pub fn code(&self) -> Option<u16> {
+        self.status().map(|status| status.code)
+    }
+
+    /// The server's answer, where there was one.
+    pub fn status(&self) -> Option<&kube::core::Status> {
+        match self {
+            Self::Call { source, .. } => match &**source {
+                kube::Error::Api(status) => Some(status),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn reason(&self) -> &str {
+        self.status().map_or("", |status| status.reason.as_str())
+    }
+
+    /// There is no such object, or no such resource.
+    pub fn is_not_found(&self) -> bool {
+        self.code() == Some(404)
+    }
+
+    /// Somebody else changed the object first, or a precondition does not hold.
+    pub fn is_conflict(&self) -> bool {
+        self.code() == Some(409) && !self.is_already_exists()
+    }
+
+    /// There is already an object of that name.
+    pub fn is_already_exists(&self) -> bool {
+        self.reason() == "AlreadyExists"
+    }
+
+    /// Not allowed.
+    pub fn is_forbidden(&self) -> bool {
+        self.code() == Some(403)
+    }
+
+    /// The object breaks a rule.
+    pub fn is_invalid(&self) -> bool {
+        self.code() == Some(422)
+    }
+
+    /// The namespace is being deleted: nothing can be created in it any more.
+    pub fn is_namespace_terminating(&self) -> bool {
+        let details = self.status().and_then(|status| status.details.as_ref());
+        let mut causes = details.into_iter().flat_map(|details| &details.causes);
+        causes.any(|cause| cause.reason == "NamespaceTerminating")
+    }
+}
+
+/// Turns the absence of an object into an answer: deleting what is gone, reading what may be there.
+pub trait IgnoreNotFound<T> {
+    /// Nothing where the object does not exist.
+    ///
+    /// # Errors
+    /// Any other failure.
+    fn ignore_not_found(self) -> Result<Option<T>, ClientError>;
+}
+
+impl<T> IgnoreNotFound<T> for Result<T, ClientError> {
+    fn ignore_not_found(self) -> Result<Option<T>, ClientError> {
+        match self {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}

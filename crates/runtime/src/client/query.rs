@@ -1,0 +1,187 @@
+//! What a list asks for, and how writes and deletes are made.
+
+use std::time::Duration;
+
+use kube::api::{DeleteParams, PatchParams, PostParams, Preconditions, PropagationPolicy};
+use kube::core::Selector;
+
+/// What a list asks of the cache.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct Query {
+    pub(crate) namespace: Option<String>,
+    pub(crate) labels: Option<Selector>,
+    pub(crate) index: Option<(String, String)>,
+    pub(crate) limit: Option<usize>,
+}
+
+impl Query {
+    /// Everything.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Objects of one namespace.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Objects with these labels.
+    pub fn labels(mut self, selector: impl Into<Selector>) -> Self {
+        self.labels = Some(selector.into());
+        self
+    }
+
+    /// Objects that have this value in an index of that name, which must have been added to the cache.
+    pub fn index(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.index = Some((name.into(), value.into()));
+        self
+    }
+
+    /// At most so many.
+    pub fn limit(mut self, objects: usize) -> Self {
+        self.limit = Some(objects);
+        self
+    }
+}
+
+/// How a client writes.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+#[non_exhaustive]
+pub struct WriteOptions {
+    /// Whether writes are only tried.
+    pub dry_run: DryRun,
+    /// The name under which fields are managed.
+    pub field_owner: Option<String>,
+    /// Whether an apply takes fields from others.
+    pub ownership: Ownership,
+}
+
+/// Whether a write is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DryRun {
+    /// It is.
+    #[default]
+    Off,
+    /// The server goes through all of it and keeps nothing.
+    All,
+}
+
+/// What an apply does about fields that others manage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ownership {
+    /// It takes them, as controllers should for the fields they are about.
+    #[default]
+    Force,
+    /// It fails with a conflict.
+    Respect,
+}
+
+impl WriteOptions {
+    pub(crate) fn post(&self) -> PostParams {
+        PostParams {
+            dry_run: self.dry_run == DryRun::All,
+            field_manager: self.field_owner.clone(),
+        }
+    }
+
+    pub(crate) fn patch(&self) -> PatchParams {
+        PatchParams {
+            dry_run: self.dry_run == DryRun::All,
+            field_manager: self.field_owner.clone(),
+            ..PatchParams::default()
+        }
+    }
+
+    pub(crate) fn apply(&self, default_owner: &str) -> PatchParams {
+        let owner = self.field_owner.as_deref().unwrap_or(default_owner);
+        PatchParams {
+            dry_run: self.dry_run == DryRun::All,
+            force: self.ownership == Ownership::Force,
+            field_manager: Some(owner.to_owned()),
+            ..PatchParams::default()
+        }
+    }
+}
+
+/// How an object is deleted. By default only the very object that is given, whatever its version, its dependents in the
+/// background.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct Delete {
+    propagation: Option<PropagationPolicy>,
+    grace: Option<Duration>,
+    version: Version,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Version {
+    #[default]
+    Any,
+    AsGiven,
+}
+
+impl Delete {
+    /// The object goes at once, its dependents afterwards.
+    pub fn background() -> Self {
+        Self {
+            propagation: Some(PropagationPolicy::Background),
+            ..Self::default()
+        }
+    }
+
+    /// Dependents go first.
+    pub fn foreground() -> Self {
+        Self {
+            propagation: Some(PropagationPolicy::Foreground),
+            ..Self::default()
+        }
+    }
+
+    /// Dependents stay.
+    pub fn orphan() -> Self {
+        Self {
+            propagation: Some(PropagationPolicy::Orphan),
+            ..Self::default()
+        }
+    }
+
+    /// How long it may take to end; nothing for at once.
+    pub fn grace(mut self, period: Duration) -> Self {
+        self.grace = Some(period);
+        self
+    }
+
+    /// Only in the version that is given: a conflict if it changed since.
+    pub fn unchanged(mut self) -> Self {
+        self.version = Version::AsGiven;
+        self
+    }
+
+    pub(crate) fn params(
+        &self,
+        write: &WriteOptions,
+        uid: Option<String>,
+        resource_version: Option<String>,
+    ) -> DeleteParams {
+        let resource_version = match self.version {
+            Version::Any => None,
+            Version::AsGiven => resource_version,
+        };
+        let preconditions =
+            (uid.is_some() || resource_version.is_some()).then_some(Preconditions {
+                resource_version,
+                uid,
+            });
+        DeleteParams {
+            dry_run: write.dry_run == DryRun::All,
+            grace_period_seconds: self
+                .grace
+                .map(|grace| u32::try_from(grace.as_secs()).unwrap_or(u32::MAX)),
+            propagation_policy: self.propagation.clone(),
+            preconditions,
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Controllers: sources feed keys, a queue orders them, workers reconcile them.
+//!
+//! Guarantees
+//! - One key is never reconciled twice at once; a change during a reconcile leads to another one.
+//! - No reconcile runs before every source has told all that was there at the beginning.
+//! - A reconcile sees no state older than this manager's own last write of its object.
+//! - A panic is caught, counted and retried as an error; so is a reconcile that takes longer than it may.
+//!
+//! Owner: the manager, which starts and stops it.
+
+mod builder;
+mod history;
+mod hot_loop;
+mod worker;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubewright_cache::Key;
+use kubewright_cache::source::BoxFuture;
+use kubewright_workqueue::{Options, PriorityPolicy, Queue, RateLimiter};
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+pub use builder::Builder;
+pub use history::{History, Reconciled};
+
+use crate::client::Client;
+use crate::environment::Environment;
+use crate::events::Recorder;
+use crate::manager::Queues;
+use crate::metrics::Metrics;
+use crate::requests::Requests;
+use crate::watch::{Running, Source, SourceError};
+
+/// When the sources of a controller that waits for leadership start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WarmUp {
+    /// At once, so that a new leader has everything at hand.
+    #[default]
+    BeforeLeadership,
+    /// Only when leadership is won: a standby then costs little memory.
+    OnLeadership,
+}
+
+/// Whether only a leader runs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Leadership {
+    /// Only the leader, where there is an election.
+    #[default]
+    Required,
+    /// Every replica.
+    NotNeeded,
+}
+
+/// A controller, ready to be given to a manager.
+#[must_use = "a controller does nothing until a manager has it"]
+pub struct Controller {
+    pub(crate) name: Arc<str>,
+    pub(crate) settings: Settings,
+    sources: Vec<Box<dyn Source>>,
+    work: Arc<dyn Work>,
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Settings {
+    pub(crate) workers: usize,
+    pub(crate) sync_timeout: Duration,
+    pub(crate) leadership: Leadership,
+    pub(crate) warm_up: WarmUp,
+}
+
+/// What handles outlive the builder with.
+struct Shared {
+    requests: Requests,
+    history: History,
+    /// What is needed to add a source while it runs.
+    client: Mutex<Option<Client>>,
+    running: Mutex<Vec<(WatchId, Running)>>,
+    next: std::sync::atomic::AtomicU64,
+}
+
+/// What the manager lends to a controller.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) client: Client,
+    pub(crate) recorder: Recorder,
+    pub(crate) environment: Environment,
+    pub(crate) metrics: Metrics,
+    pub(crate) queues: Queues,
+    /// Cancelled when the time to finish is over.
+    pub(crate) abort: CancellationToken,
+}
+
+/// The part that knows the type of the object.
+pub(crate) trait Work: Send + Sync + 'static {
+    /// Takes keys and reconciles them until it is stopped.
+    fn work(
+        self: Arc<Self>,
+        requests: Requests,
+        history: History,
+        around: Surroundings,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, ()>;
+}
+
+/// Why a controller failed.
+#[derive(Debug, thiserror::Error)]
+#[error("controller {controller} could not start: {problem}")]
+#[non_exhaustive]
+pub struct ControllerError {
+    /// Its name.
+    pub controller: String,
+    /// What it waited for.
+    pub problem: String,
+    /// Why that failed, where it is known.
+    #[source]
+    pub source: Option<SourceError>,
+}
+
+/// A watch that was added while the controller runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WatchId(u64);
+
+/// A controller at run time: adds and removes watches, asks for reconciles, tells what ran. Cheap to clone.
+#[derive(Clone)]
+pub struct Handle(Arc<Shared>);
+
+impl Handle {
+    /// Asks for a reconcile.
+    pub fn reconcile(&self, key: Key) {
+        self.0.requests.add(key);
+    }
+
+    /// The last reconciles and their causes.
+    pub fn history(&self) -> &History {
+        &self.0.history
+    }
+
+    /// How many keys are ready to run.
+    pub fn waiting(&self) -> usize {
+        self.0.requests.queue().len()
+    }
+
+    /// Adds a watch, and completes once all that is there has been told.
+    ///
+    /// # Errors
+    /// When the source does not start, or the controller has not been started.
+    pub async fn add_watch(&self, source: impl Source) -> Result<WatchId, SourceError> {
+        let client = self.0.client.lock().clone();
+        let client =
+            client.ok_or_else(|| SourceError::Other("the controller is not running".to_owned()))?;
+        let requests = self.0.requests.clone();
+        let running = Box::new(source).start(client, requests).await?;
+        Ok(self.0.keep(running))
+    }
+
+    /// Removes a watch. Whether it was there.
+    pub fn remove_watch(&self, id: WatchId) -> Removed {
+        let mut running = self.0.running.lock();
+        let before = running.len();
+        running.retain(|(other, _)| *other != id);
+        match running.len() < before {
+            true => Removed::Yes,
+            false => Removed::WasNotThere,
+        }
+    }
+}
+
+/// Whether a watch was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removed {
+    /// It was there and is no more.
+    Yes,
+    /// There was none.
+    WasNotThere,
+}
+
+impl Shared {
+    fn keep(&self, running: Running) -> WatchId {
+        use std::sync::atomic::Ordering;
+        let id = WatchId(self.next.fetch_add(1, Ordering::Relaxed));
+        self.running.lock().push((id, running));
+        id
+    }
+}
+
+impl Controller {
+    fn new(
+        name: Arc<str>,
+        settings: Settings,
+        limiter: Box<dyn RateLimiter<Key>>,
+        sources: Vec<Box<dyn Source>>,
+        work: Arc<dyn Work>,
+    ) -> Self {
+        let options = Options::new()
+            .name(name.to_string())
+            .priorities(PriorityPolicy::FAIR)
+            .limiter(limiter);
+        let shared = Shared {
+            requests: Requests::new(Queue::new(options)),
+            history: History::default(),
+            client: Mutex::default(),
+            running: Mutex::default(),
+            next: Default::default(),
+        };
+        Self {
+            name,
+            settings,
+            sources,
+            work,
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// The controller's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A way to reach the controller once it runs.
+    pub fn handle(&self) -> Handle {
+        Handle(self.shared.clone())
+    }
+
+    /// Starts all sources and waits until each has told what is there.
+    pub(crate) async fn warm_up(&mut self, client: &Client) -> Result<(), ControllerError> {
+        *self.shared.client.lock() = Some(client.clone());
+        let deadline = Instant::now() + self.settings.sync_timeout;
+        let mut waiting = Vec::new();
+        let mut starting = JoinSet::new();
+        for source in std::mem::take(&mut self.sources) {
+            let name = source.describe();
+            waiting.push(name.clone());
+            let start = source.start(client.clone(), self.shared.requests.clone());
+            starting.spawn(async move { (name, start.await) });
+        }
+        while !waiting.is_empty() {
+            let Ok(Some(Ok((name, started)))) = timeout_at(deadline, starting.join_next()).await
+            else {
+                let sync_timeout = self.settings.sync_timeout;
+                let waiting = waiting.join(", ");
+                let problem = format!("no first state of {waiting} within {sync_timeout:?}");
+                return Err(self.failed(problem, None));
+            };
+            let running = started
+                .map_err(|source| self.failed(format!("{name} did not start"), Some(source)))?;
+            self.shared.keep(running);
+            waiting.retain(|other| *other != name);
+        }
+        Ok(())
+    }
+
+    fn failed(&self, problem: String, source: Option<SourceError>) -> ControllerError {
+        ControllerError {
+            controller: self.name.to_string(),
+            problem,
+            source,
+        }
+    }
+
+    /// Reconciles until `stop`, then lets what runs finish until the surroundings abort it.
+    pub(crate) async fn run(
+        mut self,
+        around: Surroundings,
+        stop: CancellationToken,
+    ) -> Result<(), ControllerError> {
+        tokio::select! { biased; // A stop is worth more than a start.
+            () = stop.cancelled() => return Ok(()),
+            started = self.warm_up(&around.client) => started?,
+        }
+        let metrics = around.metrics.controller(&self.name);
+        metrics.workers(self.settings.workers);
+        around.queues.add(self.shared.requests.queue());
+        tracing::info!(controller = %self.name, workers = self.settings.workers, "controller runs");
+        let mut workers = JoinSet::new();
+        for _ in 0..self.settings.workers {
+            let (requests, history) = (self.shared.requests.clone(), self.shared.history.clone());
+            let work = self.work.clone();
+            workers.spawn(work.work(requests, history, around.clone(), stop.clone()));
+        }
+        tokio::select! { biased; // The end of the time to finish is worth most.
+            () = around.abort.cancelled() => workers.shutdown().await,
+            () = async { while workers.join_next().await.is_some() {} } => {}
+        }
+        self.shared.requests.queue().shut_down();
+        self.shared.running.lock().clear();
+        tracing::info!(controller = %self.name, "controller stopped");
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Controller({})", self.name)
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handle({:?})", self.0.requests)
+    }
+}

@@ -1,0 +1,188 @@
+//! How a controller is described.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::core::{ApiResource, DynamicObject, Resource};
+use kubewright_cache::{Key, Scope};
+use kubewright_workqueue::{RateLimiter, limiter};
+
+use super::worker::Worker;
+use super::{Controller, Leadership, Settings, WarmUp};
+use crate::client::{Client, Object, Objects, TypedObject};
+use crate::predicate::Predicate;
+use crate::reconciler::Reconciler;
+use crate::watch::{OwnedBy, OwnerScope, Source, Watch};
+
+/// Describes a controller of objects of one kind.
+#[must_use = "a builder does nothing until it is given a reconciler"]
+pub struct Builder<K> {
+    name: Arc<str>,
+    resource: ApiResource,
+    reach: OwnerScope,
+    primary: Watch<K>,
+    objects: fn(&Client, &ApiResource) -> Objects<K>,
+    scope: Option<Scope>,
+    sources: Vec<Box<dyn Source>>,
+    limiter: Box<dyn RateLimiter<Key>>,
+    timeout: Option<Duration>,
+    settings: Settings,
+}
+
+impl Controller {
+    /// A controller of objects of a type. The name is in logs, metrics and events.
+    pub fn of<K: TypedObject>(name: &str) -> Builder<K> {
+        // A type with a namespaced scope has a path with a namespace in it.
+        let reach = match is_namespaced::<K>() {
+            true => OwnerScope::Namespaced,
+            false => OwnerScope::Cluster,
+        };
+        let resource = ApiResource::erase::<K>(&());
+        Builder::new(name, resource, reach, Watch::of(), |client, _| client.of())
+    }
+
+    /// A controller of objects of a resource that is not known at compile time.
+    pub fn dynamic(
+        name: &str,
+        resource: &ApiResource,
+        reach: OwnerScope,
+    ) -> Builder<DynamicObject> {
+        let watch = Watch::dynamic(resource);
+        Builder::new(name, resource.clone(), reach, watch, Client::dynamic)
+    }
+}
+
+/// Whether objects of a type live in namespaces, as its scope says.
+fn is_namespaced<K: Resource>() -> bool {
+    let scope = std::any::type_name::<K::Scope>();
+    !scope.ends_with("ClusterResourceScope")
+}
+
+impl<K: Object> Builder<K> {
+    fn new(
+        name: &str,
+        resource: ApiResource,
+        reach: OwnerScope,
+        primary: Watch<K>,
+        objects: fn(&Client, &ApiResource) -> Objects<K>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            resource,
+            reach,
+            primary,
+            objects,
+            scope: None,
+            sources: Vec::new(),
+            limiter: Box::new(limiter::controller_default()),
+            timeout: None,
+            settings: Settings {
+                workers: 1,
+                sync_timeout: Duration::from_secs(120),
+                leadership: Leadership::default(),
+                warm_up: WarmUp::default(),
+            },
+        }
+    }
+
+    /// Only changes of the objects themselves for which this holds.
+    pub fn when(mut self, predicate: Predicate<K>) -> Self {
+        self.primary = self.primary.when(predicate);
+        self
+    }
+
+    /// Only objects in a part of the cluster.
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.primary = self.primary.scope(scope.clone());
+        self.scope = Some(scope);
+        self
+    }
+
+    /// Tells of every object again after this time, without asking the server.
+    pub fn resync(mut self, period: Duration) -> Self {
+        self.primary = self.primary.resync(period);
+        self
+    }
+
+    /// A change of an object of this type leads to the object that manages it.
+    pub fn owns<T: TypedObject>(self) -> Self {
+        let watch = self.owned::<T>(OwnedBy::Controller);
+        self.watches(watch)
+    }
+
+    /// A watch of objects that these own, to be refined and given to [`watches`](Builder::watches).
+    pub fn owned<T: TypedObject>(&self, which: OwnedBy) -> Watch<T> {
+        Watch::of().owned_by(&self.resource, which, self.reach)
+    }
+
+    /// Another source of keys: a [`Watch`], a [`Channel`](crate::watch::Channel), or one's own.
+    pub fn watches(mut self, source: impl Source) -> Self {
+        self.sources.push(Box::new(source));
+        self
+    }
+
+    /// How many reconciles may run at once, each of another key. By default one.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.settings.workers = workers.max(1);
+        self
+    }
+
+    /// How long failed keys wait. By default 5 ms, doubling up to 1000 s.
+    pub fn rate_limiter(mut self, limiter: impl RateLimiter<Key>) -> Self {
+        self.limiter = Box::new(limiter);
+        self
+    }
+
+    /// How long one reconcile may take. By default as long as it likes.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How long the first state of all watches may take before the controller gives up. By default two minutes.
+    pub fn sync_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.sync_timeout = timeout;
+        self
+    }
+
+    /// Whether only a leader runs it.
+    pub fn leadership(mut self, leadership: Leadership) -> Self {
+        self.settings.leadership = leadership;
+        self
+    }
+
+    /// When its sources start, if it waits for leadership.
+    pub fn warm_up(mut self, warm_up: WarmUp) -> Self {
+        self.settings.warm_up = warm_up;
+        self
+    }
+
+    /// The controller, with what it does.
+    pub fn reconciler(self, reconciler: impl Reconciler<K>) -> Controller {
+        let work = Worker {
+            name: self.name.clone(),
+            objects: self.objects,
+            resource: self.resource,
+            scope: self.scope,
+            reconciler,
+            timeout: self.timeout,
+            loops: Default::default(),
+            count: Default::default(),
+        };
+        let mut sources: Vec<Box<dyn Source>> = vec![Box::new(self.primary)];
+        sources.extend(self.sources);
+        Controller::new(
+            self.name,
+            self.settings,
+            self.limiter,
+            sources,
+            Arc::new(work),
+        )
+    }
+}
+
+impl<K> std::fmt::Debug for Builder<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Builder({})", self.name)
+    }
+}

@@ -1,0 +1,128 @@
+//! How a reconcile ends: an [`Outcome`] when it worked, an [`Error`] when it did not.
+
+use std::fmt;
+use std::time::Duration;
+
+/// What happens to a key after a reconcile that worked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct Outcome(pub(crate) Next);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    Done,
+    Requeue,
+    RequeueAfter(Duration),
+}
+
+impl Outcome {
+    /// Nothing more to do until something changes.
+    pub fn done() -> Self {
+        Self(Next::Done)
+    }
+
+    /// Run again soon, after the rate limiter's delay, which grows with every requeue in a row.
+    pub fn requeue() -> Self {
+        Self(Next::Requeue)
+    }
+
+    /// Run again after this time, or earlier if something changes. Failures before are forgotten.
+    pub fn requeue_after(delay: Duration) -> Self {
+        Self(Next::RequeueAfter(delay))
+    }
+}
+
+/// Why a reconcile failed. Anything that is a `std::error::Error` becomes one with `?`.
+///
+/// The key runs again after the rate limiter's delay, unless the error is [terminal](Error::terminal).
+pub struct Error {
+    cause: Box<dyn std::error::Error + Send + Sync>,
+    retry: Retry,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Retry {
+    Later,
+    Never,
+}
+
+impl Error {
+    /// An error in words.
+    pub fn msg(message: impl fmt::Display) -> Self {
+        Self {
+            cause: message.to_string().into(),
+            retry: Retry::Later,
+        }
+    }
+
+    /// An error that another run cannot mend: it is counted and reported, and the key rests until something changes.
+    pub fn terminal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self {
+            cause: cause.into(),
+            retry: Retry::Never,
+        }
+    }
+
+    /// Whether another run is pointless.
+    pub fn is_terminal(&self) -> bool {
+        self.retry == Retry::Never
+    }
+
+    /// What went wrong.
+    pub fn cause(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
+        &*self.cause
+    }
+
+    /// The error and what caused it, in one line.
+    pub fn report(&self) -> String {
+        let mut line = self.cause.to_string();
+        let mut source = self.cause.source();
+        while let Some(cause) = source {
+            let text = cause.to_string();
+            // Some types repeat their source in their own words.
+            if !line.ends_with(&text) {
+                line.push_str(": ");
+                line.push_str(&text);
+            }
+            source = cause.source();
+        }
+        line
+    }
+}
+
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
+    fn from(cause: E) -> Self {
+        Self {
+            cause: Box::new(cause),
+            retry: Retry::Later,
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.report())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.cause, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn report_tells_the_whole_story_in_one_line() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("writing the file failed")]
+        struct Outer(#[source] std::io::Error);
+        let error = Error::from(Outer(std::io::Error::other("disk full")));
+        assert_eq!(error.report(), "writing the file failed: disk full");
+        assert!(!error.is_terminal());
+        assert!(Error::terminal("no such region").is_terminal());
+    }
+}

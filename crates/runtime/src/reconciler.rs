@@ -1,0 +1,55 @@
+//! What a user writes: the reconciler.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use kubewright_cache::Key;
+
+use crate::{Context, Error, Outcome};
+
+/// Makes the world as an object says, again and again.
+///
+/// A reconcile starts from the object as it is now, not from what changed: it is run when anything may have changed, also
+/// when nothing did, and one object never in two runs at once.
+pub trait Reconciler<K>: Send + Sync + 'static {
+    /// Makes the world as the object says.
+    fn reconcile(
+        &self,
+        object: Arc<K>,
+        cx: &Context,
+    ) -> impl Future<Output = Result<Outcome, Error>> + Send;
+
+    /// The object of this key does not exist any more. What needs the object to be cleaned up belongs in a
+    /// [finalizer](crate::finalizer) instead: this may never run.
+    fn gone(
+        &self,
+        _key: &Key,
+        _cx: &Context,
+    ) -> impl Future<Output = Result<Outcome, Error>> + Send {
+        async { Ok(Outcome::done()) }
+    }
+}
+
+/// A reconciler from a function.
+pub fn from_fn<K, F, R>(reconcile: F) -> impl Reconciler<K>
+where
+    K: Send + Sync + 'static,
+    F: Fn(Arc<K>, Context) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Outcome, Error>> + Send + 'static,
+{
+    FromFn(reconcile, PhantomData)
+}
+
+struct FromFn<K, F>(F, PhantomData<fn(K)>);
+
+impl<K, F, R> Reconciler<K> for FromFn<K, F>
+where
+    K: Send + Sync + 'static,
+    F: Fn(Arc<K>, Context) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<Outcome, Error>> + Send + 'static,
+{
+    async fn reconcile(&self, object: Arc<K>, cx: &Context) -> Result<Outcome, Error> {
+        (self.0)(object, cx.clone()).await
+    }
+}

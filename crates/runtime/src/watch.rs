@@ -1,0 +1,340 @@
+//! Watches: which changes of which objects lead to a reconcile of which key.
+//!
+//! A [`Source`] feeds keys to a controller. [`Watch`] is the one for objects of the cluster, [`Channel`] the one for
+//! everything else; a program can write its own.
+
+mod channel;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use kubewright_cache::source::BoxFuture;
+use kubewright_cache::{Cached, Event, HandlerOptions, Key, Scope, SharedInformer, SyncError};
+use tokio::time::{Instant, sleep_until};
+
+pub use channel::{Channel, Sender};
+
+use crate::cause::Raised;
+use crate::client::{Client, Object, Objects, TypedObject};
+use crate::predicate::Predicate;
+use crate::requests::Requests;
+
+/// How often a refused watch is looked at again while a controller waits for it.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Something that says which keys are to be reconciled.
+pub trait Source: Send + 'static {
+    /// Starts, and completes once every key that is known from the beginning has been added. It goes on until what it
+    /// returned is dropped.
+    fn start(
+        self: Box<Self>,
+        client: Client,
+        requests: Requests,
+    ) -> BoxFuture<'static, Result<Running, SourceError>>;
+
+    /// What this is a source of, for logs.
+    fn describe(&self) -> String;
+}
+
+/// A source that runs. Dropping it stops the source.
+#[must_use = "a source stops when this is dropped"]
+pub struct Running(Option<Box<dyn FnOnce() + Send>>);
+
+impl Running {
+    /// Runs until it is dropped, and then does this.
+    pub fn until(stop: impl FnOnce() + Send + 'static) -> Self {
+        Self(Some(Box::new(stop)))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(stop) = self.0.take() {
+            stop();
+        }
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Running")
+    }
+}
+
+/// Why a source did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// The cache behind it has no state.
+    #[error("{resource} cannot be watched")]
+    Watch {
+        /// The resource.
+        resource: String,
+        /// Why.
+        #[source]
+        source: SyncError,
+    },
+    /// Any other reason.
+    #[error("{0}")]
+    Other(String),
+}
+
+type Mapper<K> = Arc<dyn Fn(&Cached<K>, &Client) -> Vec<Key> + Send + Sync>;
+type Choose<K> = Box<dyn FnOnce(&Client) -> Objects<K> + Send>;
+
+/// A watch of the objects of one kind.
+#[must_use = "a watch does nothing until a controller has it"]
+pub struct Watch<K> {
+    resource: ApiResource,
+    choose: Choose<K>,
+    map: Mapper<K>,
+    when: Option<Predicate<K>>,
+    scope: Option<Scope>,
+    resync: Option<Duration>,
+    presence: Presence,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Required,
+    Optional,
+}
+
+/// Which of an object's owners are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum OwnedBy {
+    /// The one that manages it.
+    #[default]
+    Controller,
+    /// Every one.
+    Anyone,
+}
+
+impl Watch<()> {
+    /// Watches objects of a type. Unless they are [mapped](Watch::map), each leads to a reconcile of its own key.
+    pub fn of<K: TypedObject>() -> Watch<K> {
+        let resource = ApiResource::erase::<K>(&());
+        Watch::new(resource, Box::new(|client| client.of()))
+    }
+
+    /// Watches objects of a resource that is not known at compile time.
+    pub fn dynamic(resource: &ApiResource) -> Watch<DynamicObject> {
+        let own = resource.clone();
+        Watch::new(
+            resource.clone(),
+            Box::new(move |client| client.dynamic(&own)),
+        )
+    }
+
+    /// Watches the metadata of objects of a resource: the cache keeps nothing else.
+    pub fn metadata(resource: &ApiResource) -> Watch<PartialObjectMeta<DynamicObject>> {
+        let own = resource.clone();
+        Watch::new(
+            resource.clone(),
+            Box::new(move |client| client.metadata(&own)),
+        )
+    }
+}
+
+impl<K: Object> Watch<K> {
+    fn new(resource: ApiResource, choose: Choose<K>) -> Self {
+        Self {
+            resource,
+            choose,
+            map: Arc::new(|object, _| vec![object.key().clone()]),
+            when: None,
+            scope: None,
+            resync: None,
+            presence: Presence::Required,
+        }
+    }
+
+    /// Which keys a change of an object leads to. Asked about the state before as well as the one after.
+    pub fn map(mut self, map: impl Fn(&K, &Client) -> Vec<Key> + Send + Sync + 'static) -> Self {
+        self.map = Arc::new(move |object, client| match object.value() {
+            Some(value) => map(&value, client),
+            None => Vec::new(),
+        });
+        self
+    }
+
+    /// A change leads to the owner of this kind: group and kind decide, not the version in the reference.
+    pub fn owned_by(mut self, owner: &ApiResource, which: OwnedBy, reach: OwnerScope) -> Self {
+        let (group, kind) = (owner.group.clone(), owner.kind.clone());
+        self.map = Arc::new(move |object, _| {
+            let owners = object.owners().into_iter();
+            let owners = owners.filter(|owner| owner.kind == kind && owner.group() == group);
+            let owners = owners.filter(|owner| which == OwnedBy::Anyone || owner.controller);
+            owners
+                .map(|owner| reach.key(object.key(), &owner.name))
+                .collect()
+        });
+        self
+    }
+
+    /// Only changes for which this holds.
+    pub fn when(mut self, predicate: Predicate<K>) -> Self {
+        self.when = Some(predicate);
+        self
+    }
+
+    /// Only a part of the cluster, with a cache of its own.
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.scope = Some(scope);
+        self
+    }
+
+    /// Tells of every object again after this time, without asking the server.
+    pub fn resync(mut self, period: Duration) -> Self {
+        self.resync = Some(period);
+        self
+    }
+
+    /// The kind may not be there yet: the controller does not wait for it, and picks it up when it appears.
+    pub fn optional(mut self) -> Self {
+        self.presence = Presence::Optional;
+        self
+    }
+
+    pub(crate) fn informer(
+        choose: Choose<K>,
+        scope: Option<Scope>,
+        client: &Client,
+    ) -> (Objects<K>, SharedInformer<K>) {
+        let objects = choose(client);
+        let informer = match scope {
+            None => objects.informer(),
+            Some(scope) => objects.informer_in(scope),
+        };
+        (objects, informer)
+    }
+}
+
+/// Where an owner lives, seen from what it owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnerScope {
+    /// In the same namespace.
+    Namespaced,
+    /// In no namespace.
+    Cluster,
+}
+
+impl OwnerScope {
+    fn key(self, owned: &Key, owner: &str) -> Key {
+        match (self, owned.namespace()) {
+            (Self::Namespaced, Some(namespace)) => Key::new(namespace, owner),
+            _ => Key::cluster(owner),
+        }
+    }
+}
+
+impl<K: Object> Source for Watch<K> {
+    fn start(
+        self: Box<Self>,
+        client: Client,
+        requests: Requests,
+    ) -> BoxFuture<'static, Result<Running, SourceError>> {
+        Box::pin(async move {
+            let resource = self.describe();
+            let Self {
+                choose,
+                map,
+                when,
+                scope,
+                resync,
+                presence,
+                resource: api,
+            } = *self;
+            let (_, informer) = Self::informer(choose, scope, &client);
+            let kind: Arc<str> = api.kind.as_str().into();
+            let handler = move |event: Event<K>| {
+                if when.as_ref().is_none_or(|when| when.holds(&event)) {
+                    enqueue(&event, &kind, &map, &client, &requests);
+                }
+            };
+            let mut options = HandlerOptions::default();
+            if let Some(period) = resync {
+                options = options.resync(period);
+            }
+            let stopped = |_| SourceError::Watch {
+                resource: resource.clone(),
+                source: SyncError::Stopped,
+            };
+            let registration = informer
+                .add_handler_with(handler, options)
+                .map_err(stopped)?;
+            if presence == Presence::Required {
+                first_state(&informer, &resource).await?;
+                registration.synced().await.map_err(stopped)?;
+            }
+            Ok(Running::until(move || registration.remove()))
+        })
+    }
+
+    fn describe(&self) -> String {
+        match self.resource.group.as_str() {
+            "" => self.resource.plural.clone(),
+            group => format!("{}.{group}", self.resource.plural),
+        }
+    }
+}
+
+/// Waits for the first state. A refusal is said at once and looked at again: somebody may allow it; the controller
+/// decides how long to wait.
+async fn first_state<K: Object>(
+    informer: &SharedInformer<K>,
+    resource: &str,
+) -> Result<(), SourceError> {
+    let mut told = false;
+    loop {
+        match informer.synced().await {
+            Ok(()) => return Ok(()),
+            Err(SyncError::Refused(failure)) => {
+                if !std::mem::replace(&mut told, true) {
+                    tracing::warn!(resource, %failure, "the server refuses a watch; waiting for it to be allowed");
+                }
+                sleep_until(Instant::now() + RETRY).await;
+            }
+            Err(source) => {
+                return Err(SourceError::Watch {
+                    resource: resource.to_owned(),
+                    source,
+                });
+            }
+        }
+    }
+}
+
+fn enqueue<K: Object>(
+    event: &Event<K>,
+    kind: &Arc<str>,
+    map: &Mapper<K>,
+    client: &Client,
+    requests: &Requests,
+) {
+    let mut keys = map(event.object(), client);
+    if let Event::Updated { old, .. } = event
+        && !event.is_resync()
+    {
+        // What an object no longer leads to has to hear of it as well.
+        keys.extend(map(old, client));
+        let mut seen = std::collections::BTreeSet::new();
+        keys.retain(|key| seen.insert(key.clone()));
+    }
+    for key in keys {
+        requests.raise(key, Raised::by(kind, event));
+    }
+}
+
+impl<K> fmt::Debug for Watch<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Watch({}/{})",
+            self.resource.api_version, self.resource.plural
+        )
+    }
+}

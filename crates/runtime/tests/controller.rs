@@ -1,0 +1,311 @@
+//! Controllers end to end: a manager over an API server in the process.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::core::Resource;
+use kubewright_runtime::{
+    Change, Client, Context, Controller, Delete, Error, Key, Manager, Outcome, Reconciler, Watch,
+    from_fn,
+};
+use kubewright_server::Server;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+async fn server() -> (Server, kube::Client) {
+    let server = Server::builder().start().await.expect("a server starts");
+    let client = kube::Client::new(server.service(), "default");
+    (server, client)
+}
+
+fn config(name: &str, value: &str) -> ConfigMap {
+    let mut config = ConfigMap::default();
+    config.metadata.name = Some(name.to_owned());
+    config.metadata.namespace = Some("default".to_owned());
+    config.data = Some(BTreeMap::from([("value".to_owned(), value.to_owned())]));
+    config
+}
+
+fn value(config: &ConfigMap) -> String {
+    let data = config.data.as_ref().and_then(|data| data.get("value"));
+    data.cloned().unwrap_or_default()
+}
+
+/// A manager that runs until the test is over.
+struct Running {
+    stop: CancellationToken,
+    task: tokio::task::JoinHandle<Result<(), kubewright_runtime::manager::ManagerError>>,
+}
+
+fn run(manager: Manager) -> Running {
+    let stop = CancellationToken::new();
+    let task = tokio::spawn(manager.run_until(stop.clone()));
+    Running { stop, task }
+}
+
+impl Running {
+    async fn end(self) {
+        self.stop.cancel();
+        let ended = self.task.await.expect("the manager does not panic");
+        ended.expect("the manager ends well");
+    }
+}
+
+/// Copies each ConfigMap into a Secret that it owns.
+struct Copy(mpsc::UnboundedSender<String>);
+
+impl Reconciler<ConfigMap> for Copy {
+    async fn reconcile(&self, config: Arc<ConfigMap>, cx: &Context) -> Result<Outcome, Error> {
+        let key = cx.key().clone();
+        let owner = OwnerReference {
+            controller: Some(true),
+            ..config.owner_ref(&()).ok_or_else(|| Error::msg("no uid"))?
+        };
+        let (_, change) = cx
+            .client()
+            .create_or_update::<Secret>(&key, |secret| {
+                secret.metadata.owner_references = Some(vec![owner]);
+                secret.string_data = None;
+                let bytes = k8s_openapi::ByteString(value(&config).into_bytes());
+                secret.data = Some(BTreeMap::from([("value".to_owned(), bytes)]));
+            })
+            .await?;
+        let _ = self.0.send(format!("{} {change:?}", key.as_str()));
+        Ok(Outcome::done())
+    }
+
+    async fn gone(&self, key: &Key, _cx: &Context) -> Result<Outcome, Error> {
+        let _ = self.0.send(format!("{} gone", key.as_str()));
+        Ok(Outcome::done())
+    }
+}
+
+#[tokio::test]
+async fn object_is_reconciled_when_it_or_what_it_owns_changes() {
+    let (_server, kube) = server().await;
+    let client = Client::new(kube.clone());
+    client
+        .create(&config("a", "one"))
+        .await
+        .expect("it is created");
+    let (told, mut heard) = mpsc::unbounded_channel();
+    let controller = Controller::of::<ConfigMap>("copy")
+        .owns::<Secret>()
+        .scope(kubewright_runtime::Scope::all().namespace("default"))
+        .reconciler(Copy(told));
+    let history = controller.handle();
+    let running = run(Manager::new(kube).controller(controller));
+    assert_eq!(heard.recv().await.as_deref(), Some("default/a Created"));
+
+    let key = Key::new("default", "a");
+    let secret: Secret = client
+        .live()
+        .get(&key)
+        .await
+        .expect("it is read")
+        .expect("it is there");
+    client
+        .delete(&secret, Delete::background())
+        .await
+        .expect("it is deleted");
+    // The controller hears of its own creation, too.
+    let mut line = heard.recv().await;
+    while line.as_deref() == Some("default/a Unchanged") {
+        line = heard.recv().await;
+    }
+    assert_eq!(
+        line.as_deref(),
+        Some("default/a Created"),
+        "what is owned is put back"
+    );
+
+    let present: ConfigMap = client
+        .live()
+        .get(&key)
+        .await
+        .expect("it is read")
+        .expect("it is there");
+    client
+        .modify(&present, |c| {
+            *c = ConfigMap {
+                data: config("a", "two").data,
+                ..c.clone()
+            }
+        })
+        .await
+        .expect("it is changed");
+    while line.as_deref() != Some("default/a Updated") {
+        line = heard.recv().await;
+    }
+    let causes: Vec<String> = history
+        .history()
+        .list()
+        .iter()
+        .map(|r| serde_json::to_string(&**r).expect("JSON"))
+        .collect();
+    assert!(
+        causes
+            .iter()
+            .any(|json| json.contains(r#""fields":["data.value"]"#)),
+        "{causes:#?}"
+    );
+
+    let present: ConfigMap = client
+        .live()
+        .get(&key)
+        .await
+        .expect("it is read")
+        .expect("it is there");
+    client
+        .delete(&present, Delete::background())
+        .await
+        .expect("it is deleted");
+    while line.as_deref() != Some("default/a gone") {
+        line = heard.recv().await;
+    }
+    running.end().await;
+}
+
+#[tokio::test]
+async fn own_writes_are_seen_at_once() {
+    let (_server, kube) = server().await;
+    let client = Client::new(kube);
+    let key = Key::new("default", "a");
+    assert!(
+        client
+            .get::<ConfigMap>(&key)
+            .await
+            .expect("it is read")
+            .is_none()
+    );
+    for round in 0..50 {
+        let (_, change) = client
+            .create_or_update::<ConfigMap>(&key, |c| c.data = config("a", &round.to_string()).data)
+            .await
+            .expect("it is written");
+        assert_eq!(
+            change,
+            if round % 10 == 0 {
+                Change::Created
+            } else {
+                Change::Updated
+            }
+        );
+        let read = client
+            .get::<ConfigMap>(&key)
+            .await
+            .expect("it is read")
+            .expect("it is there");
+        assert_eq!(value(&read), round.to_string());
+        if round % 10 == 9 {
+            client
+                .delete(&*read, Delete::background())
+                .await
+                .expect("it is deleted");
+            assert!(
+                client
+                    .get::<ConfigMap>(&key)
+                    .await
+                    .expect("it is read")
+                    .is_none()
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failing_key_backs_off_and_a_panic_is_an_error() {
+    let (_server, kube) = server().await;
+    let client = Client::new(kube.clone());
+    client
+        .create(&config("a", "one"))
+        .await
+        .expect("it is created");
+    let tries = Arc::new(AtomicUsize::new(0));
+    let (done, mut finished) = mpsc::unbounded_channel();
+    let counted = tries.clone();
+    let reconciler = from_fn(move |_: Arc<ConfigMap>, cx: Context| {
+        let (number, done) = (counted.fetch_add(1, Ordering::SeqCst), done.clone());
+        async move {
+            assert_eq!(
+                cx.attempt() as usize,
+                number.min(3),
+                "attempts are counted until it works"
+            );
+            match number {
+                0 => Err(Error::msg("no")),
+                1 => panic!("oh no"),
+                2 => Ok(Outcome::requeue()),
+                3 => Ok(Outcome::requeue_after(Duration::from_secs(60))),
+                _ => {
+                    assert_eq!(cx.attempt(), 0);
+                    let _ = done.send(());
+                    Err(Error::terminal("enough"))
+                }
+            }
+        }
+    });
+    let controller = Controller::of::<ConfigMap>("fails")
+        .scope(kubewright_runtime::Scope::all().namespace("default"))
+        .reconciler(reconciler);
+    let manager = Manager::new(kube).controller(controller);
+    let metrics = manager.metrics().clone();
+    let running = run(manager);
+    let _ = tries;
+    finished.recv().await;
+    running.end().await;
+    let text = metrics.render();
+    for line in [
+        r#"controller_runtime_reconcile_total{controller="fails",result="requeue"} 1"#,
+        r#"controller_runtime_reconcile_panics_total{controller="fails"} 1"#,
+        r#"controller_runtime_terminal_reconcile_errors_total{controller="fails"} 1"#,
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+}
+
+#[tokio::test]
+async fn watch_can_be_added_and_removed_while_it_runs() {
+    let (_server, kube) = server().await;
+    let (told, mut heard) = mpsc::unbounded_channel();
+    let controller = Controller::of::<ConfigMap>("late")
+        .scope(kubewright_runtime::Scope::all().namespace("kube-public"))
+        .reconciler(Copy(told));
+    let handle = controller.handle();
+    let manager = Manager::new(kube);
+    let client = manager.client();
+    let running = run(manager.controller(controller));
+    let mut secret = Secret::default();
+    secret.metadata.name = Some("s".to_owned());
+    secret.metadata.namespace = Some("default".to_owned());
+    client.create(&secret).await.expect("it is created");
+    let watch = || {
+        Watch::of::<Secret>().map(|secret, _| {
+            vec![Key::new(
+                "default",
+                secret.metadata.name.as_deref().unwrap_or_default(),
+            )]
+        })
+    };
+    let id = loop {
+        // Until the controller runs there is nothing to add to.
+        match handle.add_watch(watch()).await {
+            Ok(id) => break id,
+            Err(_) => tokio::task::yield_now().await,
+        }
+    };
+    assert_eq!(heard.recv().await.as_deref(), Some("default/s gone"));
+    assert_eq!(
+        handle.remove_watch(id),
+        kubewright_runtime::controller::Removed::Yes
+    );
+    assert_eq!(
+        handle.remove_watch(id),
+        kubewright_runtime::controller::Removed::WasNotThere
+    );
+    running.end().await;
+}
