@@ -1,0 +1,3 @@
+//! The controllers that every cluster has.
+
+pub mod node_lifecycle;
