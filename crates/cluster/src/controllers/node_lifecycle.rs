@@ -1,9 +1,9 @@
-//! The node lifecycle controller: notices nodes that fall silent, taints them, lets their pods go, and collects the pods
-//! of nodes that are no more.
+//! The node lifecycle controller: notices nodes that fall silent, taints them, and lets their pods go.
 //!
 //! A node is known to live by its lease and its reports. One that is silent for longer than the grace period turns
 //! `Ready=Unknown` and gets the taints `unreachable`; pods leave when their tolerations run out. Taints that anybody else
-//! sets with the effect `NoExecute` work in the same way.
+//! sets with the effect `NoExecute` work in the same way. Deliberately absent: collecting the pods of nodes that are no
+//! more, which is another controller's.
 
 mod evictions;
 mod health;
@@ -27,10 +27,6 @@ pub struct NodeLifecycle {
     pub grace: Duration,
     /// How often nodes are looked at.
     pub period: Duration,
-    /// How long a node must have been gone before its pods are collected.
-    pub quarantine: Duration,
-    /// How often pods without a node are looked for.
-    pub collection_period: Duration,
 }
 
 impl Default for NodeLifecycle {
@@ -38,8 +34,6 @@ impl Default for NodeLifecycle {
         Self {
             grace: Duration::from_secs(40),
             period: Duration::from_secs(5),
-            quarantine: Duration::from_secs(40),
-            collection_period: Duration::from_secs(20),
         }
     }
 }
@@ -65,12 +59,6 @@ impl NodeLifecycle {
     /// How long a node may be silent.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
-        self
-    }
-
-    /// How long a node must have been gone before its pods are collected.
-    pub fn quarantine(mut self, quarantine: Duration) -> Self {
-        self.quarantine = quarantine;
         self
     }
 

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::evictions::{Change, Evictions};
 use super::health::{self, Monitor, Voice};
-use super::writes::{self, Removal};
+use super::writes;
 use super::{NodeLifecycle, NodeLifecycleError};
 use crate::announce::{Announcer, Told};
 
@@ -60,8 +60,6 @@ struct Shell {
     /// Where each pod is, and who is on each node.
     place: BTreeMap<Key, String>,
     on_node: BTreeMap<String, BTreeSet<Key>>,
-    /// Nodes that pods name and that do not exist, and since when that is known.
-    missing: BTreeMap<String, Timestamp>,
     /// Nodes whose pods were told that they are not ready.
     unready: BTreeSet<String>,
     known: BTreeSet<String>,
@@ -69,7 +67,6 @@ struct Shell {
     tasks: std::collections::VecDeque<Task>,
     writes: JoinSet<Result<(), kube::Error>>,
     next_look: Timestamp,
-    next_collection: Timestamp,
 }
 
 /// A write to come.
@@ -77,7 +74,7 @@ enum Task {
     Conditions(String, Vec<k8s_openapi::api::core::v1::NodeCondition>),
     Taints(Arc<Node>, Vec<Taint>),
     NotReady(Arc<Pod>),
-    Remove(Arc<Pod>, Removal),
+    Evict(Arc<Pod>),
 }
 
 /// Watches over nodes until it is cancelled.
@@ -111,7 +108,6 @@ pub(super) async fn run(
     let now = environment.now();
     let mut shell = Shell {
         next_look: now,
-        next_collection: now + options.collection_period,
         options,
         client: client.kube().clone(),
         environment,
@@ -123,7 +119,6 @@ pub(super) async fn run(
         evictions: Evictions::default(),
         place: BTreeMap::new(),
         on_node: BTreeMap::new(),
-        missing: BTreeMap::new(),
         unready: BTreeSet::new(),
         known: BTreeSet::new(),
         tasks: std::collections::VecDeque::new(),
@@ -178,8 +173,8 @@ impl Shell {
     }
 
     fn pause(&self) -> Duration {
-        let fixed = self.next_look.min(self.next_collection);
-        let next = self.evictions.next().map_or(fixed, |at| at.min(fixed));
+        let look = self.next_look;
+        let next = self.evictions.next().map_or(look, |at| at.min(look));
         let left = Duration::try_from(next.duration_since(self.environment.now()));
         // At least a moment, should the clock and the timer disagree.
         left.unwrap_or_default().max(Duration::from_millis(1))
@@ -193,10 +188,6 @@ impl Shell {
             for name in self.known.clone() {
                 self.node(&Key::cluster(&name));
             }
-        }
-        if now >= self.next_collection {
-            self.next_collection = now + self.options.collection_period;
-            self.collect(now);
         }
         while let Some(key) = self.evictions.due(now) {
             self.evict(&key, now);
@@ -216,7 +207,7 @@ impl Shell {
                     }
                     Task::Taints(node, taints) => writes::taints(client, &node, taints).await,
                     Task::NotReady(pod) => writes::not_ready(client, &pod, now).await,
-                    Task::Remove(pod, why) => writes::remove(client, &pod, why, now).await,
+                    Task::Evict(pod) => writes::evict(client, &pod, now).await,
                 }
             });
         }
@@ -229,7 +220,6 @@ impl Shell {
             return self.node_gone(&name);
         };
         let now = self.environment.now();
-        self.missing.remove(&name);
         if self.known.insert(name.clone()) {
             let text = format!("Node {name} event: Registered Node {name} in Controller");
             self.tell(&*node, "Normal", "RegisteredNode", text);
@@ -307,7 +297,6 @@ impl Shell {
             pods.remove(key);
             if pods.is_empty() {
                 self.on_node.remove(&node);
-                self.missing.remove(&node);
             }
         }
     }
@@ -338,28 +327,7 @@ impl Shell {
         tracing::debug!(%key, %now, "a taint evicts a pod");
         let text = format!("Marking for deletion Pod {key}");
         self.tell(&*pod, "Normal", "TaintManagerEviction", text);
-        self.tasks.push_back(Task::Remove(pod, Removal::Taint));
-    }
-
-    /// Collects the pods of nodes that have been gone for long enough.
-    fn collect(&mut self, now: Timestamp) {
-        let names: Vec<String> = self.on_node.keys().cloned().collect();
-        for name in names {
-            if self.nodes.contains(&Key::cluster(&name)) {
-                self.missing.remove(&name);
-                continue;
-            }
-            let since = *self.missing.entry(name.clone()).or_insert(now);
-            let gone = Duration::try_from(now.duration_since(since)).unwrap_or_default();
-            if gone < self.options.quarantine {
-                continue;
-            }
-            for key in self.on_node.get(&name).cloned().unwrap_or_default() {
-                if let Some(pod) = self.pods.get(&key) {
-                    self.tasks.push_back(Task::Remove(pod, Removal::Orphan));
-                }
-            }
-        }
+        self.tasks.push_back(Task::Evict(pod));
     }
 
     fn tell<K>(&self, about: &K, kind: &'static str, reason: &'static str, message: String)

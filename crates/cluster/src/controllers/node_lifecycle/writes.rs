@@ -7,15 +7,6 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 
-/// Why a pod is taken away, for its condition `DisruptionTarget`.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Removal {
-    /// A taint of its node evicts it.
-    Taint,
-    /// Its node does not exist.
-    Orphan,
-}
-
 /// Writes conditions of a node.
 ///
 /// # Errors
@@ -61,47 +52,34 @@ pub(super) async fn not_ready(
     patch_status(client, pod, json!({"conditions": [condition]})).await
 }
 
-/// Takes a pod away and says why.
+/// Takes a pod away that a taint evicts, and says so.
 ///
 /// # Errors
 /// What the server says.
-pub(super) async fn remove(
+pub(super) async fn evict(
     client: kube::Client,
     pod: &Pod,
-    why: Removal,
     now: Timestamp,
 ) -> Result<(), kube::Error> {
-    let (reason, message) = match why {
-        Removal::Taint => (
-            "DeletionByTaintManager",
-            "Taint manager: deleting due to NoExecute taint",
-        ),
-        Removal::Orphan => ("DeletionByPodGC", "PodGC: node no longer exists"),
-    };
     let condition = json!({
-        "type": "DisruptionTarget", "status": "True", "reason": reason, "message": message,
+        "type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager",
+        "message": "Taint manager: deleting due to NoExecute taint",
         "lastTransitionTime": Time(now), "observedGeneration": pod.metadata.generation,
     });
     let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
-    let over = matches!(phase, Some("Succeeded" | "Failed"));
-    let mut status = json!({"conditions": [condition]});
-    let mut params = DeleteParams {
+    if !matches!(phase, Some("Succeeded" | "Failed")) {
+        patch_status(client.clone(), pod, json!({"conditions": [condition]})).await?;
+    }
+    let params = DeleteParams {
         preconditions: Some(Preconditions {
             uid: pod.metadata.uid.clone(),
             resource_version: None,
         }),
         ..DeleteParams::default()
     };
-    if matches!(why, Removal::Orphan) {
-        // Nobody is left who could stop it: it has failed, and need not be waited for.
-        status["phase"] = json!("Failed");
-        params.grace_period_seconds = Some(0);
-    }
-    if !over {
-        patch_status(client.clone(), pod, status).await?;
-    }
     let name = pod.metadata.name.as_deref().unwrap_or("");
     match api_of(client, pod).delete(name, &params).await {
+        // Gone, or another one of its name.
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         other => other.map(|_| ()),
     }
