@@ -7,6 +7,7 @@
 //! Owner of nothing but `spec.nodeName`, which is written through `pods/binding`. Deliberately absent: preemption,
 //! scheduling by weights that users configure, and the selection of nodes by a sample.
 
+mod assign;
 mod bind;
 mod board;
 mod decide;
@@ -17,6 +18,7 @@ mod resources;
 mod score;
 mod selector;
 mod shell;
+mod stores;
 pub(crate) mod taints;
 mod tally;
 mod verdict;

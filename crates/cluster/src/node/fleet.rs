@@ -10,10 +10,11 @@ use kubewright_cache::Key;
 
 use super::addresses::{Addresses, Networks};
 use super::handle::{NodesError, NodesOptions};
-use super::machine::{Fate, PodMachine, Step};
+use super::machine::PodMachine;
 use super::run::Run;
 use super::spec::NodeSpec;
 use super::status::{self, Host};
+use super::step::{Fate, Step};
 
 /// Nodes and pods.
 #[derive(Debug)]

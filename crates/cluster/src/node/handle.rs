@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::behaviour::Behaviour;
 use super::logs::Logs;
-use super::script::Behaviour;
 use super::shell;
 use super::spec::NodeSpec;
 

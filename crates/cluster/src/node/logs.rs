@@ -9,7 +9,7 @@ use kubewright_server::{LogLine, LogOf, LogPiece, LogRun, MoreLog, NoLog, PodLog
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::machine::{Output, Written};
+use super::step::{Output, Written};
 
 /// Most lines that are kept of a run; the oldest go first.
 const MOST_LINES: usize = 1_000;

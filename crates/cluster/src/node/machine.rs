@@ -6,76 +6,21 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use k8s_openapi::api::core::v1::Pod;
 
+use super::behaviour::Behaviour;
 use super::run::{
     ContainerRun, End, Ended, FIRST_PAUSE, FORGIVEN, LAST_PAUSE, Run, State, Stopping,
 };
-use super::script::{Behaviour, Exit, Pull, Restart, Role, Script, containers, scripts};
+use super::script::{Exit, Pull, Restart, Role, Script, containers, scripts};
 use super::status;
+use super::step::{Fate, Note, Output, Severity, Step, Written};
 
 /// More changes than a pod can go through at one moment.
 const MOST_CHANGES: usize = 100_000;
 
 /// What exit codes of killed containers say: 128 and the signal.
 const KILLED: i32 = 137;
-
-/// What a step leads to.
-#[derive(Debug, Default)]
-pub(crate) struct Step {
-    /// The status, if it differs from the one that was written last.
-    pub(crate) status: Option<PodStatus>,
-    /// What is told about the pod.
-    pub(crate) notes: Vec<Note>,
-    /// What the containers wrote.
-    pub(crate) output: Vec<Output>,
-    /// When to step again if nothing happens before.
-    pub(crate) wake: Option<Timestamp>,
-    pub(crate) fate: Fate,
-}
-
-/// What becomes of the pod object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Fate {
-    #[default]
-    Stays,
-    /// Everything has stopped: the object can go.
-    Goes,
-}
-
-/// An event about a pod.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Note {
-    pub(crate) severity: Severity,
-    pub(crate) reason: &'static str,
-    pub(crate) message: String,
-    /// The part of the pod that it is about: `spec.containers{app}`.
-    pub(crate) part: Option<String>,
-}
-
-/// Whether an event is bad news.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Severity {
-    Normal,
-    Warning,
-}
-
-/// Something in the log of a container.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Output {
-    pub(crate) container: String,
-    pub(crate) what: Written,
-}
-
-/// What was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Written {
-    /// A run begins; what was there is the log of the run before.
-    Begin,
-    Line(String),
-    /// The run is over.
-    End,
-}
 
 /// The machine of one pod for the length of a step.
 pub(crate) struct PodMachine<'a> {

@@ -124,7 +124,7 @@ impl Run {
             });
         }
         for condition in status.iter().flat_map(|s| s.conditions.iter().flatten()) {
-            let own = super::status::OWN_CONDITIONS
+            let own = super::conditions::OWN_CONDITIONS
                 .iter()
                 .find(|own| **own == condition.type_);
             if let (Some(own), Some(at)) = (own, &condition.last_transition_time) {

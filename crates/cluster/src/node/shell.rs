@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod};
-use kubewright_cache::{Event, Key, Reader, Registration};
+use kubewright_cache::{Key, Reader, Registration};
 use kubewright_runtime::{Client, Environment};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -13,9 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::fleet::{Alarm, Fleet, Look, Outcome};
 use super::handle::{Command, NodesError, NodesOptions, PodEvents, Reply, What};
-use super::machine::{Fate, Note, Severity};
+use super::news::{News, NodeEar, PodEar};
 use super::script::PREFIX;
 use super::spec::{Network, NodeSpec};
+use super::step::{Fate, Note, Severity};
 use super::writes::{self, PodWrite};
 use crate::announce::{Announcer, Told};
 
@@ -25,16 +26,6 @@ const WRITES: usize = 64;
 const NEWS: usize = 1_024;
 /// When something that failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// What informers tell.
-#[derive(Debug)]
-enum News {
-    Pod(Key),
-    PodGone(Key),
-    Node(Key),
-    /// A node is gone; its uid.
-    NodeGone(Key, String),
-}
 
 /// What came of a write.
 enum Done {
@@ -104,38 +95,6 @@ pub(super) async fn run(
     shell.writes.shutdown().await;
     background.shutdown().await;
     Ok(())
-}
-
-/// Tells of pods by their keys: what they are like is looked up when it is their turn.
-struct PodEar(mpsc::Sender<News>);
-
-impl kubewright_cache::Handler<Pod> for PodEar {
-    async fn handle(&mut self, event: Event<Pod>) {
-        let key = event.object().key().clone();
-        let news = match event {
-            Event::Deleted { .. } => News::PodGone(key),
-            _ => News::Pod(key),
-        };
-        // An error means that the nodes have stopped.
-        let _ = self.0.send(news).await;
-    }
-}
-
-struct NodeEar(mpsc::Sender<News>);
-
-impl kubewright_cache::Handler<Node> for NodeEar {
-    async fn handle(&mut self, event: Event<Node>) {
-        let key = event.object().key().clone();
-        let news = match event {
-            Event::Deleted { last, .. } => {
-                let uid = last.value().and_then(|node| node.metadata.uid.clone());
-                News::NodeGone(key, uid.unwrap_or_default())
-            }
-            _ => News::Node(key),
-        };
-        // An error means that the nodes have stopped.
-        let _ = self.0.send(news).await;
-    }
 }
 
 impl Shell<'_> {

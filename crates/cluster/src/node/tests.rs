@@ -7,10 +7,12 @@ use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-use super::machine::{Fate, PodMachine, Step};
+use super::behaviour::Behaviour;
+use super::machine::PodMachine;
 use super::run::Run;
-use super::script::{Behaviour, parse_duration};
+use super::script::parse_duration;
 use super::status::{Host, fingerprint};
+use super::step::{Fate, Step};
 
 pub(super) fn at(millis: u64) -> Timestamp {
     Timestamp::from_second(1_700_000_000).expect("in range") + Duration::from_millis(millis)

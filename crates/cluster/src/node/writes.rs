@@ -9,9 +9,9 @@ use kubewright_cache::Key;
 use serde_json::{Value, json};
 
 use super::fleet::{Ending, Outcome};
-use super::machine::Fate;
 use super::spec::{LEASES, lease};
 use super::status::fingerprint;
+use super::step::Fate;
 
 /// A write about a pod.
 #[derive(Debug)]
@@ -104,12 +104,33 @@ pub(crate) async fn register(client: kube::Client, node: Node) -> Result<Node, k
         Err(kube::Error::Api(status)) if status.code == 409 => {}
         other => return other,
     }
-    let labels = json!({"metadata": {"labels": node.metadata.labels}});
     let params = PatchParams::default();
-    api.patch(&name, &params, &Patch::Strategic(labels)).await?;
+    let existing = api.get(&name).await?;
+    let patch = Patch::Merge(missing(&existing, &node));
+    api.patch(&name, &params, &patch).await?;
     let report = json!({"status": node.status});
     let patch = Patch::Strategic(report);
     api.patch_status(&name, &params, &patch).await
+}
+
+/// What a node brings that the object of its name does not have yet. What somebody has written there stays.
+fn missing(existing: &Node, node: &Node) -> Value {
+    let known = existing.metadata.labels.clone().unwrap_or_default();
+    let labels = node.metadata.labels.iter().flatten();
+    let labels: serde_json::Map<String, Value> = labels
+        .filter(|(key, _)| !known.contains_key(*key))
+        .map(|(key, value)| (key.clone(), json!(value)))
+        .collect();
+    let mut missing = json!({"metadata": {"labels": labels}});
+    let has_network = |node: &Node| {
+        let cidr = node.spec.as_ref().and_then(|s| s.pod_cidr.as_deref());
+        cidr.is_some_and(|cidr| !cidr.is_empty())
+    };
+    if !has_network(existing) {
+        let spec = node.spec.clone().unwrap_or_default();
+        missing["spec"] = json!({"podCIDR": spec.pod_cidr, "podCIDRs": spec.pod_cidrs});
+    }
+    missing
 }
 
 /// Reports the status of a node.

@@ -1,27 +1,25 @@
 //! The task of the scheduler: hears of pods, nodes and claims, decides, and binds.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
-use k8s_openapi::api::storage::v1::StorageClass;
-use kubewright_cache::{Event, Handler, Key, Reader, Registration, SharedInformer};
+use k8s_openapi::api::core::v1::Pod;
+use kubewright_cache::Key;
 use kubewright_runtime::{Client, Environment};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::bind::{self, Bound};
-use super::board::{Board, Changed, Identity, NodeName};
+use super::assign::{Done, Waiting};
+use super::board::{Board, Changed, Identity};
 use super::decide::decide;
 use super::demand::Demand;
 use super::queue::Queue;
+use super::stores::{Listening, News, Stores, keys};
 use super::verdict::refused_everywhere;
-use super::volumes::{Storage, Volumes, assess, is_bound};
+use super::volumes::assess;
 use super::{SchedulerError, SchedulerOptions};
-use crate::announce::{Announcer, Told};
+use crate::announce::Announcer;
 
 /// How many bindings are under way at most.
 const BINDINGS: usize = 64;
@@ -29,112 +27,23 @@ const BINDINGS: usize = 64;
 const TURN: usize = 64;
 /// How much news may wait.
 const NEWS: usize = 1_024;
-/// How long volumes may take until a pod is put elsewhere.
-const VOLUME_PATIENCE: Duration = Duration::from_secs(600);
 
-/// What informers tell.
-#[derive(Debug)]
-pub(super) enum News {
-    Pod(Key),
-    Node(Key),
-    Namespace(Key),
-    /// A claim, a volume or a class changed.
-    Storage,
-}
-
-/// What came of a write.
-pub(super) enum Done {
-    Bound(Key, Result<Bound, kube::Error>),
-    Told(Key, Result<(), kube::Error>),
-}
-
-/// A pod that has a node and waits for its volumes.
-#[derive(Debug)]
-struct Waiting {
-    node: NodeName,
-    claims: Vec<Key>,
-    until: Timestamp,
-}
-
-struct Shell {
+/// The state of the task.
+pub(super) struct Shell {
     options: SchedulerOptions,
-    board: Board,
-    queue: Queue,
-    client: kube::Client,
-    environment: Environment,
-    stores: Stores,
-    announcer: Announcer,
-    writes: JoinSet<Done>,
+    pub(super) board: Board,
+    pub(super) queue: Queue,
+    pub(super) client: kube::Client,
+    pub(super) environment: Environment,
+    pub(super) stores: Stores,
+    pub(super) announcer: Announcer,
+    pub(super) writes: JoinSet<Done>,
     stirred: BTreeSet<Key>,
     /// Pods that were given a node of which the informer has not told yet.
-    assumed: BTreeMap<Key, String>,
-    waiting: BTreeMap<Key, Waiting>,
+    pub(super) assumed: BTreeMap<Key, String>,
+    pub(super) waiting: BTreeMap<Key, Waiting>,
     /// Pods that found no node and may find one when others are placed.
     hopeful: BTreeSet<Key>,
-}
-
-/// What is looked up.
-struct Stores {
-    pods: Reader<Pod>,
-    nodes: Reader<Node>,
-    namespaces: Reader<Namespace>,
-    claims: Reader<PersistentVolumeClaim>,
-    volumes: Reader<PersistentVolume>,
-    classes: Reader<StorageClass>,
-}
-
-impl Storage for Stores {
-    fn claim(&self, key: &Key) -> Option<Arc<PersistentVolumeClaim>> {
-        self.claims.get(key)
-    }
-
-    fn volume(&self, name: &str) -> Option<Arc<PersistentVolume>> {
-        self.volumes.get(&Key::cluster(name))
-    }
-
-    fn class(&self, name: &str) -> Option<Arc<StorageClass>> {
-        self.classes.get(&Key::cluster(name))
-    }
-}
-
-/// Passes keys on.
-struct Ear<F> {
-    news: mpsc::Sender<News>,
-    make: F,
-}
-
-impl<K: Send + Sync + 'static, F> Handler<K> for Ear<F>
-where
-    F: Fn(Key) -> News + Send + Sync + 'static,
-{
-    async fn handle(&mut self, event: Event<K>) {
-        let news = (self.make)(event.object().key().clone());
-        // An error means that the scheduler has stopped.
-        let _ = self.news.send(news).await;
-    }
-}
-
-/// Informers, and who listens to them.
-struct Listening {
-    news: mpsc::Sender<News>,
-    heard: Vec<Registration>,
-}
-
-impl Listening {
-    fn to<K: kubewright_cache::Kind>(
-        &mut self,
-        informer: &SharedInformer<K>,
-        make: fn(Key) -> News,
-    ) -> Result<(), SchedulerError> {
-        let ear = Ear {
-            news: self.news.clone(),
-            make,
-        };
-        let registration = informer.add_handler(ear);
-        self.heard
-            .push(registration.map_err(|_| SchedulerError::Stopped)?);
-        Ok(())
-    }
 }
 
 /// Schedules pods until it is cancelled.
@@ -148,21 +57,12 @@ pub(super) async fn run(
     cancel: CancellationToken,
 ) -> Result<(), SchedulerError> {
     let (sender, mut news) = mpsc::channel(NEWS);
-    let stores = stores(&client).await?;
+    let stores = Stores::filled(&client).await?;
     let mut listening = Listening {
         news: sender,
         heard: Vec::new(),
     };
-    // Nodes first: whoever hears of pods before nodes thinks that there is no room.
-    listening.to(&client.of::<Node>().informer(), News::Node)?;
-    listening.to(&client.of::<Namespace>().informer(), News::Namespace)?;
-    listening.to(&client.of::<PersistentVolumeClaim>().informer(), |_| {
-        News::Storage
-    })?;
-    listening.to(&client.of::<PersistentVolume>().informer(), |_| {
-        News::Storage
-    })?;
-    listening.to(&client.of::<StorageClass>().informer(), |_| News::Storage)?;
+    listening.to_surroundings(&client)?;
     let (announcer, writer) =
         Announcer::new(client.kube().clone(), environment.clone(), super::NAME);
     let mut background = JoinSet::new();
@@ -190,24 +90,6 @@ pub(super) async fn run(
     shell.writes.shutdown().await;
     background.shutdown().await;
     Ok(())
-}
-
-async fn stores(client: &Client) -> Result<Stores, SchedulerError> {
-    async fn store<K: kubewright_runtime::client::TypedObject + kubewright_cache::Kind>(
-        client: &Client,
-    ) -> Result<Reader<K>, SchedulerError> {
-        let informer = client.of::<K>().informer();
-        informer.synced().await.map_err(SchedulerError::Watch)?;
-        Ok(informer.reader())
-    }
-    Ok(Stores {
-        pods: store(client).await?,
-        nodes: store(client).await?,
-        namespaces: store(client).await?,
-        claims: store(client).await?,
-        volumes: store(client).await?,
-        classes: store(client).await?,
-    })
 }
 
 impl Shell {
@@ -380,7 +262,7 @@ impl Shell {
     }
 
     /// A pod was placed: those who want to be near others may find a node now.
-    fn encourage(&mut self) {
+    pub(super) fn encourage(&mut self) {
         if !self.hopeful.is_empty() {
             let hopeful = std::mem::take(&mut self.hopeful);
             self.queue.stir_these(&hopeful, self.environment.now());
@@ -407,134 +289,6 @@ impl Shell {
             }
         }
     }
-
-    /// Counts the pod on its node from now on, and puts it there.
-    fn assign(
-        &mut self,
-        key: &Key,
-        pod: &Arc<Pod>,
-        demand: &Demand,
-        node: NodeName,
-        volumes: Volumes,
-    ) {
-        self.board.place(identity(key, pod), &node, demand);
-        self.encourage();
-        let uid = pod.metadata.uid.clone().unwrap_or_default();
-        self.assumed.insert(key.clone(), uid);
-        if volumes.waiting.is_empty() {
-            return self.bind(key, node);
-        }
-        let (client, at, pod_key) = (self.client.clone(), node.clone(), key.clone());
-        let claims = volumes.waiting.clone();
-        self.writes.spawn(async move {
-            Done::Told(pod_key, bind::select_node(client, claims, &at).await)
-        });
-        let waiting = Waiting {
-            node,
-            claims: volumes.waiting,
-            until: self.environment.now() + VOLUME_PATIENCE,
-        };
-        self.waiting.insert(key.clone(), waiting);
-    }
-
-    fn bind(&mut self, key: &Key, node: NodeName) {
-        let Some(pod) = self.stores.pods.get(key) else {
-            return self.forget(key);
-        };
-        let (client, key) = (self.client.clone(), key.clone());
-        self.writes.spawn(async move {
-            let bound = bind::bind(client, &pod, &node).await;
-            Done::Bound(key, bound.map(|()| Bound { pod, node }))
-        });
-    }
-
-    fn bind_those_with_volumes(&mut self) {
-        let bound = |key: &Key| self.stores.claim(key).is_some_and(|claim| is_bound(&claim));
-        let ready: Vec<Key> = self
-            .waiting
-            .iter()
-            .filter(|(_, waiting)| waiting.claims.iter().all(bound))
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in ready {
-            if let Some(waiting) = self.waiting.remove(&key) {
-                self.bind(&key, waiting.node);
-            }
-        }
-    }
-
-    fn give_up_on_volumes(&mut self) {
-        let now = self.environment.now();
-        let late = self.waiting.iter().filter(|(_, w)| w.until <= now);
-        let late: Vec<Key> = late.map(|(key, _)| key.clone()).collect();
-        for key in late {
-            self.waiting.remove(&key);
-            self.forget(&key);
-            self.queue.failed_for_now(&key);
-        }
-    }
-
-    /// Tells why a pod has no node, once for each answer.
-    fn refuse(&mut self, key: &Key, pod: &Arc<Pod>, message: String) {
-        let now = self.environment.now();
-        self.queue.failed(key, now);
-        self.announcer.tell(Told {
-            about: kube::Resource::object_ref(&**pod, &()),
-            kind: "Warning",
-            reason: "FailedScheduling",
-            message: message.clone(),
-            host: None,
-            at: now,
-        });
-        if bind::says(pod, &message) {
-            return;
-        }
-        let (client, key, pod) = (self.client.clone(), key.clone(), pod.clone());
-        self.writes.spawn(async move {
-            Done::Told(key, bind::unschedulable(client, &pod, &message, now).await)
-        });
-    }
-
-    fn done(&mut self, done: Done) {
-        match done {
-            Done::Bound(_, Ok(Bound { pod, node })) => {
-                let meta = &pod.metadata;
-                let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
-                self.announcer.tell(Told {
-                    message: format!(
-                        "Successfully assigned {}/{} to {node}",
-                        namespace.unwrap_or(""),
-                        name.unwrap_or("")
-                    ),
-                    about: kube::Resource::object_ref(&*pod, &()),
-                    kind: "Normal",
-                    reason: "Scheduled",
-                    host: None,
-                    at: self.environment.now(),
-                });
-            }
-            Done::Bound(key, Err(error)) => {
-                tracing::debug!(%key, %error, "a pod could not be bound");
-                self.forget(&key);
-                self.queue.failed_for_now(&key);
-            }
-            Done::Told(_, Ok(())) => {}
-            Done::Told(key, Err(error)) => {
-                tracing::debug!(%key, %error, "a pod could not be told of its scheduling");
-                if self.waiting.remove(&key).is_some() {
-                    self.forget(&key);
-                    self.queue.failed_for_now(&key);
-                }
-            }
-        }
-    }
-
-    /// Counts a pod no more that was to be put somewhere.
-    fn forget(&mut self, key: &Key) {
-        if self.assumed.remove(key).is_some() {
-            self.board.remove(key);
-        }
-    }
 }
 
 /// Whether there is more to do at once.
@@ -543,12 +297,8 @@ enum More {
     Later,
 }
 
-fn keys<K: kubewright_cache::Kind>(reader: &Reader<K>) -> Vec<Key> {
-    let snapshot = reader.snapshot();
-    snapshot.iter().map(|entry| entry.key().clone()).collect()
-}
-
-fn identity(key: &Key, pod: &Pod) -> Identity {
+/// Who a pod is.
+pub(super) fn identity(key: &Key, pod: &Pod) -> Identity {
     Identity {
         key: key.clone(),
         uid: pod.metadata.uid.clone().unwrap_or_default(),

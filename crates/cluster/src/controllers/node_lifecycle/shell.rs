@@ -63,6 +63,8 @@ struct Shell {
     /// Nodes whose pods were told that they are not ready.
     unready: BTreeSet<String>,
     known: BTreeSet<String>,
+    /// The taints that evict, of the nodes that have some.
+    evicting: BTreeMap<String, Vec<Taint>>,
     /// Writes wait for their turn.
     tasks: std::collections::VecDeque<Task>,
     writes: JoinSet<Result<(), kube::Error>>,
@@ -121,6 +123,7 @@ pub(super) async fn run(
         on_node: BTreeMap::new(),
         unready: BTreeSet::new(),
         known: BTreeSet::new(),
+        evicting: BTreeMap::new(),
         tasks: std::collections::VecDeque::new(),
         writes: JoinSet::new(),
     };
@@ -238,9 +241,23 @@ impl Shell {
             self.tasks.push_back(Task::Taints(node.clone(), taints));
         }
         self.tell_pods(&node, &name);
-        for pod in self.on_node.get(&name).cloned().unwrap_or_default() {
-            self.consider(&pod);
+        if self.evicting_taints_changed(&node, &name) {
+            for pod in self.on_node.get(&name).cloned().unwrap_or_default() {
+                self.consider(&pod);
+            }
         }
+    }
+
+    /// Whether a node has other taints that evict than when it was last looked at.
+    fn evicting_taints_changed(&mut self, node: &Node, name: &str) -> bool {
+        let taints = node.spec.as_ref().and_then(|s| s.taints.clone());
+        let mut taints = taints.unwrap_or_default();
+        taints.retain(|taint| taint.effect == "NoExecute");
+        let before = match taints.is_empty() {
+            true => self.evicting.remove(name),
+            false => self.evicting.insert(name.to_owned(), taints.clone()),
+        };
+        before.unwrap_or_default() != taints
     }
 
     /// Pods of a node that turns not ready are not ready either.
@@ -267,6 +284,7 @@ impl Shell {
         if self.known.remove(name) {
             self.monitor.forget(name);
             self.unready.remove(name);
+            self.evicting.remove(name);
         }
     }
 
