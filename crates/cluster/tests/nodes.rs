@@ -49,6 +49,20 @@ impl World {
         let server = server.start().await.expect("starts");
         let kube = kube::Client::new(server.service(), "default");
         let client = Client::new(kube.clone());
+        // Filled one after the other: those who wait for the same store are woken in no particular order.
+        client.of::<Pod>().informer().synced().await.expect("pods");
+        client
+            .of::<Node>()
+            .informer()
+            .synced()
+            .await
+            .expect("nodes");
+        client
+            .of::<Lease>()
+            .informer()
+            .synced()
+            .await
+            .expect("leases");
         let nodes = Nodes::new(options.logs(logs));
         let cancel = CancellationToken::new();
         let mut tasks = JoinSet::new();
@@ -502,4 +516,61 @@ async fn claim_that_waits_for_its_first_pod_is_told_the_node() {
     let pod = world.running("p").await;
     assert_eq!(pod["spec"]["nodeName"].as_str(), chosen.as_deref());
     world.end().await;
+}
+
+/// Everything that a cluster holds after a minute in which pods came, crashed and went.
+async fn history() -> Value {
+    let world = World::new(three()).await;
+    for i in 0..4 {
+        world.create(&format!("p{i}"), json!({}), json!({})).await;
+    }
+    world
+        .create("loop", json!({"crash-loop": "true"}), json!({}))
+        .await;
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let gone = world.pods().delete("p1", &DeleteParams::default()).await;
+    gone.expect("deleted");
+    world
+        .nodes
+        .add(NodeSpec::new("late"))
+        .await
+        .expect("registers");
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let events: Api<Event> = Api::all(world.kube.clone());
+    let nodes: Api<Node> = Api::all(world.kube.clone());
+    let all = json!({
+        "pods": world.pods().list(&Default::default()).await.expect("pods"),
+        "nodes": nodes.list(&Default::default()).await.expect("nodes"),
+        "events": events.list(&Default::default()).await.expect("events"),
+    });
+    world.end().await;
+    all
+}
+
+#[test]
+fn one_seed_gives_one_history() {
+    let run = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build();
+        runtime.expect("a runtime").block_on(history())
+    };
+    let (one, other) = (run(), run());
+    assert_eq!(difference("", &one, &other), None);
+}
+
+/// Where two values differ first.
+fn difference(path: &str, one: &Value, other: &Value) -> Option<String> {
+    let inside = match (one, other) {
+        (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => a
+            .iter()
+            .find_map(|(key, value)| difference(&format!("{path}.{key}"), value, &b[key])),
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            let mut pairs = a.iter().zip(b).enumerate();
+            pairs.find_map(|(i, (a, b))| difference(&format!("{path}[{i}]"), a, b))
+        }
+        _ => (one != other).then(|| format!("{path}: {one} and {other}")),
+    };
+    inside
 }

@@ -13,6 +13,23 @@ use super::spec::{LEASES, lease};
 use super::status::fingerprint;
 use super::step::Fate;
 
+/// The name under which this is written.
+const MANAGER: &str = "kubelet";
+
+fn patching() -> PatchParams {
+    PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
+fn creating() -> PostParams {
+    PostParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PostParams::default()
+    }
+}
+
 /// A write about a pod.
 #[derive(Debug)]
 pub(crate) struct PodWrite {
@@ -38,7 +55,7 @@ impl PodWrite {
         };
         if let Some(status) = &self.status {
             let patch = Patch::Strategic(patch(&self.uid, status));
-            let params = PatchParams::default();
+            let params = patching();
             let sent = api.patch_status(self.key.name(), &params, &patch).await;
             ignore_missing(sent)?;
             outcome.fingerprint = Some(fingerprint(status));
@@ -100,11 +117,11 @@ fn patch(uid: &str, status: &PodStatus) -> Value {
 pub(crate) async fn register(client: kube::Client, node: Node) -> Result<Node, kube::Error> {
     let api: Api<Node> = Api::all(client);
     let name = node.metadata.name.clone().unwrap_or_default();
-    match api.create(&PostParams::default(), &node).await {
+    match api.create(&creating(), &node).await {
         Err(kube::Error::Api(status)) if status.code == 409 => {}
         other => return other,
     }
-    let params = PatchParams::default();
+    let params = patching();
     let existing = api.get(&name).await?;
     let patch = Patch::Merge(missing(&existing, &node));
     api.patch(&name, &params, &patch).await?;
@@ -141,7 +158,7 @@ pub(crate) async fn report(client: kube::Client, node: Node) -> Result<(), kube:
     let api: Api<Node> = Api::all(client);
     let name = node.metadata.name.clone().unwrap_or_default();
     let patch = Patch::Strategic(json!({"status": node.status}));
-    let params = PatchParams::default();
+    let params = patching();
     ignore_missing(api.patch_status(&name, &params, &patch).await)
 }
 
@@ -158,9 +175,9 @@ pub(crate) async fn renew(
     let api: Api<Lease> = Api::namespaced(client, LEASES);
     let wanted = lease(&name, &uid, now);
     let patch = Patch::Merge(json!({"spec": wanted.spec}));
-    match api.patch(&name, &PatchParams::default(), &patch).await {
+    match api.patch(&name, &patching(), &patch).await {
         Err(kube::Error::Api(status)) if status.code == 404 => {
-            api.create(&PostParams::default(), &wanted).await?;
+            api.create(&creating(), &wanted).await?;
             Ok(())
         }
         other => other.map(|_| ()),

@@ -13,6 +13,23 @@ use serde_json::json;
 use super::board::NodeName;
 use super::volumes::SELECTED_NODE;
 
+/// The name under which this is written.
+const MANAGER: &str = "kube-scheduler";
+
+fn patching() -> PatchParams {
+    PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
+fn creating() -> PostParams {
+    PostParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PostParams::default()
+    }
+}
+
 /// A pod that was put on a node.
 pub(super) struct Bound {
     pub(super) pod: Arc<Pod>,
@@ -40,7 +57,7 @@ pub(super) async fn bind(client: kube::Client, pod: &Pod, node: &str) -> Result<
         },
     };
     let api: Api<Pod> = Api::namespaced(client, meta.namespace.as_deref().unwrap_or("default"));
-    let params = PostParams::default();
+    let params = creating();
     let bound: Result<serde_json::Value, _> = api
         .create_subresource("binding", name, &params, &binding)
         .await;
@@ -85,7 +102,7 @@ pub(super) async fn unschedulable(
     let patch = json!({"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}});
     let api: Api<Pod> = Api::namespaced(client, meta.namespace.as_deref().unwrap_or("default"));
     let name = meta.name.as_deref().unwrap_or("");
-    let params = PatchParams::default();
+    let params = patching();
     let patch = Patch::Strategic(patch);
     api.patch_status(name, &params, &patch).await.map(|_| ())
 }
@@ -103,7 +120,7 @@ pub(super) async fn select_node(
         let namespace = key.namespace().unwrap_or("default");
         let api: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
         let patch = json!({"metadata": {"annotations": {SELECTED_NODE: node}}});
-        let params = PatchParams::default();
+        let params = patching();
         api.patch(key.name(), &params, &Patch::Merge(patch)).await?;
     }
     Ok(())

@@ -7,6 +7,16 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::{Value, json};
 
+/// The name under which this is written.
+const MANAGER: &str = "kube-controller-manager";
+
+fn patching() -> PatchParams {
+    PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
 /// Writes conditions of a node.
 ///
 /// # Errors
@@ -18,7 +28,7 @@ pub(super) async fn conditions(
 ) -> Result<(), kube::Error> {
     let api: Api<Node> = Api::all(client);
     let patch = Patch::Strategic(json!({"status": {"conditions": conditions}}));
-    let params = PatchParams::default();
+    let params = patching();
     missing_is_fine(api.patch_status(name, &params, &patch).await)
 }
 
@@ -35,7 +45,7 @@ pub(super) async fn taints(
     let name = node.metadata.name.as_deref().unwrap_or("");
     let version = &node.metadata.resource_version;
     let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});
-    let params = PatchParams::default();
+    let params = patching();
     missing_is_fine(api.patch(name, &params, &Patch::Merge(patch)).await)
 }
 
@@ -88,7 +98,7 @@ pub(super) async fn evict(
 async fn patch_status(client: kube::Client, pod: &Pod, status: Value) -> Result<(), kube::Error> {
     let name = pod.metadata.name.as_deref().unwrap_or("");
     let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": status});
-    let params = PatchParams::default();
+    let params = patching();
     let api = api_of(client, pod);
     missing_is_fine(
         api.patch_status(name, &params, &Patch::Strategic(patch))
