@@ -574,3 +574,37 @@ fn difference(path: &str, one: &Value, other: &Value) -> Option<String> {
     };
     inside
 }
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_run_again_go_on_where_they_were() {
+    let mut world = World::new(NodesOptions::default()).await;
+    world
+        .nodes
+        .add(NodeSpec::new("late"))
+        .await
+        .expect("registers");
+    world.create("p", json!({}), json!({})).await;
+    let before = world.running("p").await;
+    world.cancel.cancel();
+    while let Some(task) = world.tasks.join_next().await {
+        task.expect("ends well");
+    }
+    world
+        .pods()
+        .delete("p", &DeleteParams::default())
+        .await
+        .expect("deleted");
+    world.cancel = CancellationToken::new();
+    let environment = Environment::system();
+    let (nodes, stop) = (world.nodes.clone(), world.cancel.clone());
+    let client = Client::new(world.kube.clone());
+    world.tasks.spawn(async move {
+        nodes
+            .run(client, environment, stop)
+            .await
+            .expect("runs again")
+    });
+    assert_eq!(before["spec"]["nodeName"], "late");
+    world.until("p", "gone", Value::is_null).await;
+    world.end().await;
+}

@@ -149,9 +149,9 @@ pub enum NodesError {
     /// There are no addresses left for the pods of another node.
     #[error("there are no addresses left for the pods of another node")]
     NoAddresses,
-    /// The nodes have run before or run already; they run once.
-    #[error("simulated nodes run once")]
-    AlreadyRan,
+    /// The nodes run already.
+    #[error("the simulated nodes run already")]
+    AlreadyRun,
     /// The nodes do not run any more.
     #[error("the simulated nodes have stopped")]
     Stopped,
@@ -176,6 +176,9 @@ impl Nodes {
 
     /// Runs the nodes until they are cancelled. One task serves them all.
     ///
+    /// Besides the nodes of the options it serves every node that has been simulated before, or that somebody made with the
+    /// annotation `sim.kubewright.dev/simulate: "true"`. It may be called again when it has ended.
+    ///
     /// # Errors
     /// When they run already, or when pods and nodes cannot be watched.
     pub async fn run(
@@ -185,7 +188,11 @@ impl Nodes {
         cancel: CancellationToken,
     ) -> Result<(), NodesError> {
         let commands = self.0.receiver.lock().take();
-        let commands = commands.ok_or(NodesError::AlreadyRan)?;
+        let mut borrowed = Borrowed {
+            commands: Some(commands.ok_or(NodesError::AlreadyRun)?),
+            from: &self.0.receiver,
+        };
+        let commands = borrowed.commands.as_mut().ok_or(NodesError::AlreadyRun)?;
         shell::run(&self.0.options, commands, client, environment, cancel).await
     }
 
@@ -232,6 +239,18 @@ impl Nodes {
         let sent = self.0.commands.send(command).await;
         sent.map_err(|_| NodesError::Stopped)?;
         answer.await.map_err(|_| NodesError::Stopped)?
+    }
+}
+
+/// The commands, given back when the nodes stop in whatever way, so that they can run again.
+struct Borrowed<'a> {
+    commands: Option<mpsc::Receiver<Command>>,
+    from: &'a Mutex<Option<mpsc::Receiver<Command>>>,
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        *self.from.lock() = self.commands.take();
     }
 }
 

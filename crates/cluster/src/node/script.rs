@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{Container, Pod, Probe};
 use super::behaviour::{Behaviour, Probes};
 
 /// What annotations of the simulation begin with.
-pub(crate) const PREFIX: &str = "sim.kubewright.dev/";
+const PREFIX: &str = "sim.kubewright.dev/";
 /// Longest delay that is taken.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// Most lines of a log that an annotation gives.

@@ -14,8 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::fleet::{Alarm, Fleet, Look, Outcome};
 use super::handle::{Command, NodesError, NodesOptions, PodEvents, Reply, What};
 use super::news::{News, NodeEar, PodEar};
-use super::script::PREFIX;
-use super::spec::{Network, NodeSpec};
+use super::spec::{Network, NodeSpec, SIMULATE};
 use super::step::{Fate, Note, Severity};
 use super::writes::{self, PodWrite};
 use crate::announce::{Announcer, Told};
@@ -54,7 +53,7 @@ struct Shell<'a> {
 /// When pods and nodes cannot be watched.
 pub(super) async fn run(
     options: &NodesOptions,
-    mut commands: mpsc::Receiver<Command>,
+    commands: &mut mpsc::Receiver<Command>,
     client: Client,
     environment: Environment,
     cancel: CancellationToken,
@@ -88,7 +87,7 @@ pub(super) async fn run(
         pods.add_handler(PodEar(sender.clone())).map_err(stopped)?,
         nodes.add_handler(NodeEar(sender)).map_err(stopped)?,
     ];
-    shell.serve(&mut commands, &mut news, &cancel).await;
+    shell.serve(commands, &mut news, &cancel).await;
     for registration in heard {
         registration.remove();
     }
@@ -280,7 +279,7 @@ impl Shell<'_> {
             return;
         };
         let annotations = node.metadata.annotations.as_ref();
-        let asked = annotations.and_then(|all| all.get(&format!("{PREFIX}simulate")));
+        let asked = annotations.and_then(|all| all.get(SIMULATE));
         if asked.is_some_and(|value| value == "true") {
             self.add(NodeSpec::of_object(&node), None);
         }

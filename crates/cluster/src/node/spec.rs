@@ -12,6 +12,8 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference, Time};
 
+/// Says on a Node that it is simulated, or asks for it.
+pub(crate) const SIMULATE: &str = "sim.kubewright.dev/simulate";
 /// Where leases of nodes are.
 pub(crate) const LEASES: &str = "kube-node-lease";
 /// How long a lease is good for, in seconds.
@@ -127,11 +129,13 @@ impl NodeSpec {
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect();
         labels.extend(self.labels.clone());
+        let mut annotations = self.annotations.clone();
+        annotations.insert(SIMULATE.to_owned(), "true".to_owned());
         Node {
             metadata: ObjectMeta {
                 name: Some(self.name.clone()),
                 labels: Some(labels),
-                annotations: (!self.annotations.is_empty()).then(|| self.annotations.clone()),
+                annotations: Some(annotations),
                 ..ObjectMeta::default()
             },
             spec: Some(Spec {

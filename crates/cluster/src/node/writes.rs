@@ -138,7 +138,8 @@ fn missing(existing: &Node, node: &Node) -> Value {
         .filter(|(key, _)| !known.contains_key(*key))
         .map(|(key, value)| (key.clone(), json!(value)))
         .collect();
-    let mut missing = json!({"metadata": {"labels": labels}});
+    let annotations = &node.metadata.annotations;
+    let mut missing = json!({"metadata": {"labels": labels, "annotations": annotations}});
     let has_network = |node: &Node| {
         let cidr = node.spec.as_ref().and_then(|s| s.pod_cidr.as_deref());
         cidr.is_some_and(|cidr| !cidr.is_empty())
