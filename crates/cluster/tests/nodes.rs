@@ -562,7 +562,7 @@ fn one_seed_gives_one_history() {
 
 /// Where two values differ first.
 fn difference(path: &str, one: &Value, other: &Value) -> Option<String> {
-    let inside = match (one, other) {
+    match (one, other) {
         (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => a
             .iter()
             .find_map(|(key, value)| difference(&format!("{path}.{key}"), value, &b[key])),
@@ -571,8 +571,7 @@ fn difference(path: &str, one: &Value, other: &Value) -> Option<String> {
             pairs.find_map(|(i, (a, b))| difference(&format!("{path}[{i}]"), a, b))
         }
         _ => (one != other).then(|| format!("{path}: {one} and {other}")),
-    };
-    inside
+    }
 }
 
 #[tokio::test(start_paused = true)]
