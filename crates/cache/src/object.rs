@@ -30,6 +30,7 @@ pub struct Object {
 pub(crate) struct Spans {
     pub(crate) resource_version: Range<u32>,
     pub(crate) uid: Range<u32>,
+    pub(crate) generation: Range<u32>,
     pub(crate) labels: Range<u32>,
     pub(crate) annotations: Range<u32>,
     pub(crate) owner_references: Range<u32>,
@@ -104,6 +105,11 @@ impl Object {
     /// The identity of the object over its life; empty when there is none.
     pub fn uid(&self) -> Cow<'_, str> {
         self.text(&self.spans.uid)
+    }
+
+    /// How often the specification changed, where the server counts that.
+    pub fn generation(&self) -> Option<i64> {
+        serde_json::from_slice(self.slice(&self.spans.generation)).ok()
     }
 
     /// Whether deletion has been asked for.

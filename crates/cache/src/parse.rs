@@ -255,6 +255,7 @@ fn note(spans: &mut Spans, name: &[u8], at: Range<u32>) {
     match name {
         b"resourceVersion" => spans.resource_version = at,
         b"uid" => spans.uid = at,
+        b"generation" => spans.generation = at,
         b"labels" => spans.labels = at,
         b"annotations" => spans.annotations = at,
         b"ownerReferences" => spans.owner_references = at,

@@ -8,9 +8,9 @@ use kubewright_cache::Key;
 use tokio_util::sync::CancellationToken;
 
 use crate::cause::Cause;
-use crate::client::{Client, Object};
+use crate::client::{Client, TypedObject};
 use crate::environment::Environment;
-use crate::events::{EventKind, Recorder};
+use crate::events::{EventKind, Recorder, reference_of};
 
 /// One reconcile: who runs, why, and with what. Cheap to clone.
 #[derive(Clone)]
@@ -75,18 +75,21 @@ impl Context {
 
     /// Tells users of the object what happened, as an event. It is sent in the background, and counted rather than
     /// repeated.
-    pub fn event<K: Object>(
+    pub fn event<K: TypedObject>(
         &self,
         object: &K,
         kind: EventKind,
         reason: &str,
         message: impl fmt::Display,
-    ) where
-        K::DynamicType: Default,
-    {
-        self.0
-            .recorder
-            .event(object, kind, reason, &message.to_string());
+    ) {
+        let reference = reference_of(object);
+        let message = message.to_string();
+        self.0.recorder.event(&reference, kind, reason, &message);
+    }
+
+    /// Records events about any object.
+    pub fn recorder(&self) -> &Recorder {
+        &self.0.recorder
     }
 
     /// Completes when the manager cannot wait any longer. Only reconciles that take very long need to look.

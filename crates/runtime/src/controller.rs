@@ -15,6 +15,7 @@ mod worker;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use kubewright_cache::Key;
@@ -80,7 +81,9 @@ struct Shared {
     /// What is needed to add a source while it runs.
     client: Mutex<Option<Client>>,
     running: Mutex<Vec<(WatchId, Running)>>,
-    next: std::sync::atomic::AtomicU64,
+    next: AtomicU64,
+    /// Whether all sources have told what is there.
+    warm: AtomicBool,
 }
 
 /// What the manager lends to a controller.
@@ -91,6 +94,8 @@ pub(crate) struct Surroundings {
     pub(crate) environment: Environment,
     pub(crate) metrics: Metrics,
     pub(crate) queues: Queues,
+    /// Cancelled when this process leads; at once where there is no election.
+    pub(crate) leading: CancellationToken,
     /// Cancelled when the time to finish is over.
     pub(crate) abort: CancellationToken,
 }
@@ -140,6 +145,11 @@ impl Handle {
         &self.0.history
     }
 
+    /// Whether all of its watches have told what is there.
+    pub fn is_warm(&self) -> bool {
+        self.0.warm.load(Ordering::Acquire)
+    }
+
     /// How many keys are ready to run.
     pub fn waiting(&self) -> usize {
         self.0.requests.queue().len()
@@ -181,7 +191,6 @@ pub enum Removed {
 
 impl Shared {
     fn keep(&self, running: Running) -> WatchId {
-        use std::sync::atomic::Ordering;
         let id = WatchId(self.next.fetch_add(1, Ordering::Relaxed));
         self.running.lock().push((id, running));
         id
@@ -205,7 +214,8 @@ impl Controller {
             history: History::default(),
             client: Mutex::default(),
             running: Mutex::default(),
-            next: Default::default(),
+            next: AtomicU64::default(),
+            warm: AtomicBool::default(),
         };
         Self {
             name,
@@ -254,6 +264,20 @@ impl Controller {
         Ok(())
     }
 
+    /// Fills the caches and waits for leadership, in the order that the settings say.
+    async fn prepare(&mut self, around: &Surroundings) -> Result<(), ControllerError> {
+        let needs_leader = self.settings.leadership == Leadership::Required;
+        if needs_leader && self.settings.warm_up == WarmUp::OnLeadership {
+            around.leading.cancelled().await;
+        }
+        self.warm_up(&around.client).await?;
+        self.shared.warm.store(true, Ordering::Release);
+        if needs_leader {
+            around.leading.cancelled().await;
+        }
+        Ok(())
+    }
+
     fn failed(&self, problem: String, source: Option<SourceError>) -> ControllerError {
         ControllerError {
             controller: self.name.to_string(),
@@ -270,7 +294,7 @@ impl Controller {
     ) -> Result<(), ControllerError> {
         tokio::select! { biased; // A stop is worth more than a start.
             () = stop.cancelled() => return Ok(()),
-            started = self.warm_up(&around.client) => started?,
+            started = self.prepare(&around) => started?,
         }
         let metrics = around.metrics.controller(&self.name);
         metrics.workers(self.settings.workers);

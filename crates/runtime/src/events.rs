@@ -1,74 +1,186 @@
-//! Events: what happened to an object, told to its users.
+//! Events: what an operator tells people about an object, shown by `kubectl describe`.
+//!
+//! Recording never waits and never fails: an event goes into a bounded queue, and one task writes it. The same event
+//! again is counted on the first one (`x7 over 16m`); many similar ones become one; a flood is cut. All as client-go's
+//! `record` package does it, with both APIs.
+
+mod correlator;
+mod encode;
+mod recent;
+mod writer;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use k8s_openapi::api::core::v1::Event;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::core::Resource;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Client, Resource};
 use tokio::sync::mpsc;
+
+pub use writer::EventWriter;
 
 use crate::environment::Environment;
 
-/// Whether an event is good news.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Longest message, as events.k8s.io takes it.
+const MESSAGE: usize = 1024;
+/// Longest reason.
+const REASON: usize = 128;
+
+/// How an event is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventKind {
-    /// As it should be.
+    /// Things go as they should.
     Normal,
-    /// Somebody should look.
+    /// Somebody may want to look.
     Warning,
 }
 
-/// Sends events in the background. Cheap to clone.
-#[derive(Clone, Debug)]
+impl EventKind {
+    /// As it stands in an event.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// Which API events are written to. People see the same events in both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EventApi {
+    /// `v1`, with a count; `kubectl describe` shows how often and over what time.
+    #[default]
+    Core,
+    /// `events.k8s.io/v1`, with a series. Other than in client-go each repetition is written, within the limits of the
+    /// flood, rather than one every half an hour.
+    Events,
+}
+
+/// Who records, and how much.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+#[must_use]
+pub struct RecorderOptions {
+    component: String,
+    instance: String,
+    api: EventApi,
+    queue: usize,
+}
+
+impl RecorderOptions {
+    /// Events of this component, say `foo-controller`, in `v1`, with a thousand waiting at most.
+    pub fn new(component: &str) -> Self {
+        Self {
+            component: component.into(),
+            instance: component.into(),
+            api: EventApi::default(),
+            queue: 1_000,
+        }
+    }
+
+    /// Which of the replicas this is: a host or pod name.
+    pub fn instance(mut self, instance: &str) -> Self {
+        self.instance = cut(instance, REASON).into();
+        self
+    }
+
+    /// The API to write to.
+    pub fn api(mut self, api: EventApi) -> Self {
+        self.api = api;
+        self
+    }
+
+    /// How many events may wait to be written; more are dropped and counted.
+    pub fn queue(mut self, events: usize) -> Self {
+        self.queue = events.max(1);
+        self
+    }
+}
+
+/// Something that happened once.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Occurrence {
+    reference: ObjectReference,
+    kind: EventKind,
+    reason: String,
+    message: String,
+    at: Timestamp,
+}
+
+/// Records events. Clones write to the same queue.
+#[derive(Debug, Clone)]
 pub struct Recorder {
-    component: Arc<str>,
+    queue: mpsc::Sender<Occurrence>,
+    dropped: Arc<AtomicU64>,
     environment: Environment,
-    queue: mpsc::Sender<Event>,
 }
 
 impl Recorder {
-    pub(crate) fn start(client: kube::Client, component: &str, environment: Environment) -> Self {
-        let (queue, mut events) = mpsc::channel::<Event>(1024);
-        tokio::spawn(async move {
-            while let Some(event) = events.recv().await {
-                let namespace = event.metadata.namespace.clone().unwrap_or_default();
-                let api = kube::Api::<Event>::namespaced(client.clone(), &namespace);
-                if let Err(error) = api.create(&Default::default(), &event).await {
-                    tracing::warn!(%error, "an event was lost");
-                }
-            }
-        });
-        Self {
-            component: component.into(),
-            environment,
+    /// A recorder, and the writer that has to run for its events to arrive.
+    pub fn new(
+        client: Client,
+        options: RecorderOptions,
+        environment: Environment,
+    ) -> (Self, EventWriter) {
+        let (queue, waiting) = mpsc::channel(options.queue);
+        let writer = EventWriter::new(client, options, environment.clone(), waiting);
+        let recorder = Self {
             queue,
+            dropped: Arc::default(),
+            environment,
+        };
+        (recorder, writer)
+    }
+
+    /// Records that something happened to an object. The reason is a word in CamelCase, the message is for people; what
+    /// is longer than the API takes is cut.
+    pub fn event(&self, reference: &ObjectReference, kind: EventKind, reason: &str, message: &str) {
+        let occurrence = Occurrence {
+            reference: reference.clone(),
+            kind,
+            reason: cut(reason, REASON).into(),
+            message: cut(message, MESSAGE).into(),
+            at: self.environment.now(),
+        };
+        if self.queue.try_send(occurrence).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(reason, "an event was dropped: too many are waiting");
         }
     }
 
-    pub(crate) fn event<K: Resource>(&self, object: &K, kind: EventKind, reason: &str, note: &str)
+    /// Records that something happened to this object.
+    pub fn about<K>(&self, object: &K, kind: EventKind, reason: &str, message: &str)
     where
+        K: Resource,
         K::DynamicType: Default,
     {
-        let involved_object = object.object_ref(&K::DynamicType::default());
-        let now = self.environment.now();
-        let mut event = Event::default();
-        let namespace = involved_object.namespace.clone();
-        event.metadata.namespace = Some(namespace.unwrap_or_else(|| "default".to_owned()));
-        let name = involved_object.name.clone().unwrap_or_default();
-        event.metadata.name = Some(format!("{name}.{:x}", now.as_nanosecond()));
-        event.involved_object = involved_object;
-        event.reason = Some(reason.to_owned());
-        event.message = Some(note.to_owned());
-        event.type_ = Some(format!("{kind:?}"));
-        event.count = Some(1);
-        event.first_timestamp = Some(Time(now));
-        event.last_timestamp = Some(Time(now));
-        event.source = Some(k8s_openapi::api::core::v1::EventSource {
-            component: Some(self.component.to_string()),
-            host: None,
-        });
-        if self.queue.try_send(event).is_err() {
-            tracing::warn!("too many events wait; one was dropped");
-        }
+        self.event(&reference_of(object), kind, reason, message);
+    }
+
+    /// How many events were dropped because too many were waiting, or nobody writes.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
     }
 }
+
+/// The reference to an object that events are about.
+pub fn reference_of<K>(object: &K) -> ObjectReference
+where
+    K: Resource,
+    K::DynamicType: Default,
+{
+    ObjectReference {
+        resource_version: object.meta().resource_version.clone(),
+        ..object.object_ref(&K::DynamicType::default())
+    }
+}
+
+/// The start of a text, at most so many bytes and whole characters.
+fn cut(text: &str, most: usize) -> &str {
+    let whole = |end: &usize| text.is_char_boundary(*end);
+    let end = (0..=most.min(text.len())).rev().find(whole);
+    &text[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@
 //! - A part that fails stops the whole, and the error says which part and why. A lost lease stops everything at once: whoever
 //!   leads now must not be disturbed.
 
+mod candidate;
 mod group;
 mod runnable;
 
@@ -14,19 +15,23 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubewright_cache::Key;
+use kubewright_cache::{Factory, Key};
 use kubewright_workqueue::Queue;
 use parking_lot::Mutex;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use runnable::Runnable;
 
 use crate::Error;
 use crate::client::Client;
-use crate::controller::{Controller, Leadership, Surroundings};
+use crate::controller::{Controller, Handle, Leadership, Surroundings, WarmUp};
 use crate::environment::Environment;
-use crate::events::Recorder;
+use crate::events::{EventWriter, Recorder, RecorderOptions};
+use crate::lease::{LeaseOptions, LeaseOptionsError};
 use crate::metrics::Metrics;
+use crate::serving::{AccessGuard, BindError, Listener, MetricsServer, Probes};
+use candidate::Candidate;
 use group::{Groups, Stage};
 
 /// Runs controllers and whatever else an operator has.
@@ -37,8 +42,17 @@ pub struct Manager {
     environment: Environment,
     metrics: Metrics,
     controllers: Vec<Controller>,
-    runnables: Vec<(Stage, Box<dyn Runnable>)>,
+    runnables: Vec<Box<dyn Runnable>>,
+    election: Option<LeaseOptions>,
+    probes: Probes,
+    servers: Vec<Serving>,
     shutdown_timeout: Duration,
+}
+
+/// A server of the manager's own.
+enum Serving {
+    Probes(Listener),
+    Metrics(Listener, Option<AccessGuard>),
 }
 
 /// Why a manager ended.
@@ -67,6 +81,18 @@ pub enum ManagerError {
     /// A second signal came.
     #[error("told to stop twice; what was running was not waited for")]
     Aborted,
+    /// An address could not be listened on.
+    #[error("cannot serve {what}")]
+    Serve {
+        /// What was to be served.
+        what: &'static str,
+        /// Why not.
+        #[source]
+        source: BindError,
+    },
+    /// The times of the election do not fit together.
+    #[error("the election cannot be held")]
+    Election(#[source] LeaseOptionsError),
     /// Somebody else leads now.
     #[error("leadership was lost")]
     LeadershipLost,
@@ -97,6 +123,9 @@ impl Manager {
             metrics: Metrics::new(),
             controllers: Vec::new(),
             runnables: Vec::new(),
+            election: None,
+            probes: Probes::new(),
+            servers: Vec::new(),
             shutdown_timeout: Duration::from_secs(30),
         }
     }
@@ -127,12 +156,51 @@ impl Manager {
 
     /// Adds something else that runs as long as the manager does.
     pub fn runnable(mut self, runnable: impl Runnable) -> Self {
-        let stage = match runnable.leadership() {
-            Leadership::Required => Stage::Leader,
-            Leadership::NotNeeded => Stage::Others,
-        };
-        self.runnables.push((stage, Box::new(runnable)));
+        self.runnables.push(Box::new(runnable));
         self
+    }
+
+    /// Holds an election: controllers run in one process at a time.
+    pub fn leader_election(mut self, options: LeaseOptions) -> Self {
+        self.election = Some(options);
+        self
+    }
+
+    /// Serves `/healthz` and `/readyz`. An empty address or `0` means not to.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on.
+    pub async fn serve_probes(mut self, address: &str) -> Result<Self, ManagerError> {
+        let what = "probes";
+        let bound = Listener::bind(address).await;
+        let bound = bound.map_err(|source| ManagerError::Serve { what, source })?;
+        self.servers.extend(bound.map(Serving::Probes));
+        Ok(self)
+    }
+
+    /// Serves `/metrics`, and `/debug/causes` with the last reconciles of each controller.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on.
+    pub async fn serve_metrics(self, address: &str) -> Result<Self, ManagerError> {
+        let what = "metrics";
+        let bound = Listener::bind(address).await;
+        let bound = bound.map_err(|source| ManagerError::Serve { what, source })?;
+        Ok(match bound {
+            Some(listener) => self.serve_metrics_on(listener, None),
+            None => self,
+        })
+    }
+
+    /// Serves metrics on a listener of one's own, to those that the guard lets pass.
+    pub fn serve_metrics_on(mut self, listener: Listener, guard: Option<AccessGuard>) -> Self {
+        self.servers.push(Serving::Metrics(listener, guard));
+        self
+    }
+
+    /// The checks behind the probes, to add one's own.
+    pub fn probes(&self) -> &Probes {
+        &self.probes
     }
 
     /// The client that controllers get, with the same cache.
@@ -151,10 +219,9 @@ impl Manager {
     /// When a part fails or does not end in time.
     pub async fn run(self) -> Result<(), ManagerError> {
         let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
-        let signals = tokio::spawn(runnable::signals(stop.clone(), abort.clone()));
-        let ended = self.run_with(stop, abort).await;
-        signals.abort();
-        ended
+        let mut signals = JoinSet::new();
+        signals.spawn(runnable::signals(stop.clone(), abort.clone()));
+        self.run_with(stop, abort).await
     }
 
     /// Runs until it is cancelled, then lets what runs finish.
@@ -170,48 +237,153 @@ impl Manager {
         stop: CancellationToken,
         abort: CancellationToken,
     ) -> Result<(), ManagerError> {
-        let mut groups = Groups::new(abort.clone());
-        let around = self.surroundings(&abort);
-        let client = self.client.clone();
-        let mut leaders = Vec::new();
-        for (stage, runnable) in self.runnables {
-            let part = runnable.describe();
-            groups.add(stage, part, |stop| runnable.run(stop));
-        }
-        for controller in self.controllers {
-            match controller.settings.leadership {
-                Leadership::NotNeeded => groups.control(Stage::Others, controller, &around),
-                Leadership::Required => leaders.push(controller),
-            }
-        }
-        for controller in leaders {
-            groups.control(Stage::Leader, controller, &around);
-        }
-        let cause = tokio::select! { biased; // A failure explains a stop that comes with it.
+        let candidate = Candidate::enter(&self)?;
+        let (around, writer) = self.surroundings(&candidate, &abort);
+        let recording = CancellationToken::new();
+        let mut recorder = JoinSet::new();
+        recorder.spawn(writer.run(recording.clone()));
+        let _caches = StopOnDrop(self.client.factory().clone());
+        let (client, timeout) = (self.client.clone(), self.shutdown_timeout);
+        let mut groups = Groups::new(abort);
+        self.start(&mut groups, &around);
+        let cause = tokio::select! { biased; // A lost lease is worth most; a failure explains a stop that comes with it.
+            () = candidate.lost() => Some(ManagerError::LeadershipLost),
             failed = groups.failure() => Some(failed),
             () = stop.cancelled() => None,
         };
-        let ended = groups.stop(self.shutdown_timeout).await;
+        let timeout = match cause {
+            // Whoever leads now must not be disturbed.
+            Some(ManagerError::LeadershipLost) => Duration::ZERO,
+            _ => timeout,
+        };
+        let ended = groups.stop(timeout).await;
         client.factory().shutdown().await;
+        candidate.leave().await;
+        recording.cancel();
+        // It ends by itself in a moment; a panic in it has nobody to be told to.
+        recorder.join_next().await;
         match cause {
             Some(cause) => Err(cause),
             None => ended,
         }
     }
 
-    fn surroundings(&self, abort: &CancellationToken) -> Surroundings {
+    fn start(self, groups: &mut Groups, around: &Surroundings) {
+        let handles: Vec<(String, Handle)> = self.controllers.iter().map(named_handle).collect();
+        let waited_for: Vec<(String, Handle)> = self
+            .controllers
+            .iter()
+            .filter(|controller| controller.settings.warm_up == WarmUp::BeforeLeadership)
+            .map(named_handle)
+            .collect();
+        self.probes
+            .readiness("caches", move || is_warm(&waited_for));
+        for server in self.servers {
+            let (probes, metrics) = (self.probes.clone(), self.metrics.clone());
+            let causes = handles.clone();
+            groups.add(
+                Stage::Servers,
+                server.name().to_owned(),
+                |stop| async move {
+                    server.serve(probes, metrics, causes, stop).await;
+                    Ok(())
+                },
+            );
+        }
+        for runnable in self.runnables {
+            let name = runnable.describe();
+            match runnable.leadership() {
+                Leadership::NotNeeded => groups.add(Stage::Others, name, |stop| runnable.run(stop)),
+                Leadership::Required => {
+                    groups.add_led(name, around.leading.clone(), |stop| runnable.run(stop));
+                }
+            }
+        }
+        for controller in self.controllers {
+            groups.control(controller, around);
+        }
+    }
+
+    fn surroundings(
+        &self,
+        candidate: &Candidate,
+        abort: &CancellationToken,
+    ) -> (Surroundings, EventWriter) {
         let queues = Queues::default();
         let collected = queues.clone();
         self.metrics
             .collect("workqueue", move |out| collected.write(out));
-        let (name, environment) = (&self.name, self.environment.clone());
-        Surroundings {
+        let kube = self.client.kube().clone();
+        let options = RecorderOptions::new(&self.name);
+        let (recorder, writer) = Recorder::new(kube, options, self.environment.clone());
+        let around = Surroundings {
             client: self.client.clone(),
-            recorder: Recorder::start(self.client.kube().clone(), name, environment),
+            recorder,
             environment: self.environment.clone(),
             metrics: self.metrics.clone(),
             queues,
+            leading: candidate.leading.clone(),
             abort: abort.clone(),
+        };
+        (around, writer)
+    }
+}
+
+/// Handlers hold clients, and clients hold the informers that feed the handlers: somebody has to cut that when a manager is
+/// dropped rather than stopped.
+struct StopOnDrop(Factory);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+fn named_handle(controller: &Controller) -> (String, Handle) {
+    (controller.name().to_owned(), controller.handle())
+}
+
+/// Whether the caches of all controllers have their first state.
+fn is_warm(controllers: &[(String, Handle)]) -> Result<(), String> {
+    let cold = controllers.iter().filter(|(_, handle)| !handle.is_warm());
+    let cold: Vec<&str> = cold.map(|(name, _)| name.as_str()).collect();
+    match cold.is_empty() {
+        true => Ok(()),
+        false => Err(format!("no first state yet: {}", cold.join(", "))),
+    }
+}
+
+impl Serving {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Probes(_) => "the server of probes",
+            Self::Metrics(..) => "the server of metrics",
+        }
+    }
+
+    async fn serve(
+        self,
+        probes: Probes,
+        metrics: Metrics,
+        controllers: Vec<(String, Handle)>,
+        stop: CancellationToken,
+    ) {
+        match self {
+            Self::Probes(listener) => listener.serve(probes, stop).await,
+            Self::Metrics(listener, guard) => {
+                let mut server = MetricsServer::new(metrics).json("/debug/causes", move || {
+                    let told = controllers.iter().map(|(name, handle)| {
+                        let last = handle.history().list();
+                        let last = last.iter().map(|r| serde_json::to_value(&**r));
+                        (name.clone(), last.filter_map(Result::ok).collect())
+                    });
+                    serde_json::Value::Object(told.collect())
+                });
+                if let Some(guard) = guard {
+                    server = server.guard(guard);
+                }
+                listener.serve(server, stop).await;
+            }
         }
     }
 }

@@ -1,14 +1,32 @@
-//! Predicates: which changes of an object matter.
+//! Predicates: which changes of an object matter, to be joined with `and`, `or`, `not`.
+//!
+//! They work on metadata, without decoding the object, where they can. As in controller-runtime those about a change
+//! let creations and deletions pass.
 
 use std::fmt;
+use std::ops::Not;
 use std::sync::Arc;
 
-use kubewright_cache::Event;
+use kubewright_cache::{Cached, Event, Kind, Object};
+
+use crate::selector::{Selector, SelectorError};
 
 /// Whether a change matters. Cheap to clone.
-pub struct Predicate<K>(Arc<dyn Fn(&Event<K>) -> bool + Send + Sync>);
+///
+/// ```
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use kubewright_runtime::Predicate;
+///
+/// let interesting: Predicate<Deployment> = Predicate::generation_changed()
+///     .or(Predicate::labels_changed())
+///     .and(Predicate::label_selector("app=web,!legacy")?);
+/// # Ok::<(), kubewright_runtime::selector::SelectorError>(())
+/// ```
+pub struct Predicate<K>(Arc<Holds<K>>);
 
-impl<K> Predicate<K> {
+type Holds<K> = dyn Fn(&Event<K>) -> bool + Send + Sync;
+
+impl<K: 'static> Predicate<K> {
     /// A predicate from a function.
     pub fn new(holds: impl Fn(&Event<K>) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(holds))
@@ -17,6 +35,116 @@ impl<K> Predicate<K> {
     /// Whether it holds for a change.
     pub fn holds(&self, event: &Event<K>) -> bool {
         (self.0)(event)
+    }
+
+    /// The specification changed: `metadata.generation` did. Kinds without a generation, as config maps, never do.
+    pub fn generation_changed() -> Self {
+        Self::changed(|old, new| old.generation() != new.generation())
+    }
+
+    /// The object changed at all: leaves resyncs out.
+    pub fn resource_version_changed() -> Self {
+        Self::changed(|old, new| old.resource_version() != new.resource_version())
+    }
+
+    /// The labels changed.
+    pub fn labels_changed() -> Self {
+        Self::changed(|old, new| old.labels() != new.labels())
+    }
+
+    /// The annotations changed.
+    pub fn annotations_changed() -> Self {
+        Self::changed(|old, new| old.annotations() != new.annotations())
+    }
+
+    /// The newest state has such labels. As in controller-runtime, an update that takes an object out of the selection
+    /// does not count; join it with [`Predicate::labels_changed`] where that matters.
+    ///
+    /// # Errors
+    /// When the text is no label selector.
+    pub fn label_selector(text: &str) -> Result<Self, SelectorError> {
+        let selector = Selector::parse(text)?;
+        Ok(Self::object(move |object| {
+            selector.matches_by(|label| object.label(label))
+        }))
+    }
+
+    /// What this function says of the newest state, undecoded: labels, annotations, owners.
+    pub fn object(holds: impl Fn(&Object) -> bool + Send + Sync + 'static) -> Self {
+        Self::new(move |event| holds(event.object()))
+    }
+
+    /// What this function says of the newest state, decoded. One that does not decode passes: whoever reads it has to
+    /// know.
+    pub fn value(holds: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self
+    where
+        K: Kind,
+    {
+        Self::new(move |event| event.object().value().is_none_or(|value| holds(&value)))
+    }
+
+    /// All changes, to be narrowed by their sort with [`Predicate::created`], [`Predicate::updated`] and
+    /// [`Predicate::deleted`].
+    pub fn any() -> Self {
+        Self::new(|_| true)
+    }
+
+    /// And, of creations, those of which this function says so.
+    #[must_use]
+    pub fn created(self, holds: impl Fn(&Cached<K>) -> bool + Send + Sync + 'static) -> Self {
+        self.and(Self::new(move |event| match event {
+            Event::Added { object, .. } => holds(object),
+            _ => true,
+        }))
+    }
+
+    /// And, of updates, those of whose old and new state this function says so.
+    #[must_use]
+    pub fn updated(
+        self,
+        holds: impl Fn(&Cached<K>, &Cached<K>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.and(Self::new(move |event| match event {
+            Event::Updated { old, new } => holds(old, new),
+            _ => true,
+        }))
+    }
+
+    /// And, of deletions, those of whose last state this function says so.
+    #[must_use]
+    pub fn deleted(self, holds: impl Fn(&Cached<K>) -> bool + Send + Sync + 'static) -> Self {
+        self.and(Self::new(move |event| match event {
+            Event::Deleted { last, .. } => holds(last),
+            _ => true,
+        }))
+    }
+
+    /// Both hold.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self::new(move |event| self.holds(event) && other.holds(event))
+    }
+
+    /// One of them holds, or both.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self::new(move |event| self.holds(event) || other.holds(event))
+    }
+
+    fn changed(differ: fn(&Object, &Object) -> bool) -> Self {
+        Self::new(move |event| match event {
+            Event::Updated { old, new } => differ(old, new),
+            _ => true,
+        })
+    }
+}
+
+/// It does not hold.
+impl<K: 'static> Not for Predicate<K> {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        Self::new(move |event| !self.holds(event))
     }
 }
 
@@ -31,3 +159,6 @@ impl<K> fmt::Debug for Predicate<K> {
         f.write_str("Predicate")
     }
 }
+
+#[cfg(test)]
+mod tests;

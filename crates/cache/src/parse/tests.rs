@@ -6,7 +6,7 @@ fn pod() -> Json {
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {
-            "name": "web-0", "namespace": "shop", "uid": "u1", "resourceVersion": "42",
+            "name": "web-0", "namespace": "shop", "uid": "u1", "resourceVersion": "42", "generation": 7,
             "labels": {"app": "web", "quo\"te": "b\\s"},
             "annotations": {"note": "hello"},
             "managedFields": [{"manager": "m", "fieldsV1": {"f:metadata": {"x": ["}", "\"]"]}}}],
@@ -31,6 +31,7 @@ fn metadata_is_read_without_decoding() {
     assert_eq!(object.key(), &Key::new("shop", "web-0"));
     assert_eq!(object.resource_version(), "42");
     assert_eq!(object.uid(), "u1");
+    assert_eq!(object.generation(), Some(7));
     assert_eq!(object.label("app").as_deref(), Some("web"));
     assert_eq!(object.label("quo\"te").as_deref(), Some("b\\s"));
     assert_eq!(object.label("none"), None);

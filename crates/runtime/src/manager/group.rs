@@ -10,13 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::ManagerError;
 use crate::Error;
-use crate::controller::{Controller, Surroundings};
+use crate::controller::{Controller, Leadership, Surroundings};
 
 /// Stages, in the order of their start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     Servers,
-    Webhooks,
     Others,
     Leader,
 }
@@ -62,7 +61,29 @@ impl Groups {
         self.tasks.spawn(async move { (part, run.await) });
     }
 
-    pub(super) fn control(&mut self, stage: Stage, controller: Controller, around: &Surroundings) {
+    /// Starts a part that waits for leadership.
+    pub(super) fn add_led<F>(
+        &mut self,
+        name: String,
+        leading: CancellationToken,
+        start: impl FnOnce(CancellationToken) -> F + Send + 'static,
+    ) where
+        F: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        self.add(Stage::Leader, name, |stop| async move {
+            tokio::select! { biased; // A stop is worth more than a start.
+                () = stop.cancelled() => return Ok(()),
+                () = leading.cancelled() => {}
+            }
+            start(stop).await
+        });
+    }
+
+    pub(super) fn control(&mut self, controller: Controller, around: &Surroundings) {
+        let stage = match controller.settings.leadership {
+            Leadership::Required => Stage::Leader,
+            Leadership::NotNeeded => Stage::Others,
+        };
         let name = format!("controller {}", controller.name);
         let around = around.clone();
         self.add(stage, name, |stop| async move {

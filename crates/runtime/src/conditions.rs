@@ -1,0 +1,191 @@
+//! Keeps the conditions of a status: one of each type, and a transition time that moves only when the status does.
+//!
+//! That last rule is what keeps an operator from writing its own status again and again.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// What is said of a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// It cannot be told.
+    Unknown,
+}
+
+impl Status {
+    /// As it stands in a status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+/// A condition to be set. The reason is a word in CamelCase.
+///
+/// ```
+/// use kubewright_runtime::conditions::{self, Status, State};
+///
+/// let mut conditions = Vec::new();
+/// let now = jiff::Timestamp::now();
+/// let ready = State::new("Ready", Status::True, "Synced").message("all there").generation(3);
+/// assert!(conditions::set(&mut conditions, now, ready.clone()));
+/// assert!(!conditions::set(&mut conditions, now, ready));
+/// assert!(conditions::is_true(&conditions, "Ready"));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct State {
+    kind: String,
+    status: Status,
+    reason: String,
+    message: String,
+    generation: Option<i64>,
+}
+
+impl State {
+    /// A condition of this type, with an empty message.
+    pub fn new(kind: &str, status: Status, reason: &str) -> Self {
+        Self {
+            kind: kind.into(),
+            status,
+            reason: reason.into(),
+            message: String::new(),
+            generation: None,
+        }
+    }
+
+    /// What people read.
+    pub fn message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    /// The generation of the object that this was said of: a number, or what the metadata has.
+    pub fn generation(mut self, generation: impl Into<Option<i64>>) -> Self {
+        self.generation = generation.into();
+        self
+    }
+}
+
+/// Sets a condition and says whether anything changed. The transition time becomes `now` if the status is new or
+/// different; an observed generation that is not given leaves the present one alone.
+pub fn set(conditions: &mut Vec<Condition>, now: Timestamp, state: State) -> bool {
+    let Some(present) = conditions.iter_mut().find(|c| c.type_ == state.kind) else {
+        conditions.push(Condition {
+            last_transition_time: whole_seconds(now),
+            message: state.message,
+            observed_generation: state.generation,
+            reason: state.reason,
+            status: state.status.as_str().into(),
+            type_: state.kind,
+        });
+        return true;
+    };
+    let before = present.clone();
+    if present.status != state.status.as_str() {
+        present.status = state.status.as_str().into();
+        present.last_transition_time = whole_seconds(now);
+    }
+    present.reason = state.reason;
+    present.message = state.message;
+    present.observed_generation = state.generation.or(present.observed_generation);
+    *present != before
+}
+
+/// Removes the condition of this type and says whether it was there.
+pub fn remove(conditions: &mut Vec<Condition>, kind: &str) -> bool {
+    let before = conditions.len();
+    conditions.retain(|condition| condition.type_ != kind);
+    conditions.len() != before
+}
+
+/// The condition of this type.
+pub fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+    conditions.iter().find(|condition| condition.type_ == kind)
+}
+
+/// Whether the condition of this type is there and true.
+pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
+    has_status(conditions, kind, Status::True)
+}
+
+/// Whether the condition of this type is there and false.
+pub fn is_false(conditions: &[Condition], kind: &str) -> bool {
+    has_status(conditions, kind, Status::False)
+}
+
+fn has_status(conditions: &[Condition], kind: &str, status: Status) -> bool {
+    find(conditions, kind).is_some_and(|condition| condition.status == status.as_str())
+}
+
+/// As it will come back from the server; a finer time would look like a change.
+fn whole_seconds(now: Timestamp) -> Time {
+    Time(Timestamp::from_second(now.as_second()).unwrap_or(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_millisecond(second * 1000 + 250).expect("in range")
+    }
+
+    fn ready(status: Status, reason: &str) -> State {
+        State::new("Ready", status, reason)
+    }
+
+    #[test]
+    fn transition_time_moves_with_the_status_alone() {
+        let mut all = Vec::new();
+        let steps = [
+            (ready(Status::False, "Starting"), 1, true, 1),
+            (ready(Status::False, "Waiting"), 2, true, 1),
+            (ready(Status::False, "Waiting").message("for b"), 3, true, 1),
+            (
+                ready(Status::False, "Waiting").message("for b"),
+                4,
+                false,
+                1,
+            ),
+            (ready(Status::True, "Synced"), 5, true, 5),
+            (ready(Status::True, "Synced").generation(2), 6, true, 5),
+            (ready(Status::True, "Synced"), 7, false, 5),
+            (ready(Status::Unknown, "Lost"), 8, true, 8),
+        ];
+        for (state, second, changed, transition) in steps {
+            assert_eq!(set(&mut all, at(second), state), changed, "at {second}");
+            let time = all[0].last_transition_time.0;
+            assert_eq!(time, Timestamp::from_second(transition).expect("in range"));
+        }
+        assert_eq!(all.len(), 1);
+        assert_eq!(all[0].observed_generation, Some(2));
+    }
+
+    #[test]
+    fn conditions_are_found_and_removed_by_type() {
+        let mut all = Vec::new();
+        set(&mut all, at(1), ready(Status::True, "A"));
+        set(&mut all, at(1), State::new("Stalled", Status::False, "B"));
+        assert!(is_true(&all, "Ready") && is_false(&all, "Stalled"));
+        assert!(!is_true(&all, "Stalled") && !is_true(&all, "Other"));
+        assert!(remove(&mut all, "Ready") && !remove(&mut all, "Ready"));
+        assert_eq!(find(&all, "Stalled").map(|c| c.reason.as_str()), Some("B"));
+    }
+
+    #[test]
+    fn condition_survives_the_way_through_json() {
+        let mut all = Vec::new();
+        set(&mut all, at(1), ready(Status::True, "A"));
+        let text = serde_json::to_string(&all).expect("serializes");
+        let back: Vec<Condition> = serde_json::from_str(&text).expect("parses");
+        assert_eq!(back, all);
+    }
+}

@@ -1,0 +1,194 @@
+//! Decides what becomes of an event: a new one, a count on an old one, or nothing. Pure; client-go's three stages.
+//!
+//! 1. The tenth event within ten minutes that differs from others in nothing but its message, and all that follow, are
+//!    combined into one.
+//! 2. The same event again counts on the first.
+//! 3. One source gets 25 events on one object, and then one in five minutes. What is cut still counts.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::recent::Recent;
+use super::{MESSAGE, Occurrence, cut};
+
+/// So many different messages are similar events.
+const SIMILAR: usize = 10;
+/// Similar events are forgotten after so many seconds without another.
+const SIMILAR_SECONDS: i64 = 600;
+/// So many events at once on one object.
+const BURST: f64 = 25.0;
+/// Then one in so many seconds.
+const SECONDS_EACH: f64 = 300.0;
+
+const COMBINED: &str = "(combined from similar events): ";
+
+/// What to write.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Write {
+    /// A new event.
+    Create(Record),
+    /// The count of one that is there.
+    Patch(Record),
+    /// Nothing.
+    Skip,
+}
+
+/// An event as it is to be on the server.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Record {
+    pub(super) name: String,
+    pub(super) namespace: String,
+    pub(super) occurrence: Occurrence,
+    pub(super) count: i32,
+    pub(super) first: Timestamp,
+    pub(super) last: Timestamp,
+}
+
+/// What was recorded lately, of one source.
+#[derive(Debug, Default)]
+pub(super) struct Correlator {
+    similar: Recent<Similar>,
+    counted: Recent<Counted>,
+    allowances: Recent<Allowance>,
+    /// The number in the latest name. Names grow even if the clock does not.
+    latest: i128,
+}
+
+#[derive(Debug)]
+struct Similar {
+    messages: BTreeSet<String>,
+    last: Timestamp,
+}
+
+#[derive(Debug)]
+struct Counted {
+    name: String,
+    count: i32,
+    first: Timestamp,
+}
+
+#[derive(Debug)]
+struct Allowance {
+    left: f64,
+    at: Timestamp,
+}
+
+impl Correlator {
+    /// Takes note of an event, and says what to write.
+    pub(super) fn observe(&mut self, now: Timestamp, occurrence: Occurrence) -> Write {
+        let (occurrence, key) = self.combine(now, occurrence);
+        let record = self.count(now, occurrence, &key);
+        if !self.allows(now, &object_key(&record.occurrence)) {
+            return Write::Skip;
+        }
+        match record.count {
+            1 => Write::Create(record),
+            _ => Write::Patch(record),
+        }
+    }
+
+    /// The event, or the one it is combined into, and what it is counted under.
+    fn combine(&mut self, now: Timestamp, mut occurrence: Occurrence) -> (Occurrence, String) {
+        let key = similar_key(&occurrence);
+        let similar = self.similar.entry(&key, || Similar {
+            messages: BTreeSet::new(),
+            last: now,
+        });
+        if seconds_between(similar.last, now) > SIMILAR_SECONDS as f64 {
+            similar.messages.clear();
+        }
+        similar.last = now;
+        similar.messages.insert(occurrence.message.clone());
+        if similar.messages.len() < SIMILAR {
+            let key = [&key, occurrence.message.as_str()].join("\0");
+            return (occurrence, key);
+        }
+        // One goes, so that the set does not grow and the next new message is combined as well.
+        similar.messages.pop_first();
+        let combined = format!("{COMBINED}{}", occurrence.message);
+        occurrence.message = cut(&combined, MESSAGE).into();
+        (occurrence, key)
+    }
+
+    fn count(&mut self, now: Timestamp, occurrence: Occurrence, key: &str) -> Record {
+        let stamp = now.as_nanosecond().max(self.latest + 1);
+        let object = occurrence.reference.name.as_deref().unwrap_or_default();
+        let counted = self.counted.entry(key, || Counted {
+            name: event_name(object, stamp),
+            count: 0,
+            first: now,
+        });
+        counted.count = counted.count.saturating_add(1);
+        if counted.count == 1 {
+            self.latest = stamp;
+        }
+        let namespace = occurrence.reference.namespace.clone();
+        Record {
+            name: counted.name.clone(),
+            namespace: namespace
+                .filter(|n| !n.is_empty())
+                .unwrap_or("default".into()),
+            occurrence,
+            count: counted.count,
+            first: counted.first,
+            last: now,
+        }
+    }
+
+    fn allows(&mut self, now: Timestamp, key: &str) -> bool {
+        let allowance = self.allowances.entry(key, || Allowance {
+            left: BURST,
+            at: now,
+        });
+        let earned = seconds_between(allowance.at, now) / SECONDS_EACH;
+        allowance.left = (allowance.left + earned).min(BURST);
+        allowance.at = allowance.at.max(now);
+        let allowed = allowance.left >= 1.0;
+        if allowed {
+            allowance.left -= 1.0;
+        }
+        allowed
+    }
+}
+
+/// Seconds from `a` to `b`; none if the clock went back.
+fn seconds_between(a: Timestamp, b: Timestamp) -> f64 {
+    b.duration_since(a).as_secs_f64().max(0.0)
+}
+
+fn object_key(occurrence: &Occurrence) -> String {
+    let reference = &occurrence.reference;
+    let parts = [
+        &reference.kind,
+        &reference.namespace,
+        &reference.name,
+        &reference.uid,
+        &reference.api_version,
+    ];
+    parts
+        .map(|part| part.as_deref().unwrap_or_default())
+        .join("\0")
+}
+
+fn similar_key(occurrence: &Occurrence) -> String {
+    let field = occurrence.reference.field_path.as_deref();
+    let object = object_key(occurrence);
+    let kind = occurrence.kind.as_str();
+    [&object, field.unwrap_or_default(), kind, &occurrence.reason].join("\0")
+}
+
+/// The object's name and the time, as in client-go; names that no event may have are left out.
+fn event_name(object: &str, stamp: i128) -> String {
+    let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let ends_well = object.starts_with(lower) && object.ends_with(lower);
+    let sound = object.split('.').all(|label| {
+        label.starts_with(lower)
+            && label.ends_with(lower)
+            && label.chars().all(|c| lower(c) || c == '-')
+    });
+    match sound && ends_well && object.len() <= 220 {
+        true => format!("{object}.{stamp:x}"),
+        false => format!("event.{stamp:x}"),
+    }
+}

@@ -1,0 +1,72 @@
+//! Events as each of the two APIs has them.
+
+use k8s_openapi::api::core::v1::{Event as CoreEvent, EventSource};
+use k8s_openapi::api::events::v1::Event as SeriesEvent;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Time};
+use serde_json::{Value, json};
+
+use super::RecorderOptions;
+use super::correlator::Record;
+
+/// A new event of `v1`.
+pub(super) fn core(record: &Record, options: &RecorderOptions) -> CoreEvent {
+    let occurrence = &record.occurrence;
+    CoreEvent {
+        metadata: metadata(record),
+        involved_object: occurrence.reference.clone(),
+        type_: Some(occurrence.kind.as_str().into()),
+        reason: Some(occurrence.reason.clone()),
+        message: Some(occurrence.message.clone()),
+        count: Some(record.count),
+        first_timestamp: Some(Time(record.first)),
+        last_timestamp: Some(Time(record.last)),
+        source: Some(EventSource {
+            component: Some(options.component.clone()),
+            host: None,
+        }),
+        reporting_component: Some(options.component.clone()),
+        reporting_instance: Some(options.instance.clone()),
+        ..CoreEvent::default()
+    }
+}
+
+/// The count of an event of `v1`.
+pub(super) fn core_patch(record: &Record) -> Value {
+    json!({
+        "count": record.count,
+        "lastTimestamp": Time(record.last),
+        "message": record.occurrence.message,
+    })
+}
+
+/// A new event of `events.k8s.io/v1`. What was done and why are one here.
+pub(super) fn series(record: &Record, options: &RecorderOptions) -> SeriesEvent {
+    let occurrence = &record.occurrence;
+    SeriesEvent {
+        metadata: metadata(record),
+        event_time: Some(MicroTime(record.first)),
+        regarding: Some(occurrence.reference.clone()),
+        type_: Some(occurrence.kind.as_str().into()),
+        reason: Some(occurrence.reason.clone()),
+        action: Some(occurrence.reason.clone()),
+        note: Some(occurrence.message.clone()),
+        reporting_controller: Some(options.component.clone()),
+        reporting_instance: Some(options.instance.clone()),
+        ..SeriesEvent::default()
+    }
+}
+
+/// The series of an event of `events.k8s.io/v1`, whose note cannot change.
+pub(super) fn series_patch(record: &Record) -> Value {
+    json!({
+        "series": {"count": record.count, "lastObservedTime": MicroTime(record.last)},
+    })
+}
+
+fn metadata(record: &Record) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(record.name.clone()),
+        namespace: Some(record.namespace.clone()),
+        ..ObjectMeta::default()
+    }
+}

@@ -1,0 +1,187 @@
+//! Takes events from the queue and writes them, again if the server cannot be reached.
+
+use std::fmt;
+use std::time::Duration;
+
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::correlator::{Correlator, Record, Write};
+use super::{EventApi, Occurrence, RecorderOptions, encode};
+use crate::environment::Environment;
+
+/// Tries for one event.
+const TRIES: usize = 12;
+/// Pause between tries. The first is anything up to it, so that many operators do not come back at once.
+const PAUSE: Duration = Duration::from_secs(10);
+/// How long the server may take for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long events that are waiting at the end may take.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Writes the events of one recorder and its clones.
+pub struct EventWriter {
+    client: Client,
+    options: RecorderOptions,
+    environment: Environment,
+    waiting: mpsc::Receiver<Occurrence>,
+    correlator: Correlator,
+}
+
+/// What came of one try.
+enum Tried {
+    /// Written, or refused for good.
+    Settled,
+    /// The event to be counted on is gone: it has to be written anew.
+    Missing,
+    /// The server was not reached, or could not.
+    Again(String),
+}
+
+impl EventWriter {
+    pub(super) fn new(
+        client: Client,
+        options: RecorderOptions,
+        environment: Environment,
+        waiting: mpsc::Receiver<Occurrence>,
+    ) -> Self {
+        Self {
+            client,
+            options,
+            environment,
+            waiting,
+            correlator: Correlator::default(),
+        }
+    }
+
+    /// Writes until cancelled, or until no recorder is left; then what is waiting, for a moment.
+    pub async fn run(mut self, cancel: CancellationToken) {
+        loop {
+            // The end comes first: the rest is written below, with a deadline.
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => break,
+                next = self.waiting.recv() => match next {
+                    Some(occurrence) => self.write(occurrence, &cancel).await,
+                    None => return,
+                },
+            }
+        }
+        self.waiting.close();
+        let rest = async {
+            while let Some(occurrence) = self.waiting.recv().await {
+                self.write(occurrence, &cancel).await;
+            }
+        };
+        if timeout(DRAIN, rest).await.is_err() {
+            tracing::debug!("events still waiting after {DRAIN:?} are dropped");
+        }
+    }
+
+    async fn write(&mut self, occurrence: Occurrence, cancel: &CancellationToken) {
+        let mut write = self.correlator.observe(occurrence.at, occurrence);
+        for attempt in 0..TRIES {
+            let reason = match self.attempt(&write).await {
+                Tried::Settled => return,
+                Tried::Missing => {
+                    write = anew(write);
+                    continue;
+                }
+                Tried::Again(reason) => reason,
+            };
+            tracing::debug!(reason, attempt, "an event was not written");
+            let pause = match attempt {
+                0 => Duration::from_millis(self.environment.below(PAUSE.as_millis() as u64)),
+                _ => PAUSE,
+            };
+            // Who is told to stop does not wait for a server that is not there.
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return,
+                () = sleep(pause) => {}
+            }
+        }
+        tracing::warn!("an event was given up after {TRIES} tries");
+    }
+
+    async fn attempt(&self, write: &Write) -> Tried {
+        let sent = async {
+            match write {
+                Write::Skip => Ok(()),
+                Write::Create(record) => self.create(record).await,
+                Write::Patch(record) => self.patch(record).await,
+            }
+        };
+        match timeout(PATIENCE, sent).await {
+            Ok(Ok(())) => Tried::Settled,
+            Ok(Err(error)) => judge(&error, write),
+            Err(_) => Tried::Again("there was no answer".into()),
+        }
+    }
+
+    async fn create(&self, record: &Record) -> Result<(), kube::Error> {
+        let (client, params) = (self.client.clone(), PostParams::default());
+        match self.options.api {
+            EventApi::Core => {
+                let event = encode::core(record, &self.options);
+                let api = Api::namespaced(client, &record.namespace);
+                api.create(&params, &event).await.map(drop)
+            }
+            EventApi::Events => {
+                let event = encode::series(record, &self.options);
+                let api = Api::namespaced(client, &record.namespace);
+                api.create(&params, &event).await.map(drop)
+            }
+        }
+    }
+
+    async fn patch(&self, record: &Record) -> Result<(), kube::Error> {
+        let (client, params) = (self.client.clone(), PatchParams::default());
+        match self.options.api {
+            EventApi::Core => {
+                type Events = Api<k8s_openapi::api::core::v1::Event>;
+                let api: Events = Api::namespaced(client, &record.namespace);
+                let patch = Patch::Merge(encode::core_patch(record));
+                api.patch(&record.name, &params, &patch).await.map(drop)
+            }
+            EventApi::Events => {
+                type Events = Api<k8s_openapi::api::events::v1::Event>;
+                let api: Events = Api::namespaced(client, &record.namespace);
+                let patch = Patch::Merge(encode::series_patch(record));
+                api.patch(&record.name, &params, &patch).await.map(drop)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for EventWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EventWriter({})", self.options.component)
+    }
+}
+
+fn anew(write: Write) -> Write {
+    match write {
+        Write::Patch(record) => Write::Create(record),
+        other => other,
+    }
+}
+
+/// A server that answers means it, unless it says that it is not well.
+fn judge(error: &kube::Error, write: &Write) -> Tried {
+    let kube::Error::Api(status) = error else {
+        return Tried::Again(error.to_string());
+    };
+    match (status.code, write) {
+        (404, Write::Patch(_)) => Tried::Missing,
+        (429 | 500..=599, _) => Tried::Again(status.message.clone()),
+        // Also when it was written before and the answer was lost, or when its namespace is going.
+        _ => {
+            tracing::debug!(%error, "the server refused an event; it is not written again");
+            Tried::Settled
+        }
+    }
+}

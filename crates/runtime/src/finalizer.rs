@@ -1,0 +1,231 @@
+//! Finalizers: something to do before an object goes away, with the promise that it is done.
+//!
+//! [`finalize`] is the whole protocol in one call: it adds the finalizer before anything is created that needs a
+//! clean-up, and removes it after the clean-up. Each write carries the resource version that was read, so a stale cache
+//! loses to the server, never the other way round.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use kube::Resource;
+use kube::api::Patch;
+use kubewright_cache::Key;
+use serde_json::json;
+
+use crate::client::{Client, ClientError, TypedObject};
+
+/// How often a removal is tried again when somebody else wrote the object meanwhile: the clean-up is done and costs
+/// more than a few requests.
+const TRIES: usize = 5;
+
+/// What a clean-up has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cleanup<T> {
+    /// Nothing is left; the finalizer goes.
+    Done,
+    /// Something is still going away; the finalizer stays.
+    NotYet(T),
+}
+
+/// What [`finalize`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finalized<T> {
+    /// The object lives, has the finalizer, and was applied.
+    Applied(T),
+    /// The object is going, and the clean-up takes longer.
+    NotYet(T),
+    /// The clean-up is done and the finalizer is gone.
+    Removed,
+    /// The object is going and does not have the finalizer: others hold it.
+    Absent,
+}
+
+/// Why [`finalize`] failed. Each time the finalizer is still there, if it was.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FinalizeError<E> {
+    /// The object has no name; it did not come from a server.
+    Unnamed,
+    /// The finalizer was not added.
+    Add(Box<ClientError>),
+    /// The caller's apply failed.
+    Apply(E),
+    /// The caller's clean-up failed.
+    Cleanup(E),
+    /// The clean-up is done and the finalizer was not removed.
+    Remove(Box<ClientError>),
+}
+
+impl<E> FinalizeError<E> {
+    /// Whether somebody else changed the object first. The cache will catch up: try again.
+    pub fn is_conflict(&self) -> bool {
+        let (Self::Add(error) | Self::Remove(error)) = self else {
+            return false;
+        };
+        error.is_conflict()
+    }
+}
+
+impl<E> fmt::Display for FinalizeError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unnamed => "the object has no name",
+            Self::Add(_) => "the finalizer was not added",
+            Self::Apply(_) => "the object was not applied",
+            Self::Cleanup(_) => "the clean-up failed",
+            Self::Remove(_) => "the finalizer was not removed",
+        })
+    }
+}
+
+impl<E: Error + 'static> Error for FinalizeError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Unnamed => None,
+            Self::Add(error) | Self::Remove(error) => Some(&**error),
+            Self::Apply(error) | Self::Cleanup(error) => Some(error),
+        }
+    }
+}
+
+/// Whether the object has this finalizer.
+pub fn contains(object: &impl Resource, name: &str) -> bool {
+    finalizers(object).iter().any(|finalizer| finalizer == name)
+}
+
+/// Adds the finalizer and says whether it was missing.
+pub fn add(object: &mut impl Resource, name: &str) -> bool {
+    if contains(object, name) {
+        return false;
+    }
+    let finalizers = object.meta_mut().finalizers.get_or_insert_default();
+    finalizers.push(name.into());
+    true
+}
+
+/// Removes the finalizer and says whether it was there.
+pub fn remove(object: &mut impl Resource, name: &str) -> bool {
+    let there = contains(object, name);
+    if let Some(finalizers) = &mut object.meta_mut().finalizers {
+        finalizers.retain(|finalizer| finalizer != name);
+    }
+    there
+}
+
+/// Runs `apply` while the object lives and `cleanup` once it is being deleted, with the finalizer in place between the
+/// first and the last. Both must bear being run twice: a crash may come after them and before it is noted.
+///
+/// `apply` gets the object as it is after the finalizer was added.
+///
+/// # Errors
+/// When a function of the caller's fails, or a request; the next reconcile takes up where this one ended.
+pub async fn finalize<K, T, E>(
+    client: &Client,
+    object: Arc<K>,
+    name: &str,
+    apply: impl AsyncFnOnce(Arc<K>) -> Result<T, E>,
+    cleanup: impl AsyncFnOnce(Arc<K>) -> Result<Cleanup<T>, E>,
+) -> Result<Finalized<T>, FinalizeError<E>>
+where
+    K: TypedObject,
+{
+    if object.meta().name.as_deref().is_none_or(str::is_empty) {
+        return Err(FinalizeError::Unnamed);
+    }
+    let going = object.meta().deletion_timestamp.is_some();
+    match (going, contains(&*object, name)) {
+        (false, true) => applied(apply(object).await),
+        (false, false) => {
+            let added = write_added(client, &*object, name).await?;
+            applied(apply(Arc::new(added)).await)
+        }
+        (true, false) => Ok(Finalized::Absent),
+        (true, true) => match cleanup(object.clone()).await {
+            Err(error) => Err(FinalizeError::Cleanup(error)),
+            Ok(Cleanup::NotYet(value)) => Ok(Finalized::NotYet(value)),
+            Ok(Cleanup::Done) => write_removed(client, &*object, name).await,
+        },
+    }
+}
+
+fn applied<T, E>(result: Result<T, E>) -> Result<Finalized<T>, FinalizeError<E>> {
+    result.map(Finalized::Applied).map_err(FinalizeError::Apply)
+}
+
+async fn write_added<K, E>(client: &Client, object: &K, name: &str) -> Result<K, FinalizeError<E>>
+where
+    K: TypedObject,
+{
+    let mut finalizers = finalizers(object).to_vec();
+    finalizers.push(name.into());
+    let result = write(client, object, &finalizers).await;
+    result.map_err(|error| FinalizeError::Add(Box::new(error)))
+}
+
+async fn write_removed<K, T, E>(
+    client: &Client,
+    object: &K,
+    name: &str,
+) -> Result<Finalized<T>, FinalizeError<E>>
+where
+    K: TypedObject,
+{
+    let mut newer = None;
+    for attempt in 1.. {
+        let present: &K = newer.as_ref().unwrap_or(object);
+        if present.meta().uid != object.meta().uid || !contains(present, name) {
+            break;
+        }
+        let keep: Vec<String> = finalizers(present)
+            .iter()
+            .filter(|finalizer| *finalizer != name)
+            .cloned()
+            .collect();
+        match write(client, present, &keep).await {
+            Ok(_) => break,
+            Err(error) if error.is_not_found() => break,
+            Err(error) if attempt >= TRIES || !error.is_conflict() => {
+                return Err(FinalizeError::Remove(Box::new(error)));
+            }
+            Err(_) => {}
+        }
+        newer = match client.live().get(&key(object)).await {
+            Ok(Some(read)) => Some(read),
+            Ok(None) => break,
+            Err(error) => return Err(FinalizeError::Remove(Box::new(error))),
+        };
+    }
+    Ok(Finalized::Removed)
+}
+
+/// Writes the list of finalizers, if the object is still what was read.
+async fn write<K>(client: &Client, object: &K, finalizers: &[String]) -> Result<K, ClientError>
+where
+    K: TypedObject,
+{
+    let metadata = object.meta();
+    let patch = json!({"metadata": {
+        "resourceVersion": metadata.resource_version,
+        "uid": metadata.uid,
+        "finalizers": finalizers,
+    }});
+    let objects = client.of::<K>();
+    objects.patch_with(&key(object), &Patch::Merge(patch)).await
+}
+
+fn key(object: &impl Resource) -> Key {
+    let name = object.meta().name.as_deref().unwrap_or_default();
+    match &object.meta().namespace {
+        Some(namespace) => Key::new(namespace, name),
+        None => Key::cluster(name),
+    }
+}
+
+fn finalizers(object: &impl Resource) -> &[String] {
+    object.meta().finalizers.as_deref().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

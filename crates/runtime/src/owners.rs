@@ -1,0 +1,230 @@
+//! Owner references: who owns an object, and so what the garbage collector may delete with its owner.
+//!
+//! A reference over namespaces makes the collector delete live objects, so such references are refused here.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::Resource;
+
+/// Why a reference was not set. The object is as it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OwnerError {
+    /// Another controller manages the object.
+    #[error("Object {object} is already owned by another {kind} controller {name}")]
+    AlreadyOwned {
+        /// The object, with its namespace.
+        object: String,
+        /// The kind of the controller.
+        kind: String,
+        /// The name of the controller.
+        name: String,
+    },
+    /// The owner is in a namespace and the object is in none.
+    #[error(
+        "cluster-scoped resource must not have a namespace-scoped owner, owner's namespace {namespace}"
+    )]
+    ClusterScoped {
+        /// The namespace of the owner.
+        namespace: String,
+    },
+    /// Owner and object are in different namespaces.
+    #[error(
+        "cross-namespace owner references are disallowed, owner's namespace {owner}, obj's namespace {object}"
+    )]
+    CrossNamespace {
+        /// The namespace of the owner.
+        owner: String,
+        /// The namespace of the object.
+        object: String,
+    },
+    /// The owner has no name or no UID yet: it has not been created.
+    #[error("the owner has no name or uid: it has not been created")]
+    Uncreated,
+}
+
+/// Whether the owner waits for the object when it is deleted in the foreground.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OwnerDeletion {
+    /// The object blocks the deletion of the owner.
+    Blocked,
+    /// The object does not.
+    #[default]
+    Free,
+}
+
+/// Makes `owner` the managing controller of the object, which then blocks the owner's deletion in the foreground.
+///
+/// # Errors
+/// When another controller manages the object, or scopes do not fit.
+pub fn set_controller_reference<O, K>(owner: &O, object: &mut K) -> Result<(), OwnerError>
+where
+    O: Resource<DynamicType = ()>,
+    K: Resource,
+{
+    let mut reference = reference_to(owner, object)?;
+    reference.controller = Some(true);
+    reference.block_owner_deletion = Some(true);
+    if let Some(other) = controller_of(object).filter(|other| !is_same(other, &reference)) {
+        return Err(OwnerError::AlreadyOwned {
+            object: place(object),
+            kind: other.kind.clone(),
+            name: other.name.clone(),
+        });
+    }
+    put(object, reference);
+    Ok(())
+}
+
+/// Makes `owner` one of the owners of the object. A reference that is there to the same owner is replaced.
+///
+/// # Errors
+/// When scopes do not fit.
+pub fn set_owner_reference<O, K>(
+    owner: &O,
+    object: &mut K,
+    deletion: OwnerDeletion,
+) -> Result<(), OwnerError>
+where
+    O: Resource<DynamicType = ()>,
+    K: Resource,
+{
+    let mut reference = reference_to(owner, object)?;
+    if deletion == OwnerDeletion::Blocked {
+        reference.block_owner_deletion = Some(true);
+    }
+    put(object, reference);
+    Ok(())
+}
+
+/// Removes the reference to `owner` and says whether it was there.
+pub fn remove_owner_reference<O, K>(owner: &O, object: &mut K) -> bool
+where
+    O: Resource<DynamicType = ()>,
+    K: Resource,
+{
+    remove(object, |reference| names(reference, owner))
+}
+
+/// Removes the reference to `owner` if it is the managing controller, and says whether it was.
+pub fn remove_controller_reference<O, K>(owner: &O, object: &mut K) -> bool
+where
+    O: Resource<DynamicType = ()>,
+    K: Resource,
+{
+    remove(object, |reference| {
+        reference.controller == Some(true) && names(reference, owner)
+    })
+}
+
+/// Whether `owner` is among the owners of the object, by group, kind and name.
+pub fn has_owner_reference<O, K>(owner: &O, object: &K) -> bool
+where
+    O: Resource<DynamicType = ()>,
+    K: Resource,
+{
+    references(object)
+        .iter()
+        .any(|reference| names(reference, owner))
+}
+
+/// Whether the object has a managing controller at all.
+pub fn has_controller_reference(object: &impl Resource) -> bool {
+    controller_of(object).is_some()
+}
+
+/// Whether `owner`, and not another one of its name, manages the object.
+pub fn is_controlled_by(owner: &impl Resource, object: &impl Resource) -> bool {
+    let uid = owner.meta().uid.as_deref();
+    uid.is_some() && controller_of(object).map(|reference| reference.uid.as_str()) == uid
+}
+
+/// The reference to the managing controller of the object.
+pub fn controller_of(object: &impl Resource) -> Option<&OwnerReference> {
+    references(object)
+        .iter()
+        .find(|reference| reference.controller == Some(true))
+}
+
+fn references(object: &impl Resource) -> &[OwnerReference] {
+    object
+        .meta()
+        .owner_references
+        .as_deref()
+        .unwrap_or_default()
+}
+
+fn reference_to<O, K>(owner: &O, object: &K) -> Result<OwnerReference, OwnerError>
+where
+    O: Resource<DynamicType = ()>,
+    K: Resource,
+{
+    check_scopes(namespace(owner), namespace(object))?;
+    let reference = owner.owner_ref(&()).ok_or(OwnerError::Uncreated)?;
+    match reference.name.is_empty() || reference.uid.is_empty() {
+        true => Err(OwnerError::Uncreated),
+        false => Ok(reference),
+    }
+}
+
+fn check_scopes(owner: &str, object: &str) -> Result<(), OwnerError> {
+    match (owner, object) {
+        ("", _) => Ok(()),
+        (owner, "") => Err(OwnerError::ClusterScoped {
+            namespace: owner.into(),
+        }),
+        (owner, object) if owner != object => Err(OwnerError::CrossNamespace {
+            owner: owner.into(),
+            object: object.into(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn put(object: &mut impl Resource, reference: OwnerReference) {
+    let references = object.meta_mut().owner_references.get_or_insert_default();
+    match references.iter_mut().find(|r| is_same(r, &reference)) {
+        Some(present) => *present = reference,
+        None => references.push(reference),
+    }
+}
+
+fn remove(object: &mut impl Resource, wanted: impl Fn(&OwnerReference) -> bool) -> bool {
+    let Some(references) = &mut object.meta_mut().owner_references else {
+        return false;
+    };
+    let before = references.len();
+    references.retain(|reference| !wanted(reference));
+    let removed = references.len() != before;
+    if references.is_empty() {
+        object.meta_mut().owner_references = None;
+    }
+    removed
+}
+
+/// The version is the one that was current when a reference was written, and an owner that was created anew takes the
+/// place of its predecessor; so neither version nor UID counts.
+fn is_same(a: &OwnerReference, b: &OwnerReference) -> bool {
+    group(&a.api_version) == group(&b.api_version) && a.kind == b.kind && a.name == b.name
+}
+
+fn names<O: Resource<DynamicType = ()>>(reference: &OwnerReference, owner: &O) -> bool {
+    group(&reference.api_version) == O::group(&())
+        && reference.kind == O::kind(&())
+        && Some(&reference.name) == owner.meta().name.as_ref()
+}
+
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+fn namespace(object: &impl Resource) -> &str {
+    object.meta().namespace.as_deref().unwrap_or_default()
+}
+
+fn place(object: &impl Resource) -> String {
+    let name = object.meta().name.as_deref().unwrap_or_default();
+    format!("{}/{name}", namespace(object))
+}
+
+#[cfg(test)]
+mod tests;
