@@ -35,6 +35,34 @@ pub struct LogOf {
     pub run: LogRun,
 }
 
+impl LogOf {
+    /// The current log of a container.
+    pub fn new(namespace: &str, pod: &str, container: &str) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            pod: pod.to_owned(),
+            uid: String::new(),
+            node: String::new(),
+            container: container.to_owned(),
+            run: LogRun::Current,
+        }
+    }
+
+    /// Of the pod with this uid.
+    #[must_use]
+    pub fn uid(mut self, uid: &str) -> Self {
+        self.uid = uid.to_owned();
+        self
+    }
+
+    /// Of this run.
+    #[must_use]
+    pub fn run(mut self, run: LogRun) -> Self {
+        self.run = run;
+        self
+    }
+}
+
 /// A run of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogRun {
