@@ -1,3 +1,3 @@
 //! The controllers that every cluster has.
 
-pub mod node_lifecycle;
+pub(crate) mod node_lifecycle;

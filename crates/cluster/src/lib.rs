@@ -1,6 +1,10 @@
 //! A cluster in the process: API server, built-in controllers, simulated nodes.
 
 mod announce;
-pub mod controllers;
+mod controllers;
 pub mod node;
 pub mod scheduler;
+
+pub use controllers::node_lifecycle::{NodeLifecycle, NodeLifecycleError};
+pub use node::{NodeSpec, Nodes, NodesOptions};
+pub use scheduler::Scheduler;

@@ -138,3 +138,71 @@ impl PodLogs for Logs {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(run: LogRun) -> LogOf {
+        LogOf::new("default", "p", "app").uid("u").run(run)
+    }
+
+    fn written(what: Vec<Written>) -> Vec<Output> {
+        let container = "app".to_owned();
+        let output = |what| Output {
+            container: container.clone(),
+            what,
+        };
+        what.into_iter().map(output).collect()
+    }
+
+    fn texts(logs: &Logs, run: LogRun, from: u64) -> Vec<String> {
+        let piece = logs.read(&of(run), from).expect("a log");
+        piece.lines.into_iter().map(|line| line.text).collect()
+    }
+
+    #[test]
+    fn a_new_run_makes_the_old_one_the_previous() {
+        let (logs, key, now) = (
+            Logs::default(),
+            Key::new("default", "p"),
+            Timestamp::UNIX_EPOCH,
+        );
+        let missing = logs.read(&of(LogRun::Current), 0).expect_err("nothing yet");
+        assert_eq!(missing, NoLog::NotStarted("ContainerCreating".to_owned()));
+        for run in ["one", "two"] {
+            let lines = vec![Written::Begin, Written::Line(run.to_owned())];
+            logs.write(&key, "u", now, written(lines));
+        }
+        assert_eq!(texts(&logs, LogRun::Previous, 0), ["one"]);
+        assert_eq!(texts(&logs, LogRun::Current, 0), ["two"]);
+        logs.write(&key, "another", now, written(vec![Written::Begin]));
+        assert!(logs.read(&of(LogRun::Current), 0).is_err());
+    }
+
+    #[tokio::test]
+    async fn reader_is_woken_by_more_and_told_of_the_end() {
+        let (logs, key, now) = (
+            Logs::default(),
+            Key::new("default", "p"),
+            Timestamp::UNIX_EPOCH,
+        );
+        let line = |i: usize| Written::Line(i.to_string());
+        let many = std::iter::once(Written::Begin).chain((0..MOST_LINES + 5).map(line));
+        logs.write(&key, "u", now, written(many.collect()));
+        let piece = logs.read(&of(LogRun::Current), 0).expect("a log");
+        assert_eq!(
+            (piece.lines.len(), piece.lines[0].text.as_str()),
+            (MOST_LINES, "5")
+        );
+        let MoreLog::After(more) = piece.more else {
+            panic!("it goes on");
+        };
+        let last = vec![Written::Line("last".to_owned()), Written::End];
+        logs.write(&key, "u", now, written(last));
+        more.await;
+        let piece = logs.read(&of(LogRun::Current), piece.next).expect("a log");
+        assert_eq!(piece.lines[0].text, "last");
+        assert!(matches!(piece.more, MoreLog::Never));
+    }
+}

@@ -29,7 +29,8 @@ const RETRY: Duration = Duration::from_secs(1);
 /// What came of a write.
 enum Done {
     Pod(Key, Result<Outcome, kube::Error>),
-    Registered(String, Result<Node, kube::Error>, Option<Reply>),
+    /// The name and uid of a node.
+    Registered(String, Result<String, kube::Error>, Option<Reply>),
     Removed(Result<(), kube::Error>, Reply),
     Told(Result<(), kube::Error>),
 }
@@ -364,10 +365,14 @@ impl Shell<'_> {
         }
     }
 
-    fn registered(&mut self, name: &str, result: Result<Node, kube::Error>, reply: Option<Reply>) {
+    fn registered(
+        &mut self,
+        name: &str,
+        result: Result<String, kube::Error>,
+        reply: Option<Reply>,
+    ) {
         let answer = match result {
-            Ok(node) => {
-                let uid = node.metadata.uid.unwrap_or_default();
+            Ok(uid) => {
                 self.fleet.registered(name, &uid, self.now());
                 self.stirred.extend(self.fleet.strays(name));
                 Ok(())

@@ -181,6 +181,13 @@ impl View<'_> {
             },
             container_id: begun.then(|| self.container_id(&run.name, current)),
             image,
+            // What is asked for is given at once, also when it changes while the container runs.
+            resources: spec.resources.clone().filter(|_| running),
+            allocated_resources: spec
+                .resources
+                .as_ref()
+                .and_then(|resources| resources.requests.clone())
+                .filter(|_| running),
             state: Some(self.state(run)),
             last_state: Some(match &run.last {
                 Some(end) => self.ended(&run.name, end),

@@ -110,16 +110,16 @@ fn patch(uid: &str, status: &PodStatus) -> Value {
     json!({"metadata": {"uid": uid}, "status": status})
 }
 
-/// Registers a node: creates its object, or takes over the one that is there. Gives the object.
+/// Registers a node: creates its object, or takes over the one that is there. Gives the uid of the object.
 ///
 /// # Errors
 /// What the server says.
-pub(crate) async fn register(client: kube::Client, node: Node) -> Result<Node, kube::Error> {
+pub(crate) async fn register(client: kube::Client, node: Node) -> Result<String, kube::Error> {
     let api: Api<Node> = Api::all(client);
     let name = node.metadata.name.clone().unwrap_or_default();
     match api.create(&creating(), &node).await {
         Err(kube::Error::Api(status)) if status.code == 409 => {}
-        other => return other,
+        other => return other.map(uid),
     }
     let params = patching();
     let existing = api.get(&name).await?;
@@ -127,7 +127,11 @@ pub(crate) async fn register(client: kube::Client, node: Node) -> Result<Node, k
     api.patch(&name, &params, &patch).await?;
     let report = json!({"status": node.status});
     let patch = Patch::Strategic(report);
-    api.patch_status(&name, &params, &patch).await
+    api.patch_status(&name, &params, &patch).await.map(uid)
+}
+
+fn uid(node: Node) -> String {
+    node.metadata.uid.unwrap_or_default()
 }
 
 /// What a node brings that the object of its name does not have yet. What somebody has written there stays.

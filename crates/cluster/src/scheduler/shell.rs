@@ -62,7 +62,7 @@ pub(super) async fn run(
         news: sender,
         heard: Vec::new(),
     };
-    listening.to_surroundings(&client)?;
+    listening.follow_surroundings(&client)?;
     let (announcer, writer) =
         Announcer::new(client.kube().clone(), environment.clone(), super::NAME);
     let mut background = JoinSet::new();
@@ -82,7 +82,7 @@ pub(super) async fn run(
         hopeful: BTreeSet::new(),
     };
     shell.begin();
-    listening.to(&client.of::<Pod>().informer(), News::Pod)?;
+    listening.follow(&client.of::<Pod>().informer(), News::Pod)?;
     shell.serve(&mut news, &cancel).await;
     for registration in listening.heard {
         registration.remove();

@@ -71,17 +71,17 @@ pub(super) struct Listening {
 
 impl Listening {
     /// Listens to everything but pods. They come last: whoever hears of pods before nodes thinks that there is no room.
-    pub(super) fn to_surroundings(&mut self, client: &Client) -> Result<(), SchedulerError> {
+    pub(super) fn follow_surroundings(&mut self, client: &Client) -> Result<(), SchedulerError> {
         let storage = |_| News::Storage;
-        self.to(&client.of::<Node>().informer(), News::Node)?;
-        self.to(&client.of::<Namespace>().informer(), News::Namespace)?;
-        self.to(&client.of::<PersistentVolumeClaim>().informer(), storage)?;
-        self.to(&client.of::<PersistentVolume>().informer(), storage)?;
-        self.to(&client.of::<StorageClass>().informer(), storage)
+        self.follow(&client.of::<Node>().informer(), News::Node)?;
+        self.follow(&client.of::<Namespace>().informer(), News::Namespace)?;
+        self.follow(&client.of::<PersistentVolumeClaim>().informer(), storage)?;
+        self.follow(&client.of::<PersistentVolume>().informer(), storage)?;
+        self.follow(&client.of::<StorageClass>().informer(), storage)
     }
 
     /// Listens to the changes of a kind.
-    pub(super) fn to<K: Kind>(
+    pub(super) fn follow<K: Kind>(
         &mut self,
         informer: &SharedInformer<K>,
         make: fn(Key) -> News,

@@ -318,6 +318,34 @@ fn init_containers_count_at_their_hungriest_and_sidecars_beside_everything() {
     }
 }
 
+#[test]
+fn tolerations_cover_taints_by_key_value_and_effect() {
+    let taint = serde_json::from_value(json!({"key": "k", "value": "5", "effect": "NoSchedule"}));
+    let taint = taint.expect("a taint");
+    let cases = [
+        (json!({"key": "k", "operator": "Equal", "value": "5"}), true),
+        (
+            json!({"key": "k", "value": "5", "effect": "NoSchedule"}),
+            true,
+        ),
+        (json!({"key": "k", "value": "6"}), false),
+        (json!({"key": "k", "operator": "Exists"}), true),
+        (
+            json!({"key": "k", "operator": "Exists", "effect": "NoExecute"}),
+            false,
+        ),
+        (json!({"key": "other", "operator": "Exists"}), false),
+        (json!({"operator": "Exists"}), true),
+        (json!({"key": "k", "operator": "Gt", "value": "4"}), true),
+        (json!({"key": "k", "operator": "Lt", "value": "4"}), false),
+        (json!({"key": "k", "operator": "Perhaps"}), false),
+    ];
+    for (toleration, expect) in cases {
+        let read = serde_json::from_value(toleration.clone()).expect("a toleration");
+        assert_eq!(super::taints::covers(&read, &taint), expect, "{toleration}");
+    }
+}
+
 mod queue {
     use std::time::Duration;
 
