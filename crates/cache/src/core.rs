@@ -213,7 +213,7 @@ impl Core {
             objects: state.table.len(),
             bytes: state.table.bytes(),
             resource_version: state.resource_version.clone(),
-            synced: self.status.borrow().synced,
+            synced: self.status.look(|status| status.synced),
             lists: counters.lists.get(),
             streams: counters.streams.get(),
             watches: counters.watches.get(),

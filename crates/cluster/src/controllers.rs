@@ -4,6 +4,7 @@ mod disruption;
 mod expiry;
 mod garbage_collector;
 mod namespace;
+pub(crate) mod node_lifecycle;
 mod pod_gc;
 mod resource_quota;
 mod service_account;

@@ -29,3 +29,12 @@ mod kinds;
 pub use builder::{Builder, StartError};
 pub use clock::Clock;
 pub use cluster::{Cluster, Snapshot};
+
+mod announce;
+mod controllers;
+pub mod node;
+pub mod scheduler;
+
+pub use controllers::node_lifecycle::{NodeLifecycle, NodeLifecycleError};
+pub use node::{NodeSpec, Nodes, NodesOptions};
+pub use scheduler::Scheduler;

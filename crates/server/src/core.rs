@@ -13,6 +13,7 @@ use crate::auth::Tokens;
 use crate::documents::Documents;
 use crate::environment::Environment;
 use crate::fields::FieldManagement;
+use crate::logs::PodLogs;
 use crate::registry::Registry;
 use crate::resource::Served;
 use crate::status::ApiError;
@@ -54,6 +55,8 @@ pub(crate) struct Core {
     limits: RequestLimits,
     /// Read by writes that change more than an object, until all of it is done: a fork finds none half done.
     settling: RwLock<()>,
+    /// Who is asked for logs of containers, if anybody.
+    pub(crate) pod_logs: Option<Arc<dyn PodLogs>>,
     /// Cancelled when the server stops: watches end.
     pub(crate) stopping: CancellationToken,
     reads: Semaphore,
@@ -75,6 +78,7 @@ impl Core {
         access: Access,
         limits: &RequestLimits,
         field_management: FieldManagement,
+        pod_logs: Option<Arc<dyn PodLogs>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             registry: Registry::builtin(&store),
@@ -86,6 +90,7 @@ impl Core {
             field_management,
             limits: limits.clone(),
             settling: RwLock::default(),
+            pod_logs,
             stopping: CancellationToken::new(),
             reads: Semaphore::new(limits.reads),
             writes: Semaphore::new(limits.writes),

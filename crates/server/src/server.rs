@@ -21,6 +21,7 @@ use crate::fields::FieldManagement;
 use crate::kubeconfig::Kubeconfig;
 use crate::listen::{self, ListenLimits};
 use crate::pki::{Authority, Pki, PkiError};
+use crate::logs::PodLogs;
 use crate::service::ApiService;
 use crate::storage::{Fsync, HistoryLimits, OpenError, OpenOptions, Recovery, Store};
 
@@ -42,7 +43,7 @@ pub struct Server {
 pub(crate) struct Stopping(pub(crate) Arc<Core>);
 
 /// How a server is to be.
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[must_use]
 pub struct Builder {
     environment: Environment,
@@ -55,6 +56,7 @@ pub struct Builder {
     authorization: Authorization,
     audit_log: Option<PathBuf>,
     field_management: FieldManagement,
+    pod_logs: Option<Arc<dyn PodLogs>>,
 }
 
 /// Why a server could not start or listen.
@@ -151,6 +153,12 @@ impl Builder {
         self
     }
 
+    /// Who is asked for the logs of containers. Without anybody, whoever asks for one is told so.
+    pub fn pod_logs(mut self, logs: Arc<dyn PodLogs>) -> Self {
+        self.pod_logs = Some(logs);
+        self
+    }
+
     /// Starts the server. It answers in-process calls at once; see [`Server::listen`] for sockets.
     ///
     /// # Errors
@@ -179,6 +187,7 @@ impl Builder {
             access,
             &self.requests,
             self.field_management,
+            self.pod_logs,
         );
         core.bootstrap()
             .await
@@ -203,6 +212,15 @@ impl Builder {
             })
         });
         Ok(Access::new(self.authorization, issuer, audit.transpose()?))
+    }
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("data_dir", &self.data_dir)
+            .field("authorization", &self.authorization)
+            .finish_non_exhaustive()
     }
 }
 

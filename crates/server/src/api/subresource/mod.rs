@@ -1,6 +1,7 @@
 //! Parts of objects with an address of their own.
 
 mod budget;
+mod log;
 mod namespace;
 mod pod;
 mod scale;
@@ -21,9 +22,9 @@ pub(crate) async fn dispatch(
     part: &str,
     body: &[u8],
 ) -> Result<Answer, ApiError> {
-    // A pod's log is asked for by name of a node's agent, and there is none: the pod says so.
+    // Served where there is somebody to ask for logs; whoever asks elsewhere is told so.
     if call.served.is("", "Pod") && part == "log" && method == Method::GET {
-        return pod::log(call);
+        return log::log(call);
     }
     let Some(subresource) = call.served.resource.subresource(part) else {
         return Err(ApiError::no_such_resource());

@@ -15,25 +15,6 @@ use crate::kinds;
 use crate::object;
 use crate::status::ApiError;
 
-/// There are no nodes here whose agent could be asked for a log.
-pub(crate) fn log(call: &Call) -> Result<Answer, ApiError> {
-    let record = call
-        .served
-        .collection
-        .get(&call.key())
-        .ok_or_else(|| call.not_found())?;
-    let pod = call.served.revive(&record)?;
-    match pod["spec"]["nodeName"].as_str() {
-        Some(node) if !node.is_empty() => Err(ApiError::internal(format!(
-            "the agent of node {node:?} cannot be reached for the log"
-        ))),
-        _ => Err(ApiError::bad_request(format!(
-            "pod {} does not have a host assigned",
-            call.name
-        ))),
-    }
-}
-
 /// Puts a pod on a node.
 pub(crate) async fn bind(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::read(&call.query, "CreateOptions")?;

@@ -1,0 +1,180 @@
+//! Whether nodes are alive, and what follows for their conditions and taints. Pure.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+/// Conditions that keep new pods away while they hold.
+const PRESSURES: [(&str, &str); 4] = [
+    ("MemoryPressure", "node.kubernetes.io/memory-pressure"),
+    ("DiskPressure", "node.kubernetes.io/disk-pressure"),
+    ("PIDPressure", "node.kubernetes.io/pid-pressure"),
+    (
+        "NetworkUnavailable",
+        "node.kubernetes.io/network-unavailable",
+    ),
+];
+/// Conditions of which a silent node says nothing any more.
+const REPORTED: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
+
+/// Remembers when each node was last heard of. Moments are the watcher's own, so that a node with a wrong clock is not
+/// taken for dead.
+#[derive(Debug, Default)]
+pub(super) struct Monitor {
+    nodes: BTreeMap<String, Heard>,
+}
+
+#[derive(Debug)]
+struct Heard {
+    renewed: Option<Timestamp>,
+    reported: Option<Timestamp>,
+    at: Timestamp,
+}
+
+/// Whether a node speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Voice {
+    Speaks,
+    /// It has said nothing for longer than it may.
+    Silent,
+}
+
+impl Monitor {
+    /// Takes up what a node said last, and judges.
+    pub(super) fn judge(
+        &mut self,
+        node: &Node,
+        lease: Option<&Lease>,
+        grace: Duration,
+        now: Timestamp,
+    ) -> Voice {
+        let name = node.metadata.name.clone().unwrap_or_default();
+        let renewed = lease.and_then(|l| l.spec.as_ref()?.renew_time.as_ref().map(|t| t.0));
+        let reported = condition(node, "Ready")
+            .filter(|ready| ready.reason.as_deref() != Some(UNKNOWN))
+            .and_then(|ready| ready.last_heartbeat_time.as_ref())
+            .map(|t| t.0);
+        let heard = self.nodes.entry(name).or_insert(Heard {
+            renewed,
+            reported,
+            at: now,
+        });
+        let news = renewed > heard.renewed || reported.is_some() && reported > heard.reported;
+        if news {
+            *heard = Heard {
+                renewed,
+                reported: reported.or(heard.reported),
+                at: now,
+            };
+        }
+        let silence = now.duration_since(heard.at);
+        match Duration::try_from(silence).is_ok_and(|silence| silence > grace) {
+            true => Voice::Silent,
+            false => Voice::Speaks,
+        }
+    }
+
+    /// Forgets a node that is gone.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.nodes.remove(name);
+    }
+}
+
+const UNKNOWN: &str = "NodeStatusUnknown";
+
+/// The conditions of a node that has fallen silent; nothing if they say so already.
+pub(super) fn silent_conditions(node: &Node, now: Timestamp) -> Option<Vec<NodeCondition>> {
+    let unknown: Vec<NodeCondition> = REPORTED
+        .into_iter()
+        .filter_map(|type_| {
+            let known = condition(node, type_);
+            if known.is_some_and(|c| c.status == "Unknown") {
+                return None;
+            }
+            let (reason, message) = match known {
+                Some(_) => (UNKNOWN, "Kubelet stopped posting node status."),
+                None => (
+                    "NodeStatusNeverUpdated",
+                    "Kubelet never posted node status.",
+                ),
+            };
+            Some(NodeCondition {
+                type_: type_.to_owned(),
+                status: "Unknown".to_owned(),
+                reason: Some(reason.to_owned()),
+                message: Some(message.to_owned()),
+                last_heartbeat_time: known.and_then(|c| c.last_heartbeat_time.clone()),
+                last_transition_time: Some(Time(now)),
+            })
+        })
+        .collect();
+    (!unknown.is_empty()).then_some(unknown)
+}
+
+/// The taints that a node should have; nothing if it has them.
+pub(super) fn taints(node: &Node, now: Timestamp) -> Option<Vec<Taint>> {
+    let present = node.spec.as_ref().and_then(|s| s.taints.clone());
+    let present = present.unwrap_or_default();
+    let wanted = wanted(node);
+    let is_ours = |taint: &Taint| {
+        let pressure = PRESSURES.iter().any(|(_, key)| *key == taint.key);
+        pressure || [NOT_READY, UNREACHABLE, UNSCHEDULABLE].contains(&taint.key.as_str())
+    };
+    let is_wanted = |taint: &Taint| {
+        let mut wanted = wanted.iter();
+        wanted.any(|(key, effect)| *key == taint.key && *effect == taint.effect)
+    };
+    let mut taints: Vec<Taint> = present.clone();
+    taints.retain(|taint| !is_ours(taint) || is_wanted(taint));
+    for (key, effect) in &wanted {
+        let same = |taint: &Taint| taint.key == *key && taint.effect == *effect;
+        if !taints.iter().any(same) {
+            taints.push(Taint {
+                key: (*key).to_owned(),
+                effect: (*effect).to_owned(),
+                time_added: Some(Time(now)),
+                value: None,
+            });
+        }
+    }
+    (taints != present).then_some(taints)
+}
+
+/// Keys and effects of the taints that follow from a node's state.
+fn wanted(node: &Node) -> Vec<(&'static str, &'static str)> {
+    let mut wanted = Vec::new();
+    let trouble = match condition(node, "Ready").map(|c| c.status.as_str()) {
+        Some("False") => Some(NOT_READY),
+        Some("Unknown") => Some(UNREACHABLE),
+        _ => None,
+    };
+    for effect in ["NoSchedule", "NoExecute"] {
+        wanted.extend(trouble.map(|key| (key, effect)));
+    }
+    if node.spec.as_ref().and_then(|s| s.unschedulable) == Some(true) {
+        wanted.push((UNSCHEDULABLE, "NoSchedule"));
+    }
+    for (type_, key) in PRESSURES {
+        if condition(node, type_).is_some_and(|c| c.status == "True") {
+            wanted.push((key, "NoSchedule"));
+        }
+    }
+    wanted
+}
+
+/// Whether a node says that it is ready.
+pub(super) fn is_ready(node: &Node) -> bool {
+    condition(node, "Ready").is_some_and(|c| c.status == "True")
+}
+
+fn condition<'a>(node: &'a Node, type_: &str) -> Option<&'a NodeCondition> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|c| c.type_ == type_)
+}

@@ -1,0 +1,374 @@
+//! The task of the node lifecycle controller.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, Pod, Taint};
+use kubewright_cache::{Event, Handler, Key, Reader};
+use kubewright_runtime::{Client, Environment};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::evictions::{Change, Evictions};
+use super::health::{self, Monitor, Voice};
+use super::writes;
+use super::{NodeLifecycle, NodeLifecycleError};
+use crate::announce::{Announcer, Told};
+
+/// How much news may wait.
+const NEWS: usize = 1_024;
+/// How many writes are under way at most.
+const WRITES: usize = 32;
+/// Where leases of nodes are.
+const LEASES: &str = "kube-node-lease";
+
+/// What informers tell.
+#[derive(Debug)]
+enum News {
+    Node(Key),
+    Pod(Key),
+}
+
+/// Passes keys on.
+struct Ear {
+    news: mpsc::Sender<News>,
+    make: fn(Key) -> News,
+}
+
+impl<K: Send + Sync + 'static> Handler<K> for Ear {
+    async fn handle(&mut self, event: Event<K>) {
+        let news = (self.make)(event.object().key().clone());
+        // An error means that the controller has stopped.
+        let _ = self.news.send(news).await;
+    }
+}
+
+struct Shell {
+    options: NodeLifecycle,
+    client: kube::Client,
+    environment: Environment,
+    nodes: Reader<Node>,
+    leases: Reader<Lease>,
+    pods: Reader<Pod>,
+    announcer: Announcer,
+    monitor: Monitor,
+    evictions: Evictions,
+    /// Where each pod is, and who is on each node.
+    place: BTreeMap<Key, String>,
+    on_node: BTreeMap<String, BTreeSet<Key>>,
+    /// Nodes whose pods were told that they are not ready.
+    unready: BTreeSet<String>,
+    known: BTreeSet<String>,
+    /// The taints that evict, of the nodes that have some.
+    evicting: BTreeMap<String, Vec<Taint>>,
+    /// Writes wait for their turn.
+    tasks: std::collections::VecDeque<Task>,
+    writes: JoinSet<Result<(), kube::Error>>,
+    next_look: Timestamp,
+}
+
+/// A write to come.
+enum Task {
+    Conditions(String, Vec<k8s_openapi::api::core::v1::NodeCondition>),
+    Taints(Arc<Node>, Vec<Taint>),
+    NotReady(Arc<Pod>),
+    Evict(Arc<Pod>),
+}
+
+/// Watches over nodes until it is cancelled.
+pub(super) async fn run(
+    options: NodeLifecycle,
+    client: Client,
+    environment: Environment,
+    cancel: CancellationToken,
+) -> Result<(), NodeLifecycleError> {
+    let nodes = client.of::<Node>().informer();
+    let leases = client.of::<Lease>().informer();
+    let pods = client.of::<Pod>().informer();
+    nodes.synced().await.map_err(NodeLifecycleError::Watch)?;
+    leases.synced().await.map_err(NodeLifecycleError::Watch)?;
+    pods.synced().await.map_err(NodeLifecycleError::Watch)?;
+    let (sender, mut news) = mpsc::channel(NEWS);
+    let ear = |make: fn(Key) -> News| Ear {
+        news: sender.clone(),
+        make,
+    };
+    let stopped = |_| NodeLifecycleError::Stopped;
+    let heard = [
+        nodes.add_handler(ear(News::Node)).map_err(stopped)?,
+        pods.add_handler(ear(News::Pod)).map_err(stopped)?,
+    ];
+    drop(sender);
+    let name = "node-controller";
+    let (announcer, writer) = Announcer::new(client.kube().clone(), environment.clone(), name);
+    let mut background = JoinSet::new();
+    background.spawn(writer.run(cancel.clone()));
+    let now = environment.now();
+    let mut shell = Shell {
+        next_look: now,
+        options,
+        client: client.kube().clone(),
+        environment,
+        nodes: nodes.reader(),
+        leases: leases.reader(),
+        pods: pods.reader(),
+        announcer,
+        monitor: Monitor::default(),
+        evictions: Evictions::default(),
+        place: BTreeMap::new(),
+        on_node: BTreeMap::new(),
+        unready: BTreeSet::new(),
+        known: BTreeSet::new(),
+        evicting: BTreeMap::new(),
+        tasks: std::collections::VecDeque::new(),
+        writes: JoinSet::new(),
+    };
+    shell.serve(&mut news, &cancel).await;
+    for registration in heard {
+        registration.remove();
+    }
+    shell.writes.shutdown().await;
+    background.shutdown().await;
+    Ok(())
+}
+
+impl Shell {
+    async fn serve(&mut self, news: &mut mpsc::Receiver<News>, cancel: &CancellationToken) {
+        let mut heard = Vec::with_capacity(NEWS);
+        loop {
+            self.tick();
+            self.write();
+            let pause = self.pause();
+            tokio::select! {
+                // The end comes first; writes before news, because they make room for what news leads to; time last,
+                // because it is looked at in every turn.
+                biased;
+                () = cancel.cancelled() => break,
+                Some(done) = self.writes.join_next() => {
+                    // What failed is tried again when its object changes or when nodes are next looked at.
+                    if let Ok(Err(error)) = done {
+                        tracing::debug!(%error, "the node lifecycle controller could not write");
+                    }
+                }
+                count = news.recv_many(&mut heard, NEWS) => {
+                    if count == 0 {
+                        tracing::debug!("the informers of the node lifecycle controller have ended");
+                        break;
+                    }
+                    let (mut nodes, mut pods) = (BTreeSet::new(), BTreeSet::new());
+                    for one in heard.drain(..) {
+                        match one {
+                            News::Node(key) => nodes.insert(key),
+                            News::Pod(key) => pods.insert(key),
+                        };
+                    }
+                    pods.iter().for_each(|key| self.pod(key));
+                    nodes.iter().for_each(|key| self.node(key));
+                }
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+        tracing::debug!("the node lifecycle controller stops");
+    }
+
+    fn pause(&self) -> Duration {
+        let look = self.next_look;
+        let next = self.evictions.next().map_or(look, |at| at.min(look));
+        let left = Duration::try_from(next.duration_since(self.environment.now()));
+        // At least a moment, should the clock and the timer disagree.
+        left.unwrap_or_default().max(Duration::from_millis(1))
+    }
+
+    /// Does what is due.
+    fn tick(&mut self) {
+        let now = self.environment.now();
+        if now >= self.next_look {
+            self.next_look = now + self.options.period;
+            for name in self.known.clone() {
+                self.node(&Key::cluster(&name));
+            }
+        }
+        while let Some(key) = self.evictions.due(now) {
+            self.evict(&key, now);
+        }
+    }
+
+    fn write(&mut self) {
+        while self.writes.len() < WRITES {
+            let Some(task) = self.tasks.pop_front() else {
+                return;
+            };
+            let (client, now) = (self.client.clone(), self.environment.now());
+            self.writes.spawn(async move {
+                match task {
+                    Task::Conditions(name, conditions) => {
+                        writes::conditions(client, &name, conditions).await
+                    }
+                    Task::Taints(node, taints) => writes::taints(client, &node, taints).await,
+                    Task::NotReady(pod) => writes::not_ready(client, &pod, now).await,
+                    Task::Evict(pod) => writes::evict(client, &pod, now).await,
+                }
+            });
+        }
+    }
+
+    /// Looks at a node as it is now.
+    fn node(&mut self, key: &Key) {
+        let name = key.name().to_owned();
+        let Some(node) = self.nodes.get(key) else {
+            return self.node_gone(&name);
+        };
+        let now = self.environment.now();
+        if self.known.insert(name.clone()) {
+            let text = format!("Node {name} event: Registered Node {name} in Controller");
+            self.tell(&*node, "Normal", "RegisteredNode", text);
+        }
+        let lease = self.leases.get(&Key::new(LEASES, &name));
+        let voice = self
+            .monitor
+            .judge(&node, lease.as_deref(), self.options.grace, now);
+        if voice == Voice::Silent
+            && let Some(conditions) = health::silent_conditions(&node, now)
+        {
+            self.tasks
+                .push_back(Task::Conditions(name.clone(), conditions));
+        }
+        if let Some(taints) = health::taints(&node, now) {
+            self.tasks.push_back(Task::Taints(node.clone(), taints));
+        }
+        self.tell_pods(&node, &name);
+        if self.evicting_taints_changed(&node, &name) {
+            for pod in self.on_node.get(&name).cloned().unwrap_or_default() {
+                self.consider(&pod);
+            }
+        }
+    }
+
+    /// Whether a node has other taints that evict than when it was last looked at.
+    fn evicting_taints_changed(&mut self, node: &Node, name: &str) -> bool {
+        let taints = node.spec.as_ref().and_then(|s| s.taints.clone());
+        let mut taints = taints.unwrap_or_default();
+        taints.retain(|taint| taint.effect == "NoExecute");
+        let before = match taints.is_empty() {
+            true => self.evicting.remove(name),
+            false => self.evicting.insert(name.to_owned(), taints.clone()),
+        };
+        before.unwrap_or_default() != taints
+    }
+
+    /// Pods of a node that turns not ready are not ready either.
+    fn tell_pods(&mut self, node: &Arc<Node>, name: &str) {
+        if health::is_ready(node) {
+            self.unready.remove(name);
+            return;
+        }
+        if !self.unready.insert(name.to_owned()) {
+            return;
+        }
+        let text = format!("Node {name} status is now: NodeNotReady");
+        self.tell(&**node, "Normal", "NodeNotReady", text);
+        for key in self.on_node.get(name).cloned().unwrap_or_default() {
+            if let Some(pod) = self.pods.get(&key).filter(|pod| says_ready(pod)) {
+                let text = "Node is not ready".to_owned();
+                self.tell(&*pod, "Warning", "NodeNotReady", text);
+                self.tasks.push_back(Task::NotReady(pod));
+            }
+        }
+    }
+
+    fn node_gone(&mut self, name: &str) {
+        if self.known.remove(name) {
+            self.monitor.forget(name);
+            self.unready.remove(name);
+            self.evicting.remove(name);
+        }
+    }
+
+    /// Takes up where a pod is.
+    fn pod(&mut self, key: &Key) {
+        let Some(pod) = self.pods.get(key) else {
+            return self.leave(key);
+        };
+        let node = pod.spec.as_ref().and_then(|s| s.node_name.as_deref());
+        let Some(node) = node.filter(|node| !node.is_empty()) else {
+            return self.leave(key);
+        };
+        if self.place.get(key).is_none_or(|before| before != node) {
+            self.leave(key);
+            self.place.insert(key.clone(), node.to_owned());
+            let pods = self.on_node.entry(node.to_owned()).or_default();
+            pods.insert(key.clone());
+        }
+        self.consider_pod(key, &pod, node);
+    }
+
+    fn leave(&mut self, key: &Key) {
+        self.evictions.forget(key);
+        let Some(node) = self.place.remove(key) else {
+            return;
+        };
+        if let Some(pods) = self.on_node.get_mut(&node) {
+            pods.remove(key);
+            if pods.is_empty() {
+                self.on_node.remove(&node);
+            }
+        }
+    }
+
+    fn consider(&mut self, key: &Key) {
+        if let (Some(pod), Some(node)) = (self.pods.get(key), self.place.get(key).cloned()) {
+            self.consider_pod(key, &pod, &node);
+        }
+    }
+
+    fn consider_pod(&mut self, key: &Key, pod: &Arc<Pod>, node: &str) {
+        let Some(node) = self.nodes.get(&Key::cluster(node)) else {
+            return self.evictions.forget(key);
+        };
+        let taints = node.spec.as_ref().and_then(|s| s.taints.as_deref());
+        let taints = taints.unwrap_or_default();
+        let now = self.environment.now();
+        if self.evictions.consider(key, pod, taints, now) == Change::Cancelled {
+            let text = format!("Cancelling deletion of Pod {key}");
+            self.tell(&**pod, "Normal", "TaintManagerEviction", text);
+        }
+    }
+
+    fn evict(&mut self, key: &Key, now: Timestamp) {
+        let Some(pod) = self.pods.get(key) else {
+            return;
+        };
+        tracing::debug!(%key, %now, "a taint evicts a pod");
+        let text = format!("Marking for deletion Pod {key}");
+        self.tell(&*pod, "Normal", "TaintManagerEviction", text);
+        self.tasks.push_back(Task::Evict(pod));
+    }
+
+    fn tell<K>(&self, about: &K, kind: &'static str, reason: &'static str, message: String)
+    where
+        K: kube::Resource<DynamicType = ()>,
+    {
+        self.announcer.tell(Told {
+            about: about.object_ref(&()),
+            kind,
+            reason,
+            message,
+            host: None,
+            at: self.environment.now(),
+        });
+    }
+}
+
+fn says_ready(pod: &Pod) -> bool {
+    let conditions = pod
+        .status
+        .iter()
+        .flat_map(|s| s.conditions.iter().flatten());
+    conditions
+        .into_iter()
+        .any(|c| c.type_ == "Ready" && c.status == "True")
+}

@@ -1,0 +1,122 @@
+//! What the node lifecycle controller writes to the API server.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, Taint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use serde_json::{Value, json};
+
+/// The name under which this is written.
+const MANAGER: &str = "kube-controller-manager";
+
+fn patching() -> PatchParams {
+    PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
+/// Writes conditions of a node.
+///
+/// # Errors
+/// What the server says.
+pub(super) async fn conditions(
+    client: kube::Client,
+    name: &str,
+    conditions: Vec<NodeCondition>,
+) -> Result<(), kube::Error> {
+    let api: Api<Node> = Api::all(client);
+    let patch = Patch::Strategic(json!({"status": {"conditions": conditions}}));
+    let params = patching();
+    missing_is_fine(api.patch_status(name, &params, &patch).await)
+}
+
+/// Writes the taints of a node, unless somebody else changed it meanwhile.
+///
+/// # Errors
+/// What the server says.
+pub(super) async fn taints(
+    client: kube::Client,
+    node: &Node,
+    taints: Vec<Taint>,
+) -> Result<(), kube::Error> {
+    let api: Api<Node> = Api::all(client);
+    let name = node.metadata.name.as_deref().unwrap_or("");
+    let version = &node.metadata.resource_version;
+    let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});
+    let params = patching();
+    missing_is_fine(api.patch(name, &params, &Patch::Merge(patch)).await)
+}
+
+/// Marks a pod as not ready: its node cannot say.
+///
+/// # Errors
+/// What the server says.
+pub(super) async fn not_ready(
+    client: kube::Client,
+    pod: &Pod,
+    now: Timestamp,
+) -> Result<(), kube::Error> {
+    let condition = json!({"type": "Ready", "status": "False", "lastTransitionTime": Time(now)});
+    patch_status(client, pod, json!({"conditions": [condition]})).await
+}
+
+/// Takes a pod away that a taint evicts, and says so.
+///
+/// # Errors
+/// What the server says.
+pub(super) async fn evict(
+    client: kube::Client,
+    pod: &Pod,
+    now: Timestamp,
+) -> Result<(), kube::Error> {
+    let condition = json!({
+        "type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager",
+        "message": "Taint manager: deleting due to NoExecute taint",
+        "lastTransitionTime": Time(now), "observedGeneration": pod.metadata.generation,
+    });
+    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
+    if !matches!(phase, Some("Succeeded" | "Failed")) {
+        patch_status(client.clone(), pod, json!({"conditions": [condition]})).await?;
+    }
+    let params = DeleteParams {
+        preconditions: Some(Preconditions {
+            uid: pod.metadata.uid.clone(),
+            resource_version: None,
+        }),
+        ..DeleteParams::default()
+    };
+    let name = pod.metadata.name.as_deref().unwrap_or("");
+    match api_of(client, pod).delete(name, &params).await {
+        // Gone, or another one of its name.
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+async fn patch_status(client: kube::Client, pod: &Pod, status: Value) -> Result<(), kube::Error> {
+    let name = pod.metadata.name.as_deref().unwrap_or("");
+    let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": status});
+    let params = patching();
+    let api = api_of(client, pod);
+    missing_is_fine(
+        api.patch_status(name, &params, &Patch::Strategic(patch))
+            .await,
+    )
+}
+
+fn api_of(client: kube::Client, pod: &Pod) -> Api<Pod> {
+    Api::namespaced(
+        client,
+        pod.metadata.namespace.as_deref().unwrap_or("default"),
+    )
+}
+
+/// What is gone needs nothing.
+fn missing_is_fine<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
+    match result {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        other => other.map(|_| ()),
+    }
+}

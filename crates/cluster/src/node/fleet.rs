@@ -1,0 +1,396 @@
+//! All simulated nodes and their pods: who is where, and when to look at what again. Time comes in as an argument and
+//! nothing is written from here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kubewright_cache::Key;
+
+use super::addresses::{Addresses, Networks};
+use super::handle::{NodesError, NodesOptions};
+use super::machine::PodMachine;
+use super::run::Run;
+use super::spec::NodeSpec;
+use super::status::{self, Host};
+use super::step::{Fate, Step};
+
+/// Nodes and pods.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    options: NodesOptions,
+    nodes: BTreeMap<String, Simulated>,
+    pods: BTreeMap<Key, Tenant>,
+    /// Pods that were put on nodes that are not among these, by the name of the node.
+    strays: BTreeMap<String, BTreeSet<Key>>,
+    networks: Networks,
+    alarms: BTreeSet<(Timestamp, Alarm)>,
+    /// How many nodes there have been, to give each the next zone.
+    count: usize,
+}
+
+/// What to look at.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Alarm {
+    Lease(String),
+    Report(String),
+    Pod(Key),
+}
+
+/// One node.
+#[derive(Debug)]
+pub(crate) struct Simulated {
+    pub(crate) spec: NodeSpec,
+    pub(crate) zone: String,
+    pub(crate) address: Ipv4Addr,
+    pub(crate) uid: String,
+    addresses: Addresses,
+    power: Power,
+    pods: BTreeSet<Key>,
+}
+
+/// Whether a node does anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Power {
+    On,
+    Off,
+}
+
+/// A pod on one of the nodes.
+#[derive(Debug)]
+struct Tenant {
+    node: String,
+    run: Run,
+    /// The address that is given back when the pod is done with it.
+    address: Option<Ipv4Addr>,
+    alarm: Option<Timestamp>,
+    stage: Stage,
+}
+
+/// Whether something about a pod is being written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Idle,
+    /// Being written; whether something happened since.
+    Writing {
+        again: bool,
+    },
+    /// Its object has been deleted.
+    Gone,
+}
+
+/// What came of looking at a pod.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub(crate) node: String,
+    pub(crate) step: Step,
+}
+
+impl Fleet {
+    pub(crate) fn new(options: NodesOptions) -> Self {
+        Self {
+            options,
+            nodes: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            strays: BTreeMap::new(),
+            networks: Networks::default(),
+            alarms: BTreeSet::new(),
+            count: 0,
+        }
+    }
+
+    /// Makes room for a node. One that has an object already keeps its addresses.
+    ///
+    /// # Errors
+    /// When there is one, or no room.
+    pub(crate) fn add(
+        &mut self,
+        spec: NodeSpec,
+        existing: Option<&Node>,
+    ) -> Result<&Simulated, NodesError> {
+        let name = spec.name.clone();
+        if self.nodes.contains_key(&name) {
+            return Err(NodesError::Exists(name));
+        }
+        let cidr = existing.and_then(|node| node.spec.as_ref()?.pod_cidr.clone());
+        let block = cidr
+            .and_then(|cidr| self.networks.adopt(&cidr))
+            .or_else(|| self.networks.block(spec.pods()))
+            .ok_or(NodesError::NoAddresses)?;
+        let known = existing.and_then(internal_address);
+        let address = match known {
+            Some(address) if self.networks.adopt_node(address) => address,
+            _ => self.networks.node(),
+        };
+        let zones = &self.options.zones;
+        let zone = zones.get(self.count % zones.len().max(1)).cloned();
+        self.count += 1;
+        let node = Simulated {
+            zone: zone.unwrap_or_default(),
+            address,
+            uid: String::new(),
+            addresses: Addresses::new(block),
+            power: Power::On,
+            pods: BTreeSet::new(),
+            spec,
+        };
+        Ok(self.nodes.entry(name).or_insert(node))
+    }
+
+    /// The node has registered: it reports from now on.
+    pub(crate) fn registered(&mut self, name: &str, uid: &str, now: Timestamp) {
+        if let Some(node) = self.nodes.get_mut(name) {
+            node.uid = uid.to_owned();
+            self.alarms.insert((now, Alarm::Lease(name.to_owned())));
+            let later = now + self.options.status_interval;
+            self.alarms.insert((later, Alarm::Report(name.to_owned())));
+        }
+    }
+
+    /// The pods that were put on a node before it was there.
+    pub(crate) fn strays(&mut self, name: &str) -> BTreeSet<Key> {
+        self.strays.remove(name).unwrap_or_default()
+    }
+
+    /// A node is no more. Its pods are nobody's.
+    pub(crate) fn remove(&mut self, name: &str) -> bool {
+        let Some(node) = self.nodes.remove(name) else {
+            return false;
+        };
+        for key in &node.pods {
+            if let Some(tenant) = self.pods.remove(key) {
+                self.disarm(key, tenant.alarm);
+            }
+        }
+        if !node.pods.is_empty() {
+            self.strays.insert(name.to_owned(), node.pods.clone());
+        }
+        self.networks.release(node.addresses.block());
+        self.networks.release_node(node.address);
+        self.silence(name);
+        true
+    }
+
+    /// A node falls silent.
+    pub(crate) fn stop(&mut self, name: &str) -> bool {
+        let Some(node) = self.nodes.get_mut(name) else {
+            return false;
+        };
+        node.power = Power::Off;
+        self.silence(name);
+        true
+    }
+
+    /// A node goes on: it reports at once. Gives the pods to look at.
+    pub(crate) fn start(&mut self, name: &str, now: Timestamp) -> Option<Vec<Key>> {
+        let node = self.nodes.get_mut(name)?;
+        node.power = Power::On;
+        let pods: Vec<Key> = node.pods.iter().cloned().collect();
+        for key in &pods {
+            if let Some(tenant) = self.pods.get_mut(key) {
+                // Others may have written the status in the meantime.
+                tenant.run.published = None;
+            }
+        }
+        self.alarms.insert((now, Alarm::Lease(name.to_owned())));
+        self.alarms.insert((now, Alarm::Report(name.to_owned())));
+        Some(pods)
+    }
+
+    /// A node.
+    pub(crate) fn node(&self, name: &str) -> Option<&Simulated> {
+        self.nodes.get(name)
+    }
+
+    /// Looks at a pod as it is now.
+    pub(crate) fn look(&mut self, key: &Key, pod: &Pod, now: Timestamp) -> Option<Look> {
+        self.take_up(key, pod, now);
+        let tenant = self.pods.get_mut(key)?;
+        let node = self.nodes.get(&tenant.node)?;
+        if node.power == Power::Off {
+            return None;
+        }
+        match &mut tenant.stage {
+            Stage::Gone => return None,
+            Stage::Writing { again } => {
+                *again = true;
+                return None;
+            }
+            Stage::Idle => {}
+        }
+        let host = Host {
+            address: node.address.to_string(),
+        };
+        let behaviour = &self.options.behaviour;
+        let step = PodMachine::step(now, pod, &mut tenant.run, behaviour, &host);
+        let alarm = std::mem::replace(&mut tenant.alarm, step.wake);
+        if step.status.is_some() || step.fate == Fate::Goes {
+            tenant.stage = Stage::Writing { again: false };
+        }
+        let node = tenant.node.clone();
+        self.disarm(key, alarm);
+        if let Some(at) = step.wake {
+            self.alarms.insert((at, Alarm::Pod(key.clone())));
+        }
+        Some(Look { node, step })
+    }
+
+    /// What was to be written about a pod has been written. Says whether to look again.
+    pub(crate) fn written(&mut self, key: &Key, outcome: &Outcome) -> bool {
+        let Some(tenant) = self.pods.get_mut(key).filter(|t| t.run.uid == outcome.uid) else {
+            return false;
+        };
+        let again = matches!(tenant.stage, Stage::Writing { again: true });
+        tenant.stage = match outcome.fate {
+            Fate::Goes => Stage::Gone,
+            Fate::Stays => Stage::Idle,
+        };
+        if outcome.fingerprint.is_some() {
+            tenant.run.published = outcome.fingerprint;
+        }
+        if outcome.ended == Ending::Over
+            && let Some(address) = tenant.address.take()
+            && let Some(node) = self.nodes.get_mut(&tenant.node)
+        {
+            node.addresses.release(address);
+        }
+        again
+    }
+
+    /// What was to be written about a pod could not be; it is tried again at a time.
+    pub(crate) fn failed(&mut self, key: &Key, at: Timestamp) {
+        let Some(tenant) = self.pods.get_mut(key) else {
+            return;
+        };
+        tenant.stage = Stage::Idle;
+        let before = tenant.alarm.replace(at);
+        self.disarm(key, before);
+        self.alarms.insert((at, Alarm::Pod(key.clone())));
+    }
+
+    /// Forgets a pod that is no more.
+    pub(crate) fn forget(&mut self, key: &Key) {
+        let Some(tenant) = self.pods.remove(key) else {
+            self.strays.retain(|_, keys| {
+                keys.remove(key);
+                !keys.is_empty()
+            });
+            return;
+        };
+        self.disarm(key, tenant.alarm);
+        if let Some(node) = self.nodes.get_mut(&tenant.node) {
+            node.pods.remove(key);
+            if let Some(address) = tenant.address {
+                node.addresses.release(address);
+            }
+        }
+    }
+
+    /// The next thing to look at that is due; leases and reports are set for the next time.
+    pub(crate) fn due(&mut self, now: Timestamp) -> Option<Alarm> {
+        let (at, _) = self.alarms.first()?;
+        if *at > now {
+            return None;
+        }
+        let (_, alarm) = self.alarms.pop_first()?;
+        let next = match &alarm {
+            Alarm::Lease(_) => self.options.lease_interval,
+            Alarm::Report(_) => self.options.status_interval,
+            Alarm::Pod(key) => {
+                if let Some(tenant) = self.pods.get_mut(key) {
+                    tenant.alarm = None;
+                }
+                return Some(alarm);
+            }
+        };
+        self.alarms.insert((now + next, alarm.clone()));
+        Some(alarm)
+    }
+
+    /// When something is due next.
+    pub(crate) fn next(&self) -> Option<Timestamp> {
+        self.alarms.first().map(|(at, _)| *at)
+    }
+
+    fn take_up(&mut self, key: &Key, pod: &Pod, now: Timestamp) {
+        let uid = pod.metadata.uid.as_deref().unwrap_or("");
+        let spec = pod.spec.as_ref();
+        let name = spec.and_then(|s| s.node_name.as_deref()).unwrap_or("");
+        match self.pods.get(key) {
+            Some(tenant) if tenant.run.uid == uid && tenant.node == name => return,
+            Some(_) => self.forget(key),
+            None => {}
+        }
+        let Some(node) = self.nodes.get_mut(name) else {
+            if !name.is_empty() && !status::is_terminal(pod) {
+                let strays = self.strays.entry(name.to_owned()).or_default();
+                strays.insert(key.clone());
+            }
+            return;
+        };
+        let mut run = Run::adopt(pod, now);
+        let mut own = None;
+        if spec.and_then(|s| s.host_network) == Some(true) {
+            run.address = Some(node.address);
+        } else if !status::is_terminal(pod) {
+            match run.address {
+                Some(address) => node.addresses.adopt(address),
+                None => run.address = node.addresses.take(),
+            }
+            own = run.address;
+        }
+        node.pods.insert(key.clone());
+        let tenant = Tenant {
+            node: name.to_owned(),
+            run,
+            address: own,
+            alarm: None,
+            stage: Stage::Idle,
+        };
+        self.pods.insert(key.clone(), tenant);
+    }
+
+    fn disarm(&mut self, key: &Key, alarm: Option<Timestamp>) {
+        if let Some(at) = alarm {
+            self.alarms.remove(&(at, Alarm::Pod(key.clone())));
+        }
+    }
+
+    /// Drops the alarms of a node itself.
+    fn silence(&mut self, name: &str) {
+        self.alarms.retain(|(_, alarm)| match alarm {
+            Alarm::Lease(of) | Alarm::Report(of) => of != name,
+            Alarm::Pod(_) => true,
+        });
+    }
+}
+
+impl Simulated {
+    /// The network of the node's pods.
+    pub(crate) fn cidr(&self) -> String {
+        self.addresses.block().cidr()
+    }
+}
+
+/// What came of a write about a pod.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) uid: String,
+    pub(crate) fingerprint: Option<u64>,
+    pub(crate) fate: Fate,
+    pub(crate) ended: Ending,
+}
+
+/// Whether a pod has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Open,
+    Over,
+}
+
+fn internal_address(node: &Node) -> Option<Ipv4Addr> {
+    let addresses = node.status.as_ref()?.addresses.as_ref()?;
+    let internal = addresses.iter().find(|a| a.type_ == "InternalIP")?;
+    internal.address.parse().ok()
+}

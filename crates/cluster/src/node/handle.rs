@@ -1,0 +1,261 @@
+//! The nodes as programs see them: added and removed, stopped and started while the cluster runs.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubewright_runtime::{Client, Environment};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::behaviour::Behaviour;
+use super::logs::Logs;
+use super::shell;
+use super::spec::NodeSpec;
+
+/// How many commands may wait.
+const WAITING: usize = 64;
+
+/// How simulated nodes are to be.
+#[derive(Debug, Clone)]
+#[must_use]
+#[non_exhaustive]
+pub struct NodesOptions {
+    /// The nodes that are there from the start.
+    pub nodes: Vec<NodeSpec>,
+    /// How containers behave that no annotation speaks of.
+    pub behaviour: Behaviour,
+    /// Where the nodes are: each new one in the next of these zones.
+    pub zones: Vec<String>,
+    /// How often a node renews its lease.
+    pub lease_interval: Duration,
+    /// How often a node reports its status when nothing changes.
+    pub status_interval: Duration,
+    /// Which events nodes tell about pods.
+    pub events: PodEvents,
+    /// Where the logs of containers go. Share it with the server for `kubectl logs`.
+    pub logs: Logs,
+}
+
+/// Which events nodes tell about pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PodEvents {
+    /// All that a real node tells.
+    #[default]
+    All,
+    /// Bad news only, for clusters with very many pods.
+    Warnings,
+}
+
+impl Default for NodesOptions {
+    fn default() -> Self {
+        Self {
+            nodes: Vec::new(),
+            behaviour: Behaviour::default(),
+            zones: vec![
+                "zone-a".to_owned(),
+                "zone-b".to_owned(),
+                "zone-c".to_owned(),
+            ],
+            lease_interval: Duration::from_secs(10),
+            status_interval: Duration::from_secs(300),
+            events: PodEvents::default(),
+            logs: Logs::default(),
+        }
+    }
+}
+
+impl NodesOptions {
+    /// A node that is there from the start.
+    pub fn node(mut self, node: NodeSpec) -> Self {
+        self.nodes.push(node);
+        self
+    }
+
+    /// So many nodes from the start, `node-1` and so on.
+    pub fn count(mut self, count: usize) -> Self {
+        let names = (1..=count).map(|i| NodeSpec::new(format!("node-{i}")));
+        self.nodes.extend(names);
+        self
+    }
+
+    /// How containers behave that no annotation speaks of.
+    pub fn behaviour(mut self, behaviour: Behaviour) -> Self {
+        self.behaviour = behaviour;
+        self
+    }
+
+    /// How often a node renews its lease.
+    pub fn lease_interval(mut self, interval: Duration) -> Self {
+        self.lease_interval = interval;
+        self
+    }
+
+    /// Which events nodes tell about pods.
+    pub fn events(mut self, events: PodEvents) -> Self {
+        self.events = events;
+        self
+    }
+
+    /// Where the logs of containers go.
+    pub fn logs(mut self, logs: Logs) -> Self {
+        self.logs = logs;
+        self
+    }
+}
+
+/// A set of simulated nodes. Cheap to clone; clones are the same nodes.
+///
+/// They live while [`run`](Nodes::run) does.
+#[derive(Clone)]
+pub struct Nodes(Arc<Shared>);
+
+struct Shared {
+    options: NodesOptions,
+    commands: mpsc::Sender<Command>,
+    receiver: Mutex<Option<mpsc::Receiver<Command>>>,
+}
+
+/// Something that is asked of the nodes, and where the answer goes.
+#[derive(Debug)]
+pub(crate) struct Command {
+    pub(crate) what: What,
+    pub(crate) reply: Reply,
+}
+
+/// Where an answer goes.
+pub(crate) type Reply = oneshot::Sender<Result<(), NodesError>>;
+
+/// What is asked of the nodes.
+#[derive(Debug)]
+pub(crate) enum What {
+    Add(NodeSpec),
+    Remove(String),
+    Stop(String),
+    Start(String),
+}
+
+/// Why nodes did not do as they were told.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NodesError {
+    /// There is no such simulated node.
+    #[error("there is no simulated node {0:?}")]
+    Unknown(String),
+    /// There is one already.
+    #[error("there is a simulated node {0:?} already")]
+    Exists(String),
+    /// There are no addresses left for the pods of another node.
+    #[error("there are no addresses left for the pods of another node")]
+    NoAddresses,
+    /// The nodes run already.
+    #[error("the simulated nodes run already")]
+    AlreadyRun,
+    /// The nodes do not run any more.
+    #[error("the simulated nodes have stopped")]
+    Stopped,
+    /// The API server refused.
+    #[error("the API server refused")]
+    Api(#[source] Box<kube::Error>),
+    /// The informers did not start.
+    #[error("pods and nodes cannot be watched")]
+    Watch(#[source] kubewright_cache::SyncError),
+}
+
+impl Nodes {
+    /// Nodes that come to life when they [run](Nodes::run).
+    pub fn new(options: NodesOptions) -> Self {
+        let (commands, receiver) = mpsc::channel(WAITING);
+        Self(Arc::new(Shared {
+            options,
+            commands,
+            receiver: Mutex::new(Some(receiver)),
+        }))
+    }
+
+    /// Runs the nodes until they are cancelled. One task serves them all.
+    ///
+    /// Besides the nodes of the options it serves every node that has been simulated before, or that somebody made with the
+    /// annotation `sim.kubewright.dev/simulate: "true"`. It may be called again when it has ended.
+    ///
+    /// # Errors
+    /// When they run already, or when pods and nodes cannot be watched.
+    pub async fn run(
+        &self,
+        client: Client,
+        environment: Environment,
+        cancel: CancellationToken,
+    ) -> Result<(), NodesError> {
+        let commands = self.0.receiver.lock().take();
+        let mut borrowed = Borrowed {
+            commands: Some(commands.ok_or(NodesError::AlreadyRun)?),
+            from: &self.0.receiver,
+        };
+        let commands = borrowed.commands.as_mut().ok_or(NodesError::AlreadyRun)?;
+        shell::run(&self.0.options, commands, client, environment, cancel).await
+    }
+
+    /// Adds a node. It has registered when this returns. A Node object of the name that is there already is taken over.
+    ///
+    /// # Errors
+    /// When there is a simulated node of that name, or the API server refuses.
+    pub async fn add(&self, node: NodeSpec) -> Result<(), NodesError> {
+        self.ask(What::Add(node)).await
+    }
+
+    /// Removes a node and its object. Its pods are collected as those of a machine that was taken away.
+    ///
+    /// # Errors
+    /// When there is no such node, or the API server refuses.
+    pub async fn remove(&self, name: &str) -> Result<(), NodesError> {
+        self.ask(What::Remove(name.to_owned())).await
+    }
+
+    /// Lets a node fall silent: it renews nothing, reports nothing and does nothing for its pods.
+    ///
+    /// # Errors
+    /// When there is no such node.
+    pub async fn stop(&self, name: &str) -> Result<(), NodesError> {
+        self.ask(What::Stop(name.to_owned())).await
+    }
+
+    /// Lets a silent node go on.
+    ///
+    /// # Errors
+    /// When there is no such node.
+    pub async fn start(&self, name: &str) -> Result<(), NodesError> {
+        self.ask(What::Start(name.to_owned())).await
+    }
+
+    /// The logs of the containers, for the server.
+    pub fn logs(&self) -> Logs {
+        self.0.options.logs.clone()
+    }
+
+    async fn ask(&self, what: What) -> Result<(), NodesError> {
+        let (reply, answer) = oneshot::channel();
+        let command = Command { what, reply };
+        let sent = self.0.commands.send(command).await;
+        sent.map_err(|_| NodesError::Stopped)?;
+        answer.await.map_err(|_| NodesError::Stopped)?
+    }
+}
+
+/// The commands, given back when the nodes stop in whatever way, so that they can run again.
+struct Borrowed<'a> {
+    commands: Option<mpsc::Receiver<Command>>,
+    from: &'a Mutex<Option<mpsc::Receiver<Command>>>,
+}
+
+impl Drop for Borrowed<'_> {
+    fn drop(&mut self) {
+        *self.from.lock() = self.commands.take();
+    }
+}
+
+impl fmt::Debug for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Nodes").field(&self.0.options).finish()
+    }
+}

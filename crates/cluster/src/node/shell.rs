@@ -1,0 +1,391 @@
+//! The task of all simulated nodes: hears of pods, nodes, commands and time, and sends what follows.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod};
+use kubewright_cache::{Key, Reader, Registration};
+use kubewright_runtime::{Client, Environment};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::fleet::{Alarm, Fleet, Look, Outcome};
+use super::handle::{Command, NodesError, NodesOptions, PodEvents, Reply, What};
+use super::news::{News, NodeEar, PodEar};
+use super::spec::{Network, NodeSpec, SIMULATE};
+use super::step::{Fate, Note, Severity};
+use super::writes::{self, PodWrite};
+use crate::announce::{Announcer, Told};
+
+/// How many writes are under way at most.
+const WRITES: usize = 64;
+/// How much news may wait.
+const NEWS: usize = 1_024;
+/// When something that failed is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What came of a write.
+enum Done {
+    Pod(Key, Result<Outcome, kube::Error>),
+    /// The name and uid of a node.
+    Registered(String, Result<String, kube::Error>, Option<Reply>),
+    Removed(Result<(), kube::Error>, Reply),
+    Told(Result<(), kube::Error>),
+}
+
+struct Shell<'a> {
+    options: &'a NodesOptions,
+    fleet: Fleet,
+    client: kube::Client,
+    environment: Environment,
+    pods: Reader<Pod>,
+    nodes: Reader<Node>,
+    announcer: Announcer,
+    writes: JoinSet<Done>,
+    /// Pods to look at as soon as there is room for their writes.
+    stirred: BTreeSet<Key>,
+}
+
+/// Runs all nodes until they are cancelled.
+///
+/// # Errors
+/// When pods and nodes cannot be watched.
+pub(super) async fn run(
+    options: &NodesOptions,
+    commands: &mut mpsc::Receiver<Command>,
+    client: Client,
+    environment: Environment,
+    cancel: CancellationToken,
+) -> Result<(), NodesError> {
+    let (sender, mut news) = mpsc::channel(NEWS);
+    let (pods, nodes) = (
+        client.of::<Pod>().informer(),
+        client.of::<Node>().informer(),
+    );
+    pods.synced().await.map_err(NodesError::Watch)?;
+    nodes.synced().await.map_err(NodesError::Watch)?;
+    let (announcer, writer) = Announcer::new(client.kube().clone(), environment.clone(), "kubelet");
+    let mut background = JoinSet::new();
+    background.spawn(writer.run(cancel.clone()));
+    let mut shell = Shell {
+        options,
+        fleet: Fleet::new(options.clone()),
+        client: client.kube().clone(),
+        environment,
+        pods: pods.reader(),
+        nodes: nodes.reader(),
+        announcer,
+        writes: JoinSet::new(),
+        stirred: BTreeSet::new(),
+    };
+    for node in options.nodes.clone() {
+        shell.add(node, None);
+    }
+    let stopped = |_| NodesError::Stopped;
+    let heard: [Registration; 2] = [
+        pods.add_handler(PodEar(sender.clone())).map_err(stopped)?,
+        nodes.add_handler(NodeEar(sender)).map_err(stopped)?,
+    ];
+    shell.serve(commands, &mut news, &cancel).await;
+    for registration in heard {
+        registration.remove();
+    }
+    shell.writes.shutdown().await;
+    background.shutdown().await;
+    Ok(())
+}
+
+impl Shell<'_> {
+    async fn serve(
+        &mut self,
+        commands: &mut mpsc::Receiver<Command>,
+        news: &mut mpsc::Receiver<News>,
+        cancel: &CancellationToken,
+    ) {
+        let mut heard = Vec::with_capacity(NEWS);
+        loop {
+            self.ring();
+            self.look_at_stirred();
+            let pause = self.pause();
+            tokio::select! {
+                // The end comes first; then commands, which are few; writes before news, because they make room for
+                // what news leads to; time last, because it is looked at in every turn.
+                biased;
+                () = cancel.cancelled() => break,
+                Some(command) = commands.recv() => self.obey(command),
+                Some(done) = self.writes.join_next() => {
+                    // A write that panicked has been reported by the runtime; its pod is looked at when it changes.
+                    if let Ok(done) = done {
+                        self.done(done);
+                    }
+                }
+                count = news.recv_many(&mut heard, NEWS) => {
+                    if count == 0 {
+                        tracing::debug!("the informers of the simulated nodes have ended");
+                        break;
+                    }
+                    for one in heard.drain(..) {
+                        self.hear(one);
+                    }
+                }
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+        tracing::debug!("simulated nodes stop");
+    }
+
+    fn now(&self) -> Timestamp {
+        self.environment.now()
+    }
+
+    /// How long to wait when nothing happens.
+    fn pause(&self) -> Duration {
+        let Some(next) = self.fleet.next() else {
+            return Duration::from_secs(3600);
+        };
+        let left = Duration::try_from(next.duration_since(self.now())).unwrap_or_default();
+        // At least a moment, should the clock and the timer disagree.
+        left.max(Duration::from_millis(1))
+    }
+
+    /// Does what is due.
+    fn ring(&mut self) {
+        let now = self.now();
+        while let Some(alarm) = self.fleet.due(now) {
+            match alarm {
+                Alarm::Pod(key) => {
+                    self.stirred.insert(key);
+                }
+                Alarm::Lease(name) => self.renew(name, now),
+                Alarm::Report(name) => self.report(&name, now),
+            }
+        }
+    }
+
+    fn renew(&mut self, name: String, now: Timestamp) {
+        let Some(node) = self.fleet.node(&name) else {
+            return;
+        };
+        let (client, uid) = (self.client.clone(), node.uid.clone());
+        self.writes
+            .spawn(async move { Done::Told(writes::renew(client, name, uid, now).await) });
+    }
+
+    fn report(&mut self, name: &str, now: Timestamp) {
+        let Some(node) = self.fleet.node(name) else {
+            return;
+        };
+        let before = self.nodes.get(&Key::cluster(name));
+        let before = before.as_ref().and_then(|node| node.status.as_ref());
+        let mut object = Node::default();
+        object.metadata.name = Some(name.to_owned());
+        object.status = Some(node.spec.status(node.address, before, now));
+        let client = self.client.clone();
+        self.writes
+            .spawn(async move { Done::Told(writes::report(client, object).await) });
+    }
+
+    fn look_at_stirred(&mut self) {
+        while self.writes.len() < WRITES {
+            let Some(key) = self.stirred.pop_first() else {
+                return;
+            };
+            match self.pods.get(&key) {
+                Some(pod) => self.look(key, &pod),
+                None => self.forget(&key),
+            }
+        }
+    }
+
+    fn look(&mut self, key: Key, pod: &Pod) {
+        let now = self.now();
+        let Some(Look { node, step }) = self.fleet.look(&key, pod, now) else {
+            return;
+        };
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        self.options.logs.write(&key, &uid, now, step.output);
+        for note in step.notes {
+            self.tell(pod, &node, note, now);
+        }
+        if step.status.is_none() && step.fate == Fate::Stays {
+            return;
+        }
+        let write = PodWrite {
+            key: key.clone(),
+            uid,
+            status: step.status,
+            fate: step.fate,
+        };
+        let client = self.client.clone();
+        self.writes
+            .spawn(async move { Done::Pod(key, write.send(client).await) });
+    }
+
+    fn tell(&self, pod: &Pod, node: &str, note: Note, now: Timestamp) {
+        if self.options.events == PodEvents::Warnings && note.severity == Severity::Normal {
+            return;
+        }
+        let about = ObjectReference {
+            field_path: note.part,
+            ..kube::Resource::object_ref(pod, &())
+        };
+        self.announcer.tell(Told {
+            about,
+            kind: match note.severity {
+                Severity::Normal => "Normal",
+                Severity::Warning => "Warning",
+            },
+            reason: note.reason,
+            message: note.message,
+            host: Some(node.to_owned()),
+            at: now,
+        });
+    }
+
+    fn forget(&mut self, key: &Key) {
+        self.fleet.forget(key);
+        self.options.logs.forget(key);
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Pod(key) => {
+                self.stirred.insert(key);
+            }
+            // The name may have been taken again by now, which looking at it tells.
+            News::PodGone(key) => match self.pods.contains(&key) {
+                true => {
+                    self.stirred.insert(key);
+                }
+                false => self.forget(&key),
+            },
+            News::Node(key) => self.adopt(&key),
+            News::NodeGone(key, uid) => {
+                let same = self.fleet.node(key.name()).is_some_and(|n| n.uid == uid);
+                if same {
+                    self.fleet.remove(key.name());
+                }
+            }
+        }
+    }
+
+    /// Takes over a node that somebody made and asked to have simulated.
+    fn adopt(&mut self, key: &Key) {
+        if self.fleet.node(key.name()).is_some() {
+            return;
+        }
+        let Some(node) = self.nodes.get(key) else {
+            return;
+        };
+        let annotations = node.metadata.annotations.as_ref();
+        let asked = annotations.and_then(|all| all.get(SIMULATE));
+        if asked.is_some_and(|value| value == "true") {
+            self.add(NodeSpec::of_object(&node), None);
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        let Command { what, reply } = command;
+        let unknown = |known: bool, name: String| match known {
+            true => Ok(()),
+            false => Err(NodesError::Unknown(name)),
+        };
+        let answer = match what {
+            What::Add(node) => return self.add(node, Some(reply)),
+            What::Remove(name) => {
+                if self.fleet.remove(&name) {
+                    let client = self.client.clone();
+                    self.writes.spawn(async move {
+                        Done::Removed(writes::deregister(client, &name).await, reply)
+                    });
+                    return;
+                }
+                Err(NodesError::Unknown(name))
+            }
+            What::Stop(name) => unknown(self.fleet.stop(&name), name),
+            What::Start(name) => {
+                let pods = self.fleet.start(&name, self.now());
+                let known = pods.is_some();
+                self.stirred.extend(pods.into_iter().flatten());
+                unknown(known, name)
+            }
+        };
+        // Whoever asked may have gone.
+        let _ = reply.send(answer);
+    }
+
+    fn add(&mut self, spec: NodeSpec, reply: Option<Reply>) {
+        let name = spec.name.clone();
+        let existing = self.nodes.get(&Key::cluster(&name));
+        let now = self.now();
+        let node = match self.fleet.add(spec, existing.as_deref()) {
+            Ok(node) => node,
+            Err(error) => {
+                match reply {
+                    // Whoever asked may have gone.
+                    Some(reply) => drop(reply.send(Err(error))),
+                    None => tracing::warn!(%error, node = name, "a node cannot be simulated"),
+                }
+                return;
+            }
+        };
+        let network = Network {
+            pods: node.cidr(),
+            address: node.address,
+        };
+        let object = node.spec.object(&node.zone, &network, now);
+        let client = self.client.clone();
+        self.writes.spawn(async move {
+            Done::Registered(name, writes::register(client, object).await, reply)
+        });
+    }
+
+    fn done(&mut self, done: Done) {
+        match done {
+            Done::Pod(key, Ok(outcome)) => {
+                if self.fleet.written(&key, &outcome) {
+                    self.stirred.insert(key);
+                }
+            }
+            Done::Pod(key, Err(error)) => {
+                tracing::warn!(%key, %error, "the status of a pod could not be written");
+                let at = self.now() + RETRY;
+                self.fleet.failed(&key, at);
+            }
+            Done::Registered(name, result, reply) => self.registered(&name, result, reply),
+            Done::Removed(result, reply) => {
+                let answer = result.map_err(|error| NodesError::Api(Box::new(error)));
+                // Whoever asked may have gone.
+                let _ = reply.send(answer);
+            }
+            Done::Told(Ok(())) => {}
+            Done::Told(Err(error)) => tracing::warn!(%error, "a node could not report"),
+        }
+    }
+
+    fn registered(
+        &mut self,
+        name: &str,
+        result: Result<String, kube::Error>,
+        reply: Option<Reply>,
+    ) {
+        let answer = match result {
+            Ok(uid) => {
+                self.fleet.registered(name, &uid, self.now());
+                self.stirred.extend(self.fleet.strays(name));
+                Ok(())
+            }
+            Err(error) => {
+                tracing::warn!(node = name, %error, "a node could not register");
+                self.fleet.remove(name);
+                Err(NodesError::Api(Box::new(error)))
+            }
+        };
+        if let Some(reply) = reply {
+            // Whoever asked may have gone.
+            let _ = reply.send(answer);
+        }
+    }
+}

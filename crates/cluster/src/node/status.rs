@@ -1,0 +1,287 @@
+//! The status of a pod as its node tells it: phase, conditions, containers.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{
+    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
+    ContainerStateWaiting, ContainerStatus, HostIP, Pod, PodIP, PodStatus,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::run::{ContainerRun, End, Run, State};
+use super::script::{Restart, Role, Script, containers};
+
+pub(crate) const DEADLINE_MESSAGE: &str =
+    "Pod was active on the node longer than the specified deadline";
+
+/// The node that a pod is on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Host {
+    pub(crate) address: String,
+}
+
+/// Everything that a status is made of.
+pub(crate) struct View<'a> {
+    pub(crate) pod: &'a Pod,
+    pub(crate) run: &'a mut Run,
+    pub(crate) scripts: &'a [Script],
+    pub(crate) restart: Restart,
+    pub(crate) now: Timestamp,
+    pub(crate) host: &'a Host,
+}
+
+/// Whether a pod has ended for good.
+pub(crate) fn is_terminal(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
+    matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// Whether a pod that is being deleted is kept by finalizers alone.
+pub(crate) fn is_held(pod: &Pod) -> bool {
+    let finalizers = pod.metadata.finalizers.as_ref();
+    pod.metadata.deletion_grace_period_seconds == Some(0)
+        && finalizers.is_some_and(|all| !all.is_empty())
+}
+
+/// A number that differs when statuses do.
+pub(crate) fn fingerprint(status: &PodStatus) -> u64 {
+    // The default hasher has a fixed key: the same status gives the same number in every run.
+    let mut hasher = DefaultHasher::new();
+    serde_json::to_string(status)
+        .unwrap_or_default()
+        .hash(&mut hasher);
+    hasher.finish()
+}
+
+/// `name_namespace(uid)`, as nodes name pods in messages.
+pub(crate) fn full_name(pod: &Pod) -> String {
+    let meta = &pod.metadata;
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    format!(
+        "{}_{}({})",
+        text(&meta.name),
+        text(&meta.namespace),
+        text(&meta.uid)
+    )
+}
+
+impl View<'_> {
+    /// Writes the status, and down since when the conditions are as they are.
+    pub(crate) fn status(mut self) -> PodStatus {
+        let phase = self.phase();
+        let (init, main): (Vec<_>, Vec<_>) = self
+            .container_statuses()
+            .into_iter()
+            .partition(|(role, _)| *role != Role::Main);
+        let plain = |list: Vec<(Role, ContainerStatus)>| -> Option<Vec<ContainerStatus>> {
+            let list: Vec<_> = list.into_iter().map(|(_, status)| status).collect();
+            (!list.is_empty()).then_some(list)
+        };
+        let (reason, message) = match self.run.ended {
+            Some(_) => (
+                Some("DeadlineExceeded".to_owned()),
+                Some(DEADLINE_MESSAGE.to_owned()),
+            ),
+            None => (None, None),
+        };
+        let address = self.run.address.map(|a| a.to_string());
+        let conditions = self.conditions(phase, &init, &main);
+        PodStatus {
+            observed_generation: self.pod.metadata.generation,
+            phase: Some(phase.to_owned()),
+            reason,
+            message,
+            host_ip: Some(self.host.address.clone()),
+            host_ips: Some(vec![HostIP {
+                ip: self.host.address.clone(),
+            }]),
+            pod_ips: address.clone().map(|ip| vec![PodIP { ip }]),
+            pod_ip: address,
+            start_time: Some(Time(self.run.since)),
+            init_container_statuses: plain(init),
+            container_statuses: plain(main),
+            conditions: Some(conditions),
+            ..PodStatus::default()
+        }
+    }
+
+    /// As nodes decide it, from what the containers do.
+    fn phase(&self) -> &'static str {
+        if self.run.ended.is_some() {
+            return "Failed";
+        }
+        if self.init_failed() {
+            return "Failed";
+        }
+        let stopped = self.run.stopping.is_some() && self.run.is_still();
+        if !self.run.is_initialized() && !stopped {
+            return "Pending";
+        }
+        let mut all = self.run.main();
+        let fresh = |c: &ContainerRun| {
+            c.last.is_none()
+                && matches!(
+                    c.state,
+                    State::Waiting | State::Creating { .. } | State::NoImage
+                )
+        };
+        if self.run.main().any(fresh) {
+            // A pod that is stopped before it ran has failed.
+            return if stopped { "Failed" } else { "Pending" };
+        }
+        let ends: Vec<&End> = self.run.main().filter_map(ContainerRun::end).collect();
+        let everything_ended = all.all(|c| c.end().is_some());
+        let good = ends.iter().all(|end| end.code == 0);
+        match (everything_ended && self.run.is_still(), good) {
+            (true, true) => "Succeeded",
+            (true, false) => "Failed",
+            (false, _) if stopped => "Failed",
+            (false, _) => "Running",
+        }
+    }
+
+    fn init_failed(&self) -> bool {
+        let failed =
+            |c: &ContainerRun| c.role == Role::Init && c.end().is_some_and(|end| end.code != 0);
+        self.restart == Restart::Never && self.run.containers.iter().any(failed)
+    }
+
+    fn container_statuses(&self) -> Vec<(Role, ContainerStatus)> {
+        let specs = containers(self.pod).map(|(_, container)| container);
+        specs
+            .zip(&self.run.containers)
+            .zip(self.scripts)
+            .map(|((spec, run), script)| (run.role, self.container_status(spec, run, script)))
+            .collect()
+    }
+
+    fn container_status(
+        &self,
+        spec: &Container,
+        run: &ContainerRun,
+        script: &Script,
+    ) -> ContainerStatus {
+        let image = spec.image.clone().unwrap_or_default();
+        let running = matches!(run.state, State::Running { .. });
+        let begun = running || run.last.is_some() || run.end().is_some();
+        let current = match &run.state {
+            State::Ended(end) => end.run,
+            State::BackOff { .. } => run.restarts,
+            _ => run.restarts,
+        };
+        ContainerStatus {
+            name: run.name.clone(),
+            ready: self.is_ready(run, script),
+            started: Some(running),
+            restart_count: i32::try_from(run.restarts).unwrap_or(i32::MAX),
+            image_id: match begun {
+                true => format!("{image}@sha256:{}", digest(&[&image])),
+                false => String::new(),
+            },
+            container_id: begun.then(|| self.container_id(&run.name, current)),
+            image,
+            // What is asked for is given at once, also when it changes while the container runs.
+            resources: spec.resources.clone().filter(|_| running),
+            allocated_resources: spec
+                .resources
+                .as_ref()
+                .and_then(|resources| resources.requests.clone())
+                .filter(|_| running),
+            state: Some(self.state(run)),
+            last_state: Some(match &run.last {
+                Some(end) => self.ended(&run.name, end),
+                None => ContainerState::default(),
+            }),
+            ..ContainerStatus::default()
+        }
+    }
+
+    fn is_ready(&self, run: &ContainerRun, script: &Script) -> bool {
+        match (&run.state, run.role) {
+            (State::Ended(end), Role::Init) => end.code == 0,
+            (State::Running { since }, Role::Main | Role::Sidecar) => {
+                script.ready.is_some_and(|delay| *since + delay <= self.now)
+            }
+            _ => false,
+        }
+    }
+
+    fn state(&self, run: &ContainerRun) -> ContainerState {
+        let waiting = |reason: &str, message: Option<String>| ContainerState {
+            waiting: Some(ContainerStateWaiting {
+                reason: Some(reason.to_owned()),
+                message,
+            }),
+            ..ContainerState::default()
+        };
+        let has_init = self.run.containers.iter().any(|c| c.role != Role::Main);
+        match &run.state {
+            State::Waiting if has_init => waiting("PodInitializing", None),
+            State::Creating { .. } if run.role != Role::Main => waiting("PodInitializing", None),
+            State::Waiting | State::Creating { .. } => waiting("ContainerCreating", None),
+            State::NoImage => {
+                let image = containers(self.pod)
+                    .find(|(_, container)| container.name == run.name)
+                    .and_then(|(_, container)| container.image.clone());
+                let text = format!("Back-off pulling image {:?}", image.unwrap_or_default());
+                waiting("ImagePullBackOff", Some(text))
+            }
+            State::Running { since } => ContainerState {
+                running: Some(ContainerStateRunning {
+                    started_at: Some(Time(*since)),
+                }),
+                ..ContainerState::default()
+            },
+            State::BackOff { pause, .. } => {
+                let text = format!(
+                    "back-off {} restarting failed container={} pod={}",
+                    go_duration(pause.as_secs()),
+                    run.name,
+                    full_name(self.pod)
+                );
+                waiting("CrashLoopBackOff", Some(text))
+            }
+            State::Ended(end) => self.ended(&run.name, end),
+        }
+    }
+
+    fn ended(&self, name: &str, end: &End) -> ContainerState {
+        ContainerState {
+            terminated: Some(ContainerStateTerminated {
+                exit_code: end.code,
+                reason: Some(end.reason.clone()),
+                message: end.message.clone(),
+                started_at: Some(Time(end.started)),
+                finished_at: Some(Time(end.finished)),
+                container_id: Some(self.container_id(name, end.run)),
+                ..ContainerStateTerminated::default()
+            }),
+            ..ContainerState::default()
+        }
+    }
+
+    fn container_id(&self, name: &str, run: u32) -> String {
+        let id = digest(&[&self.run.uid, name, &run.to_string()]);
+        format!("containerd://{id}")
+    }
+}
+
+/// 64 hexadecimal digits that follow from the parts.
+fn digest(parts: &[&str]) -> String {
+    (0u8..4)
+        .map(|lane| {
+            let mut hasher = DefaultHasher::new();
+            (lane, parts).hash(&mut hasher);
+            format!("{:016x}", hasher.finish())
+        })
+        .collect()
+}
+
+/// Seconds as Go writes durations: `10s`, `1m20s`, `5m0s`.
+fn go_duration(seconds: u64) -> String {
+    match (seconds / 60, seconds % 60) {
+        (0, seconds) => format!("{seconds}s"),
+        (minutes, seconds) => format!("{minutes}m{seconds}s"),
+    }
+}

@@ -1,0 +1,61 @@
+//! What comes of one step of a pod's life.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::PodStatus;
+
+/// What a step leads to.
+#[derive(Debug, Default)]
+pub(crate) struct Step {
+    /// The status, if it differs from the one that was written last.
+    pub(crate) status: Option<PodStatus>,
+    /// What is told about the pod.
+    pub(crate) notes: Vec<Note>,
+    /// What the containers wrote.
+    pub(crate) output: Vec<Output>,
+    /// When to step again if nothing happens before.
+    pub(crate) wake: Option<Timestamp>,
+    pub(crate) fate: Fate,
+}
+
+/// What becomes of the pod object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Fate {
+    #[default]
+    Stays,
+    /// Everything has stopped: the object can go.
+    Goes,
+}
+
+/// An event about a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) severity: Severity,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    /// The part of the pod that it is about: `spec.containers{app}`.
+    pub(crate) part: Option<String>,
+}
+
+/// Whether an event is bad news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Severity {
+    Normal,
+    Warning,
+}
+
+/// Something in the log of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Output {
+    pub(crate) container: String,
+    pub(crate) what: Written,
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// A run begins; what was there is the log of the run before.
+    Begin,
+    Line(String),
+    /// The run is over.
+    End,
+}

@@ -1,0 +1,201 @@
+//! What simulated nodes write to the API server.
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, Pod, PodStatus};
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kubewright_cache::Key;
+use serde_json::{Value, json};
+
+use super::fleet::{Ending, Outcome};
+use super::spec::{LEASES, lease};
+use super::status::fingerprint;
+use super::step::Fate;
+
+/// The name under which this is written.
+const MANAGER: &str = "kubelet";
+
+fn patching() -> PatchParams {
+    PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
+}
+
+fn creating() -> PostParams {
+    PostParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PostParams::default()
+    }
+}
+
+/// A write about a pod.
+#[derive(Debug)]
+pub(crate) struct PodWrite {
+    pub(crate) key: Key,
+    pub(crate) uid: String,
+    pub(crate) status: Option<PodStatus>,
+    pub(crate) fate: Fate,
+}
+
+impl PodWrite {
+    /// Writes the status, and deletes the pod if it goes.
+    ///
+    /// # Errors
+    /// What the server says. A pod that is gone, or another one, is no error: the informer tells.
+    pub(crate) async fn send(self, client: kube::Client) -> Result<Outcome, kube::Error> {
+        let namespace = self.key.namespace().unwrap_or("default");
+        let api: Api<Pod> = Api::namespaced(client, namespace);
+        let mut outcome = Outcome {
+            uid: self.uid.clone(),
+            fingerprint: None,
+            fate: Fate::Stays,
+            ended: Ending::Open,
+        };
+        if let Some(status) = &self.status {
+            let patch = Patch::Strategic(patch(&self.uid, status));
+            let params = patching();
+            let sent = api.patch_status(self.key.name(), &params, &patch).await;
+            ignore_missing(sent)?;
+            outcome.fingerprint = Some(fingerprint(status));
+            if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
+                outcome.ended = Ending::Over;
+            }
+        }
+        if self.fate == Fate::Goes {
+            let params = DeleteParams {
+                grace_period_seconds: Some(0),
+                preconditions: Some(Preconditions {
+                    uid: Some(self.uid.clone()),
+                    resource_version: None,
+                }),
+                ..DeleteParams::default()
+            };
+            ignore_gone(api.delete(self.key.name(), &params).await)?;
+            outcome.fate = Fate::Goes;
+        }
+        Ok(outcome)
+    }
+}
+
+/// What is not there needs no write.
+fn ignore_missing<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
+    match result {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+/// What is gone, or has been replaced by another one of its name, need not be deleted.
+fn ignore_gone<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
+    match result {
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
+        other => other.map(|_| ()),
+    }
+}
+
+/// The status as a patch: what is empty now is taken away, what others wrote stays.
+fn patch(uid: &str, status: &PodStatus) -> Value {
+    let mut status = serde_json::to_value(status).unwrap_or(Value::Null);
+    if let Some(conditions) = status["conditions"].as_array_mut() {
+        for condition in conditions {
+            for field in ["reason", "message"] {
+                if condition[field].is_null() {
+                    condition[field] = Value::Null;
+                }
+            }
+        }
+    }
+    json!({"metadata": {"uid": uid}, "status": status})
+}
+
+/// Registers a node: creates its object, or takes over the one that is there. Gives the uid of the object.
+///
+/// # Errors
+/// What the server says.
+pub(crate) async fn register(client: kube::Client, node: Node) -> Result<String, kube::Error> {
+    let api: Api<Node> = Api::all(client);
+    let name = node.metadata.name.clone().unwrap_or_default();
+    match api.create(&creating(), &node).await {
+        Err(kube::Error::Api(status)) if status.code == 409 => {}
+        other => return other.map(uid),
+    }
+    let params = patching();
+    let existing = api.get(&name).await?;
+    let patch = Patch::Merge(missing(&existing, &node));
+    api.patch(&name, &params, &patch).await?;
+    let report = json!({"status": node.status});
+    let patch = Patch::Strategic(report);
+    api.patch_status(&name, &params, &patch).await.map(uid)
+}
+
+fn uid(node: Node) -> String {
+    node.metadata.uid.unwrap_or_default()
+}
+
+/// What a node brings that the object of its name does not have yet. What somebody has written there stays.
+fn missing(existing: &Node, node: &Node) -> Value {
+    let known = existing.metadata.labels.clone().unwrap_or_default();
+    let labels = node.metadata.labels.iter().flatten();
+    let labels: serde_json::Map<String, Value> = labels
+        .filter(|(key, _)| !known.contains_key(*key))
+        .map(|(key, value)| (key.clone(), json!(value)))
+        .collect();
+    let annotations = &node.metadata.annotations;
+    let mut missing = json!({"metadata": {"labels": labels, "annotations": annotations}});
+    let has_network = |node: &Node| {
+        let cidr = node.spec.as_ref().and_then(|s| s.pod_cidr.as_deref());
+        cidr.is_some_and(|cidr| !cidr.is_empty())
+    };
+    if !has_network(existing) {
+        let spec = node.spec.clone().unwrap_or_default();
+        missing["spec"] = json!({"podCIDR": spec.pod_cidr, "podCIDRs": spec.pod_cidrs});
+    }
+    missing
+}
+
+/// Reports the status of a node.
+///
+/// # Errors
+/// What the server says.
+pub(crate) async fn report(client: kube::Client, node: Node) -> Result<(), kube::Error> {
+    let api: Api<Node> = Api::all(client);
+    let name = node.metadata.name.clone().unwrap_or_default();
+    let patch = Patch::Strategic(json!({"status": node.status}));
+    let params = patching();
+    ignore_missing(api.patch_status(&name, &params, &patch).await)
+}
+
+/// Renews the lease of a node, or makes it.
+///
+/// # Errors
+/// What the server says.
+pub(crate) async fn renew(
+    client: kube::Client,
+    name: String,
+    uid: String,
+    now: Timestamp,
+) -> Result<(), kube::Error> {
+    let api: Api<Lease> = Api::namespaced(client, LEASES);
+    let wanted = lease(&name, &uid, now);
+    let patch = Patch::Merge(json!({"spec": wanted.spec}));
+    match api.patch(&name, &patching(), &patch).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            api.create(&creating(), &wanted).await?;
+            Ok(())
+        }
+        other => other.map(|_| ()),
+    }
+}
+
+/// Deletes the object of a node and its lease.
+///
+/// # Errors
+/// What the server says; what is gone already is no error.
+pub(crate) async fn deregister(client: kube::Client, name: &str) -> Result<(), kube::Error> {
+    let api: Api<Node> = Api::all(client.clone());
+    ignore_gone(api.delete(name, &DeleteParams::default()).await)?;
+    let leases: Api<Lease> = Api::namespaced(client, LEASES);
+    ignore_gone(leases.delete(name, &DeleteParams::default()).await)
+}

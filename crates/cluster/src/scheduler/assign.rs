@@ -1,0 +1,162 @@
+//! What follows from a decision: the pod is bound, waits for its volumes, or is told why it has no node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kubewright_cache::Key;
+
+use super::bind::{self, Bound};
+use super::board::NodeName;
+use super::demand::Demand;
+use super::shell::{Shell, identity};
+use super::volumes::{Storage, Volumes, is_bound};
+use crate::announce::Told;
+
+/// How long volumes may take until a pod is put elsewhere.
+const VOLUME_PATIENCE: Duration = Duration::from_secs(600);
+
+/// What came of a write.
+pub(super) enum Done {
+    Bound(Key, Result<Bound, kube::Error>),
+    Told(Key, Result<(), kube::Error>),
+}
+
+/// A pod that has a node and waits for its volumes.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    node: NodeName,
+    claims: Vec<Key>,
+    pub(super) until: Timestamp,
+}
+
+impl Shell {
+    /// Counts the pod on its node from now on, and puts it there.
+    pub(super) fn assign(
+        &mut self,
+        key: &Key,
+        pod: &Arc<Pod>,
+        demand: &Demand,
+        node: NodeName,
+        volumes: Volumes,
+    ) {
+        self.board.place(identity(key, pod), &node, demand);
+        self.encourage();
+        let uid = pod.metadata.uid.clone().unwrap_or_default();
+        self.assumed.insert(key.clone(), uid);
+        if volumes.waiting.is_empty() {
+            return self.bind(key, node);
+        }
+        let (client, at, pod_key) = (self.client.clone(), node.clone(), key.clone());
+        let claims = volumes.waiting.clone();
+        self.writes.spawn(async move {
+            Done::Told(pod_key, bind::select_node(client, claims, &at).await)
+        });
+        let waiting = Waiting {
+            node,
+            claims: volumes.waiting,
+            until: self.environment.now() + VOLUME_PATIENCE,
+        };
+        self.waiting.insert(key.clone(), waiting);
+    }
+
+    fn bind(&mut self, key: &Key, node: NodeName) {
+        let Some(pod) = self.stores.pods.get(key) else {
+            return self.forget(key);
+        };
+        let (client, key) = (self.client.clone(), key.clone());
+        self.writes.spawn(async move {
+            let bound = bind::bind(client, &pod, &node).await;
+            Done::Bound(key, bound.map(|()| Bound { pod, node }))
+        });
+    }
+
+    pub(super) fn bind_those_with_volumes(&mut self) {
+        let bound = |key: &Key| self.stores.claim(key).is_some_and(|claim| is_bound(&claim));
+        let ready: Vec<Key> = self
+            .waiting
+            .iter()
+            .filter(|(_, waiting)| waiting.claims.iter().all(bound))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in ready {
+            if let Some(waiting) = self.waiting.remove(&key) {
+                self.bind(&key, waiting.node);
+            }
+        }
+    }
+
+    pub(super) fn give_up_on_volumes(&mut self) {
+        let now = self.environment.now();
+        let late = self.waiting.iter().filter(|(_, w)| w.until <= now);
+        let late: Vec<Key> = late.map(|(key, _)| key.clone()).collect();
+        for key in late {
+            self.waiting.remove(&key);
+            self.forget(&key);
+            self.queue.failed_for_now(&key);
+        }
+    }
+
+    /// Tells why a pod has no node, once for each answer.
+    pub(super) fn refuse(&mut self, key: &Key, pod: &Arc<Pod>, message: String) {
+        let now = self.environment.now();
+        self.queue.failed(key, now);
+        self.announcer.tell(Told {
+            about: kube::Resource::object_ref(&**pod, &()),
+            kind: "Warning",
+            reason: "FailedScheduling",
+            message: message.clone(),
+            host: None,
+            at: now,
+        });
+        if bind::says(pod, &message) {
+            return;
+        }
+        let (client, key, pod) = (self.client.clone(), key.clone(), pod.clone());
+        self.writes.spawn(async move {
+            Done::Told(key, bind::unschedulable(client, &pod, &message, now).await)
+        });
+    }
+
+    pub(super) fn done(&mut self, done: Done) {
+        match done {
+            Done::Bound(_, Ok(Bound { pod, node })) => {
+                let meta = &pod.metadata;
+                let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
+                self.announcer.tell(Told {
+                    message: format!(
+                        "Successfully assigned {}/{} to {node}",
+                        namespace.unwrap_or(""),
+                        name.unwrap_or("")
+                    ),
+                    about: kube::Resource::object_ref(&*pod, &()),
+                    kind: "Normal",
+                    reason: "Scheduled",
+                    host: None,
+                    at: self.environment.now(),
+                });
+            }
+            Done::Bound(key, Err(error)) => {
+                tracing::debug!(%key, %error, "a pod could not be bound");
+                self.forget(&key);
+                self.queue.failed_for_now(&key);
+            }
+            Done::Told(_, Ok(())) => {}
+            Done::Told(key, Err(error)) => {
+                tracing::debug!(%key, %error, "a pod could not be told of its scheduling");
+                if self.waiting.remove(&key).is_some() {
+                    self.forget(&key);
+                    self.queue.failed_for_now(&key);
+                }
+            }
+        }
+    }
+
+    /// Counts a pod no more that was to be put somewhere.
+    fn forget(&mut self, key: &Key) {
+        if self.assumed.remove(key).is_some() {
+            self.board.remove(key);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The decision: the best node for a pod, or why there is none. Pure.
+
+use k8s_openapi::api::core::v1::NodeSelectorTerm;
+
+use super::board::{Board, NodeName};
+use super::demand::Demand;
+use super::filter::Question;
+use super::score;
+use super::verdict::Refusals;
+
+/// Finds the node for a pod.
+///
+/// # Errors
+/// The sentence that tells the owner of the pod why there is none.
+pub(crate) fn decide(
+    board: &mut Board,
+    demand: &Demand,
+    volumes: Vec<Vec<NodeSelectorTerm>>,
+) -> Result<NodeName, String> {
+    let question = Question::new(board, demand, volumes);
+    let mut refusals = Refusals::default();
+    let mut feasible = Vec::new();
+    for (name, place) in board.nodes() {
+        let reasons = question.reasons(place);
+        match reasons.is_empty() {
+            true => feasible.push(name.clone()),
+            false => refusals.note(&reasons),
+        }
+    }
+    score::best(board, demand, &question, &feasible).ok_or_else(|| refusals.message())
+}

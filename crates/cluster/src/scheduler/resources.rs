@@ -1,0 +1,181 @@
+//! Amounts of what pods ask for and nodes have: added and taken away, never parsed twice.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Text;
+use kubewright_schema::quantity::Quantity;
+
+/// Named amounts as objects carry them.
+type Amounts = BTreeMap<String, Text>;
+
+/// What a container without requests counts for when nodes are compared, so that such pods spread too.
+const ASSUMED_CPU: i64 = 100;
+const ASSUMED_MEMORY: i64 = 200 * 1024 * 1024;
+
+/// Most pods on a node that does not say how many it takes.
+pub(crate) const DEFAULT_PODS: i64 = 110;
+
+/// Amounts by resource. `cpu` is in thousandths, everything else in whole units.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Resources {
+    pub(crate) cpu: i64,
+    pub(crate) memory: i64,
+    /// Everything else: storage, huge pages, devices.
+    pub(crate) others: BTreeMap<Box<str>, i64>,
+}
+
+/// What one pod takes from a node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Requests {
+    /// What is promised to the pod.
+    pub(crate) exact: Resources,
+    /// CPU and memory with an assumption for containers that ask for none; for comparing nodes only.
+    pub(crate) assumed: (i64, i64),
+}
+
+impl Resources {
+    /// Reads amounts; what cannot be read counts as nothing, the server has refused it anyway.
+    pub(crate) fn of(amounts: Option<&Amounts>) -> Self {
+        let mut resources = Self::default();
+        for (name, text) in amounts.into_iter().flatten() {
+            resources.add_one(name, amount(name, text));
+        }
+        resources
+    }
+
+    /// What a node can give, and how many pods it takes.
+    pub(crate) fn of_node(amounts: Option<&Amounts>) -> (Self, i64) {
+        let mut resources = Self::of(amounts);
+        let pods = resources.others.remove("pods").unwrap_or(DEFAULT_PODS);
+        (resources, pods)
+    }
+
+    /// Adds amounts.
+    pub(crate) fn add(&mut self, more: &Self) {
+        self.cpu = self.cpu.saturating_add(more.cpu);
+        self.memory = self.memory.saturating_add(more.memory);
+        for (name, value) in &more.others {
+            let sum = self.others.entry(name.clone()).or_default();
+            *sum = sum.saturating_add(*value);
+        }
+    }
+
+    /// Takes amounts away again. What comes to nothing is forgotten, so that sums are equal when their parts are.
+    pub(crate) fn subtract(&mut self, less: &Self) {
+        self.cpu = self.cpu.saturating_sub(less.cpu);
+        self.memory = self.memory.saturating_sub(less.memory);
+        for (name, value) in &less.others {
+            if let Some(sum) = self.others.get_mut(name) {
+                *sum = sum.saturating_sub(*value);
+                if *sum == 0 {
+                    self.others.remove(name);
+                }
+            }
+        }
+    }
+
+    /// The larger amount of each.
+    fn at_least(&mut self, other: &Self) {
+        self.cpu = self.cpu.max(other.cpu);
+        self.memory = self.memory.max(other.memory);
+        for (name, value) in &other.others {
+            let most = self.others.entry(name.clone()).or_default();
+            *most = (*most).max(*value);
+        }
+    }
+
+    fn add_one(&mut self, name: &str, value: i64) {
+        match name {
+            "cpu" => self.cpu = self.cpu.saturating_add(value),
+            "memory" => self.memory = self.memory.saturating_add(value),
+            _ if value == 0 => {}
+            _ => {
+                let sum = self.others.entry(name.into()).or_default();
+                *sum = sum.saturating_add(value);
+            }
+        }
+    }
+}
+
+impl Requests {
+    /// What a pod asks for: its containers together, or its hungriest moment while it initialises, and its overhead.
+    pub(crate) fn of(pod: &Pod) -> Self {
+        let Some(spec) = &pod.spec else {
+            return Self::default();
+        };
+        let mut exact = total(spec, |container| {
+            let requests = container.resources.as_ref();
+            Resources::of(requests.and_then(|r| r.requests.as_ref()))
+        });
+        let of_pod = spec.resources.as_ref().and_then(|r| r.requests.as_ref());
+        for (name, text) in of_pod.into_iter().flatten() {
+            // Requests of the pod as a whole replace the sum of its containers.
+            let value = amount(name, text);
+            match name.as_str() {
+                "cpu" => exact.cpu = value,
+                "memory" => exact.memory = value,
+                _ => {
+                    exact.others.insert(name.as_str().into(), value);
+                }
+            }
+        }
+        let assumed = total(spec, assumed);
+        let overhead = Resources::of(spec.overhead.as_ref());
+        exact.add(&overhead);
+        let assumed = (
+            assumed.cpu.saturating_add(overhead.cpu).max(exact.cpu),
+            assumed
+                .memory
+                .saturating_add(overhead.memory)
+                .max(exact.memory),
+        );
+        Self { exact, assumed }
+    }
+}
+
+/// The sum of containers and sidecars, and at least what any init container needs beside the sidecars before it.
+fn total(spec: &PodSpec, of: impl Fn(&Container) -> Resources) -> Resources {
+    let (mut sidecars, mut hungriest) = (Resources::default(), Resources::default());
+    for container in spec.init_containers.iter().flatten() {
+        let mut moment = of(container);
+        if container.restart_policy.as_deref() == Some("Always") {
+            sidecars.add(&moment);
+            moment = sidecars.clone();
+        } else {
+            moment.add(&sidecars);
+        }
+        hungriest.at_least(&moment);
+    }
+    let mut sum = sidecars;
+    for container in &spec.containers {
+        sum.add(&of(container));
+    }
+    sum.at_least(&hungriest);
+    sum
+}
+
+fn assumed(container: &Container) -> Resources {
+    let requests = container
+        .resources
+        .as_ref()
+        .and_then(|r| r.requests.as_ref());
+    let given = |name: &str| Some(amount(name, requests?.get(name)?));
+    Resources {
+        cpu: given("cpu").unwrap_or(ASSUMED_CPU),
+        memory: given("memory").unwrap_or(ASSUMED_MEMORY),
+        others: BTreeMap::new(),
+    }
+}
+
+fn amount(name: &str, text: &Text) -> i64 {
+    let Ok(quantity) = Quantity::parse(&text.0) else {
+        return 0;
+    };
+    let value = match name {
+        "cpu" => quantity.milli_value(),
+        _ => quantity.value(),
+    };
+    // An amount beyond 64 bits is as good as all there can be.
+    value.unwrap_or(i64::MAX / 4)
+}
