@@ -2,6 +2,8 @@
 
 // Used by tests alone until the cluster starts them.
 #[allow(dead_code)]
+mod controllers;
+#[allow(dead_code)]
 mod pods;
 #[allow(dead_code)]
 mod portion;
