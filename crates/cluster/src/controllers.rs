@@ -2,6 +2,7 @@
 
 pub(crate) mod deployment;
 pub(crate) mod replicaset;
+pub(crate) mod revisions;
 
 use k8s_openapi::api::core::v1::Pod;
 use kubewright_runtime::client::TypedObject;
