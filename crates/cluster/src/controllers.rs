@@ -3,6 +3,7 @@
 pub(crate) mod deployment;
 pub(crate) mod replicaset;
 pub(crate) mod revisions;
+pub(crate) mod statefulset;
 
 use k8s_openapi::api::core::v1::Pod;
 use kubewright_runtime::client::TypedObject;
