@@ -1,5 +1,6 @@
 //! The built-in controllers that keep pods running. Each is a small reconciler around a pure plan.
 
+pub(crate) mod daemonset;
 pub(crate) mod deployment;
 pub(crate) mod replicaset;
 pub(crate) mod revisions;
