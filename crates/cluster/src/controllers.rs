@@ -2,6 +2,8 @@
 
 pub(crate) mod daemonset;
 pub(crate) mod deployment;
+#[cfg(test)]
+mod live;
 pub(crate) mod replicaset;
 pub(crate) mod revisions;
 pub(crate) mod statefulset;
