@@ -173,9 +173,14 @@ impl Factory {
         Ok(())
     }
 
+    /// Tells all informers to stop, and waits for nothing.
+    pub fn stop(&self) {
+        self.cancel.cancel();
+    }
+
     /// Stops all informers and waits for their handlers to end.
     pub async fn shutdown(&self) {
-        self.cancel.cancel();
+        self.stop();
         let mut tasks = std::mem::take(&mut self.state.lock().tasks);
         while tasks.join_next().await.is_some() {}
     }

@@ -15,9 +15,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubewright_cache::Key;
+use kubewright_cache::{Factory, Key};
 use kubewright_workqueue::Queue;
 use parking_lot::Mutex;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use runnable::Runnable;
@@ -218,10 +219,9 @@ impl Manager {
     /// When a part fails or does not end in time.
     pub async fn run(self) -> Result<(), ManagerError> {
         let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
-        let signals = tokio::spawn(runnable::signals(stop.clone(), abort.clone()));
-        let ended = self.run_with(stop, abort).await;
-        signals.abort();
-        ended
+        let mut signals = JoinSet::new();
+        signals.spawn(runnable::signals(stop.clone(), abort.clone()));
+        self.run_with(stop, abort).await
     }
 
     /// Runs until it is cancelled, then lets what runs finish.
@@ -240,7 +240,9 @@ impl Manager {
         let candidate = Candidate::enter(&self)?;
         let (around, writer) = self.surroundings(&candidate, &abort);
         let recording = CancellationToken::new();
-        let recorder = tokio::spawn(writer.run(recording.clone()));
+        let mut recorder = JoinSet::new();
+        recorder.spawn(writer.run(recording.clone()));
+        let _caches = StopOnDrop(self.client.factory().clone());
         let (client, timeout) = (self.client.clone(), self.shutdown_timeout);
         let mut groups = Groups::new(abort);
         self.start(&mut groups, &around);
@@ -259,7 +261,7 @@ impl Manager {
         candidate.leave().await;
         recording.cancel();
         // It ends by itself in a moment; a panic in it has nobody to be told to.
-        let _ = recorder.await;
+        recorder.join_next().await;
         match cause {
             Some(cause) => Err(cause),
             None => ended,
@@ -324,6 +326,16 @@ impl Manager {
             abort: abort.clone(),
         };
         (around, writer)
+    }
+}
+
+/// Handlers hold clients, and clients hold the informers that feed the handlers: somebody has to cut that when a manager is
+/// dropped rather than stopped.
+struct StopOnDrop(Factory);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 

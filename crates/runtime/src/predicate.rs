@@ -22,7 +22,9 @@ use crate::selector::{Selector, SelectorError};
 ///     .and(Predicate::label_selector("app=web,!legacy")?);
 /// # Ok::<(), kubewright_runtime::selector::SelectorError>(())
 /// ```
-pub struct Predicate<K>(Arc<dyn Fn(&Event<K>) -> bool + Send + Sync>);
+pub struct Predicate<K>(Arc<Holds<K>>);
+
+type Holds<K> = dyn Fn(&Event<K>) -> bool + Send + Sync;
 
 impl<K: 'static> Predicate<K> {
     /// A predicate from a function.

@@ -1,6 +1,6 @@
 //! The manager's part in an election.
 
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{Manager, ManagerError};
@@ -16,7 +16,8 @@ pub(super) struct Candidate {
 struct Running {
     leadership: Leadership,
     stop: CancellationToken,
-    task: JoinHandle<Ended>,
+    /// The election. Dropped with a manager that is not stopped but cut off, and then nothing is released.
+    task: JoinSet<Ended>,
 }
 
 impl Candidate {
@@ -36,7 +37,8 @@ impl Candidate {
             .map_err(ManagerError::Election)?;
         let (leadership, stop) = (election.leadership(), CancellationToken::new());
         let (led, told) = (leading.clone(), stop.clone());
-        let task = tokio::spawn(election.run(told, move |leadership| {
+        let mut task = JoinSet::new();
+        task.spawn(election.run(told, move |leadership| {
             let leads = leadership.is_leading();
             gauge.set(if leads { 1.0 } else { 0.0 });
             if leads {
@@ -66,10 +68,10 @@ impl Candidate {
 
     /// Gives the lease up. The work must have ended.
     pub(super) async fn leave(self) {
-        if let Some(running) = self.running {
+        if let Some(mut running) = self.running {
             running.stop.cancel();
             // A panic in it has nobody to be told to; the lease runs out.
-            let _ = running.task.await;
+            running.task.join_next().await;
         }
     }
 }
