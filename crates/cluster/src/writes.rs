@@ -1,7 +1,7 @@
 //! How controllers write: not over the head of others, and with the server's own words when it refuses.
 
 use kubewright_runtime::client::TypedObject;
-use kubewright_runtime::{Client, ClientError};
+use kubewright_runtime::{Client, ClientError, IgnoreNotFound};
 
 /// Sends what is different between two states; a conflict if the object is no longer in the first one.
 pub(crate) async fn patch_unchanged<K: TypedObject>(
@@ -23,4 +23,14 @@ pub(crate) fn said(error: &ClientError) -> String {
         Some(status) => status.message.clone(),
         None => error.to_string(),
     }
+}
+
+/// Writes what is different in an object's status. An object that is gone has nothing to report.
+pub(crate) async fn report<K: TypedObject>(
+    client: &Client,
+    object: &K,
+    change: impl FnOnce(&mut K),
+) -> Result<(), ClientError> {
+    let written = client.modify_status(object, change).await;
+    written.ignore_not_found().map(drop)
 }

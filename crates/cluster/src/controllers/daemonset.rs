@@ -37,6 +37,7 @@ use crate::pods::adopt::{self, Selecting, claim_all};
 use crate::pods::batch::slow_start;
 use crate::pods::claim::{selector, selects};
 use crate::pods::{is_terminating, label, phase};
+use crate::writes::report;
 
 /// The controller of DaemonSets.
 pub(crate) fn controller() -> Controller {
@@ -106,9 +107,7 @@ impl Reconciler<DaemonSet> for DaemonSets {
         });
         plan.status.collision_count = settled.collisions;
         let done = self.carry_out(cx, &set, &plan).await;
-        cx.client()
-            .modify_status(&*set, |set| set.status = Some(plan.status))
-            .await?;
+        report(cx.client(), &*set, |set| set.status = Some(plan.status)).await?;
         done?;
         forget(cx, &expired(&set, &settled, &pods)).await?;
         let wait = resting.into_values().chain(plan.check_after).min();

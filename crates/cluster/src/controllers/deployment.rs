@@ -26,6 +26,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::Patch;
 use kubewright_runtime::events::EventKind;
+use kubewright_runtime::owners::is_controlled_by;
 use kubewright_runtime::{
     ClientError, Context, Controller, Delete, Error, IgnoreNotFound, Outcome, Reconciler,
 };
@@ -36,9 +37,9 @@ use self::conditions::{PROGRESSING, condition, reason};
 use self::plan::{Observed, Plan, Update};
 use super::WORKERS;
 use crate::pods::adopt::{self, Selecting, claim_all, controlled_by};
-use crate::pods::claim::{is_controlled_by, selector, selects};
+use crate::pods::claim::{selector, selects};
 use crate::pods::is_finished;
-use crate::writes::{patch_unchanged, said};
+use crate::writes::{patch_unchanged, report, said};
 
 /// The controller of Deployments.
 pub(crate) fn controller() -> Controller {
@@ -86,7 +87,7 @@ async fn select_nothing(cx: &Context, deployment: &Deployment) -> Result<Outcome
             .get_or_insert_default()
             .observed_generation = generation;
     };
-    cx.client().modify_status(deployment, seen).await?;
+    report(cx.client(), deployment, seen).await?;
     Ok(Outcome::done())
 }
 
@@ -128,10 +129,8 @@ async fn carry_out(cx: &Context, deployment: &Deployment, plan: Plan) -> Result<
     if let Some(revision) = plan.revision {
         number(cx, deployment, revision).await?;
     }
-    let status = plan.status;
-    cx.client()
-        .modify_status(deployment, |deployment| deployment.status = Some(status))
-        .await?;
+    let tell = |deployment: &mut Deployment| deployment.status = Some(plan.status);
+    report(cx.client(), deployment, tell).await?;
     Ok(match plan.check_after {
         Some(wait) => Outcome::requeue_after(wait),
         None => Outcome::done(),
@@ -169,7 +168,7 @@ async fn create(cx: &Context, deployment: &Deployment, set: &ReplicaSet) -> Resu
 
 fn is_ours(deployment: &Deployment, set: &ReplicaSet) -> bool {
     let template = set.spec.template.as_ref();
-    is_controlled_by(&set.metadata, &deployment.metadata)
+    is_controlled_by(deployment, set)
         && template.is_some_and(|template| sets::same_template(template, &deployment.spec.template))
 }
 
@@ -180,7 +179,7 @@ async fn note_collision(cx: &Context, deployment: &Deployment) -> Result<Created
         let count = status.collision_count.unwrap_or_default();
         status.collision_count = Some(count.saturating_add(1));
     };
-    cx.client().modify_status(deployment, count).await?;
+    report(cx.client(), deployment, count).await?;
     Ok(Created::Later(Outcome::requeue()))
 }
 
@@ -213,7 +212,7 @@ async fn note_failure(
         conditions::set(status.conditions.get_or_insert_default(), failure);
     };
     // The failure to create is what is reported; whether this write worked as well matters less.
-    let _ = cx.client().modify_status(deployment, show).await;
+    let _ = report(cx.client(), deployment, show).await;
 }
 
 async fn scale(cx: &Context, deployment: &Deployment, update: &Update) -> Result<(), ClientError> {

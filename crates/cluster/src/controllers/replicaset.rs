@@ -13,17 +13,16 @@ use futures::future::join_all;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kubewright_runtime::owners::{controller_of, is_controlled_by};
 use kubewright_runtime::{ClientError, Context, Controller, Error, Outcome, Reconciler};
 
 use self::plan::{Failure, Step};
 use super::WORKERS;
 use crate::pods::adopt::{self, Selecting, claim_all, controlled_by};
 use crate::pods::batch::slow_start;
-use crate::pods::claim::{
-    controller_of, controller_reference, is_controlled_by, selector, selects,
-};
+use crate::pods::claim::{controller_reference, selector, selects};
 use crate::pods::{from_template, is_active, is_finished, is_terminating, next_availability};
-use crate::writes::said;
+use crate::writes::{report, said};
 
 /// The controller of ReplicaSets.
 pub(crate) fn controller() -> Controller {
@@ -48,7 +47,7 @@ impl Reconciler<ReplicaSet> for ReplicaSets {
             return Ok(Outcome::done());
         };
         // What finished or goes away is not adopted any more.
-        let mine = |pod: &Pod| is_active(pod) || is_controlled_by(&pod.metadata, &set.metadata);
+        let mine = |pod: &Pod| is_active(pod) || is_controlled_by(&*set, pod);
         let matches = |pod: &Pod| selects(&selector, &pod.metadata) && mine(pod);
         let pods = claim_all::<_, Pod>(cx.client(), &*set, matches).await?;
         let (active, idle): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| is_active(pod));
@@ -58,9 +57,7 @@ impl Reconciler<ReplicaSet> for ReplicaSets {
         let failure = manage(cx, &set, &active).await;
         let shown = failure.as_ref().err().map(|(failure, _)| failure);
         let status = plan::status(&set, &active, terminating.count(), shown, cx.now());
-        cx.client()
-            .modify_status(&*set, |set| set.status = Some(status))
-            .await?;
+        report(cx.client(), &*set, |set| set.status = Some(status)).await?;
         failure.map_err(|(_, error)| Error::from(error))?;
         let seconds = set.spec.min_ready_seconds.unwrap_or_default();
         let pods = active.iter().map(AsRef::as_ref);
@@ -108,7 +105,7 @@ async fn related(
     set: &ReplicaSet,
     active: &[Arc<Pod>],
 ) -> Result<Vec<Arc<Pod>>, ClientError> {
-    let Some(owner) = controller_of(&set.metadata) else {
+    let Some(owner) = controller_of(set) else {
         return Ok(active.to_vec());
     };
     if active.len() <= usize::try_from(plan::desired(set)).unwrap_or_default() {

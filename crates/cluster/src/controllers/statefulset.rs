@@ -30,6 +30,7 @@ use super::revisions::settle::{Settled, forget, name, settle};
 use super::revisions::{self, REVISION_LABEL};
 use crate::pods::adopt::{self, Selecting, claim_all};
 use crate::pods::claim::{selector, selects};
+use crate::writes::report;
 
 /// The controller of StatefulSets.
 pub(crate) fn controller() -> Controller {
@@ -80,9 +81,7 @@ impl Reconciler<StatefulSet> for StatefulSets {
         });
         let applied = apply::changes(cx, &set, &plan.changes).await;
         let status = plan.status;
-        cx.client()
-            .modify_status(&*set, |set| set.status = Some(status))
-            .await?;
+        report(cx.client(), &*set, |set| set.status = Some(status)).await?;
         let next = applied?;
         forget(cx, &expired(&set, &settled.all, &pods, [&current, &update])).await?;
         Ok(match (next, plan.check_after) {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kubewright_runtime::client::TypedObject;
+use kubewright_runtime::owners::controller_of;
 use kubewright_runtime::{Client, ClientError, Event, Index, Key, Predicate, Query, Watch};
 
 use super::claim::{
-    Claim, Match, adopted, claim, controller_of, controller_reference, released, selector, selects,
+    Claim, Match, adopted, claim, controller_reference, released, selector, selects,
 };
 use crate::writes::patch_unchanged;
 
@@ -45,7 +46,7 @@ where
     let mut checked = false;
     let mut ours = Vec::new();
     for object in candidates::<T>(client, owner.meta()).await? {
-        match claim(owner.meta(), object.meta(), Match::from(matches(&object))) {
+        match claim(owner, &*object, Match::from(matches(&object))) {
             Claim::Ours => ours.push(object),
             Claim::NotOurs => {}
             Claim::Release => {
@@ -152,7 +153,7 @@ pub(crate) fn orphans<K: Selecting, T: TypedObject>() -> Watch<T> {
         .when(Predicate::new(is_orphan))
         .map(|object: &T, client| {
             // A change from orphan to owned asks about the state before as well; its owner hears of it anyway.
-            match controller_of(object.meta()) {
+            match controller_of(object) {
                 Some(_) => Vec::new(),
                 None => adopters::<K>(client, object.meta()),
             }

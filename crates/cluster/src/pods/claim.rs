@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube::Resource;
 use kube::core::{Selector, SelectorExt};
+use kubewright_runtime::owners::{controller_of, is_controlled_by};
 
 /// What a controller has to do about an object to own it, or not to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,29 +36,18 @@ impl From<bool> for Match {
 }
 
 /// What the owner has to do about an object. An owner that goes away takes no steps.
-pub(crate) fn claim(owner: &ObjectMeta, object: &ObjectMeta, found: Match) -> Claim {
-    let leaving = owner.deletion_timestamp.is_some();
+pub(crate) fn claim(owner: &impl Resource, object: &impl Resource, found: Match) -> Claim {
+    let leaving = owner.meta().deletion_timestamp.is_some();
     match controller_of(object) {
-        Some(reference) if Some(&reference.uid) != owner.uid.as_ref() => Claim::NotOurs,
+        Some(_) if !is_controlled_by(owner, object) => Claim::NotOurs,
         Some(_) if found == Match::Yes => Claim::Ours,
         Some(_) if leaving => Claim::NotOurs,
         Some(_) => Claim::Release,
         None if found == Match::No || leaving => Claim::NotOurs,
-        None if object.deletion_timestamp.is_some() => Claim::NotOurs,
-        None if owner.namespace != object.namespace => Claim::NotOurs,
+        None if object.meta().deletion_timestamp.is_some() => Claim::NotOurs,
+        None if owner.meta().namespace != object.meta().namespace => Claim::NotOurs,
         None => Claim::Adopt,
     }
-}
-
-/// The owner that controls an object.
-pub(crate) fn controller_of(object: &ObjectMeta) -> Option<&OwnerReference> {
-    let owners = object.owner_references.as_ref()?;
-    owners.iter().find(|owner| owner.controller == Some(true))
-}
-
-/// Whether `owner` controls `object`.
-pub(crate) fn is_controlled_by(object: &ObjectMeta, owner: &ObjectMeta) -> bool {
-    controller_of(object).is_some_and(|reference| Some(&reference.uid) == owner.uid.as_ref())
 }
 
 /// The reference by which `owner` controls an object, and holds its own deletion in the foreground until that is gone.

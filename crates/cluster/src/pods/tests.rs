@@ -7,6 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kubewright_runtime::owners::{controller_of, is_controlled_by};
 use proptest::prelude::*;
 
 use super::batch::{Batch, slow_start};
@@ -86,13 +87,13 @@ fn a_new_pod_carries_its_template_and_its_owner() {
     assert_eq!(pod.metadata.generate_name.as_deref(), Some("web-"));
     assert_eq!(pod.metadata.name, None);
     assert_eq!(pod.spec, template.spec);
-    let reference = claim::controller_of(&pod.metadata).expect("the pod is owned");
+    let reference = controller_of(&pod).expect("the pod is owned");
     assert_eq!(
         (reference.api_version.as_str(), reference.kind.as_str()),
         ("apps/v1", "ReplicaSet")
     );
     assert_eq!(reference.block_owner_deletion, Some(true));
-    assert!(claim::is_controlled_by(&pod.metadata, &owner.metadata));
+    assert!(is_controlled_by(&owner, &pod));
 }
 
 #[test]
@@ -108,21 +109,21 @@ fn claims_follow_the_controller_and_the_selector() {
     let orphan = running("a", "n");
     let ours = owned(orphan.clone(), claim::controller_reference(&set));
     let theirs = owned(orphan.clone(), claim::controller_reference(&other));
-    let mut leaving = set.metadata.clone();
-    leaving.deletion_timestamp = Some(Time(at(0)));
-    let mut reborn = set.metadata.clone();
-    reborn.uid = Some("another".to_owned());
+    let mut leaving = set.clone();
+    leaving.metadata.deletion_timestamp = Some(Time(at(0)));
+    let mut reborn = set.clone();
+    reborn.metadata.uid = Some("another".to_owned());
     let mut elsewhere = orphan.clone();
     elsewhere.metadata.namespace = Some("elsewhere".to_owned());
     let cases = [
-        (&set.metadata, &ours, Match::Yes, Claim::Ours),
-        (&set.metadata, &ours, Match::No, Claim::Release),
-        (&set.metadata, &orphan, Match::Yes, Claim::Adopt),
-        (&set.metadata, &orphan, Match::No, Claim::NotOurs),
-        (&set.metadata, &theirs, Match::Yes, Claim::NotOurs),
-        (&set.metadata, &elsewhere, Match::Yes, Claim::NotOurs),
+        (&set, &ours, Match::Yes, Claim::Ours),
+        (&set, &ours, Match::No, Claim::Release),
+        (&set, &orphan, Match::Yes, Claim::Adopt),
+        (&set, &orphan, Match::No, Claim::NotOurs),
+        (&set, &theirs, Match::Yes, Claim::NotOurs),
+        (&set, &elsewhere, Match::Yes, Claim::NotOurs),
         (
-            &set.metadata,
+            &set,
             &terminating(orphan.clone()),
             Match::Yes,
             Claim::NotOurs,
@@ -135,11 +136,7 @@ fn claims_follow_the_controller_and_the_selector() {
         (&reborn, &ours, Match::Yes, Claim::NotOurs),
     ];
     for (case, (owner, pod, found, expect)) in cases.into_iter().enumerate() {
-        assert_eq!(
-            claim::claim(owner, &pod.metadata, found),
-            expect,
-            "case {case}"
-        );
+        assert_eq!(claim::claim(owner, pod, found), expect, "case {case}");
     }
 }
 

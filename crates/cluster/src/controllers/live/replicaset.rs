@@ -3,10 +3,10 @@
 use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use kubewright_runtime::Delete;
+use kubewright_runtime::owners::controller_of;
 use serde_json::{Value, json};
 
 use super::{Cluster, names};
-use crate::pods::claim::controller_of;
 
 fn set(replicas: i32) -> Value {
     json!({
@@ -63,7 +63,7 @@ async fn a_pod_that_is_relabelled_is_released_and_replaced() {
         })
         .await;
     cluster
-        .until_one::<Pod>(&pod, |pod| controller_of(&pod.metadata).is_none())
+        .until_one::<Pod>(&pod, |pod| controller_of(pod).is_none())
         .await;
     cluster
         .until::<Pod>("a second pod", |pods| pods.len() == 2)
@@ -84,7 +84,7 @@ async fn an_orphan_that_matches_is_adopted_and_counted() {
     cluster.until_one("web", |set| has_available(set, 2)).await;
     let stray: Pod = cluster.get("stray").await;
     assert_eq!(
-        controller_of(&stray.metadata).map(|owner| owner.name.as_str()),
+        controller_of(&stray).map(|owner| owner.name.as_str()),
         Some("web")
     );
     assert_eq!(cluster.list::<Pod>().await.len(), 2);
