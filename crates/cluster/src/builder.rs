@@ -1,17 +1,19 @@
 //! How a cluster is to be.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use kubewright_runtime::environment::Environment;
 use kubewright_server::environment as server;
 use kubewright_server::storage::Fsync;
-use kubewright_server::{Authorization, Server, StartError as ServerError};
+use kubewright_server::{Admission, Authorization, Plugin, Server, StartError as ServerError};
 
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 
 use crate::clock::Clock;
 use crate::cluster::Cluster;
+use crate::node::{Nodes, NodesOptions};
 
 /// How a cluster is to be.
 #[derive(Debug, Default)]
@@ -26,7 +28,7 @@ pub struct Builder {
 pub(crate) struct Recipe {
     pub(crate) clock: Clock,
     pub(crate) seed: u64,
-    pub(crate) nodes: usize,
+    pub(crate) nodes: NodesOptions,
     pub(crate) controllers: Controllers,
 }
 
@@ -43,7 +45,7 @@ impl Default for Recipe {
         Self {
             clock: Clock::default(),
             seed: StdRng::from_os_rng().next_u64(),
-            nodes: 1,
+            nodes: NodesOptions::default().count(1),
             controllers: Controllers::default(),
         }
     }
@@ -67,6 +69,12 @@ pub enum StartError {
 impl Builder {
     /// How many simulated nodes there are. By default one.
     pub fn nodes(mut self, nodes: usize) -> Self {
+        self.recipe.nodes = self.recipe.nodes.count(nodes);
+        self
+    }
+
+    /// What the simulated nodes are like.
+    pub fn node_options(mut self, nodes: NodesOptions) -> Self {
         self.recipe.nodes = nodes;
         self
     }
@@ -127,7 +135,14 @@ impl Builder {
     /// # Errors
     /// When the server does not start or the controllers do not come up.
     pub async fn start(self) -> Result<Cluster, StartError> {
+        let logs = self.recipe.make_nodes().logs();
         let server = self.server.environment(self.recipe.server_environment());
+        let server = match self.recipe.controllers {
+            Controllers::All => server.pod_logs(Arc::new(logs)).admission(
+                Admission::default().enable(Plugin::ServiceAccount),
+            ),
+            Controllers::None => server,
+        };
         let server: Server = server.start().await.map_err(StartError::Server)?;
         let cluster = Cluster::over(server, self.recipe).await?;
         cluster.ready().await?;
@@ -136,6 +151,11 @@ impl Builder {
 }
 
 impl Recipe {
+    /// The nodes of a cluster. Those of its forks write their logs on the same shelf, which goes by the UID of the pod.
+    pub(crate) fn make_nodes(&self) -> Nodes {
+        Nodes::new(self.nodes.clone())
+    }
+
     pub(crate) fn server_environment(&self) -> server::Environment {
         server::Environment::seeded(self.clock.clone(), self.seed)
     }

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::builder::{Builder, Controllers, Recipe, StartError};
 use crate::clock::Clock;
 use crate::controllers::{self, Facts};
+use crate::node::Nodes;
 
 /// Who the controllers are to the server.
 const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
@@ -36,6 +37,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(5);
 pub struct Cluster {
     control: Mutex<Option<Control>>,
     server: Server,
+    nodes: Nodes,
     recipe: Recipe,
     /// As it was when it had just started.
     beginning: kubewright_server::Snapshot,
@@ -66,6 +68,7 @@ impl Cluster {
         let beginning = server.snapshot().await;
         let cluster = Self {
             control: Mutex::new(None),
+            nodes: recipe.make_nodes(),
             server,
             recipe,
             beginning,
@@ -84,7 +87,7 @@ impl Cluster {
         let facts = Facts {
             environment: self.recipe.controller_environment(),
             certificate_authority: authority.map_err(StartError::Authority)?.to_owned(),
-            nodes: self.recipe.nodes,
+            nodes: self.nodes.clone(),
         };
         let user = User::new(CONTROLLER_MANAGER, ["system:masters"]);
         let service = self.server.service_as(user);
@@ -159,6 +162,11 @@ impl Cluster {
     /// The API server.
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// The simulated nodes: to be added, removed, silenced and revived.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
     }
 
     /// The clock that everything in the cluster goes by.

@@ -20,21 +20,19 @@
 //!
 //! The controllers are written with `kubewright-runtime` and use nothing that an operator could not use.
 
+mod announce;
 mod builder;
 mod clock;
 mod cluster;
 mod controllers;
 mod kinds;
+pub mod node;
+mod pods;
+mod portion;
+pub mod scheduler;
+mod writes;
 
 pub use builder::{Builder, StartError};
 pub use clock::Clock;
 pub use cluster::{Cluster, Snapshot};
-
-mod announce;
-mod controllers;
-pub mod node;
-pub mod scheduler;
-
-pub use controllers::node_lifecycle::{NodeLifecycle, NodeLifecycleError};
 pub use node::{NodeSpec, Nodes, NodesOptions};
-pub use scheduler::Scheduler;

@@ -111,6 +111,7 @@ impl Core {
             tokens: self.tokens.clone(),
             access: self.access.fork(),
             field_management: self.field_management,
+            pod_logs: self.pod_logs.clone(),
             limits: self.limits.clone(),
             settling: RwLock::default(),
             stopping: CancellationToken::new(),
