@@ -134,6 +134,7 @@ const SIGNATURES: &str = "
     strings.quote(string) -> string
     list<string>::join() -> string
     list<string>::join(string) -> string
+    jsonpatch.escapeKey(string) -> string
 
     timestamp::getFullYear() -> int
     timestamp::getFullYear(string) -> int

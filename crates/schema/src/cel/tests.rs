@@ -190,3 +190,74 @@ fn types_do_not_grow_without_bound() {
     let calls = format!("true{}", " && [] + [] == []".repeat(3_000));
     assert!(compiled(&calls).is_ok());
 }
+
+fn mutation(source: &str, object: &serde_json::Value) -> Result<serde_json::Value, String> {
+    let variables = [Variable::new("object", Type::Dyn)];
+    let expression =
+        Expression::compile_mutation(source, &variables).map_err(|error| error.to_string())?;
+    let (result, _) = expression.evaluate(vec![("object", Value::dynamic(object))], 10_000);
+    result
+        .and_then(|value| value.to_json())
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn mutations_construct_objects_and_patches() {
+    let object = serde_json::json!({"spec": {"replicas": 2, "half": 0.5, "list": [1, null]}});
+    for (source, expect) in [
+        (
+            "Object{spec: Object.spec{replicas: object.spec.replicas + 1}}",
+            serde_json::json!({"spec": {"replicas": 3}}),
+        ),
+        (
+            "Object{metadata: Object.metadata{?labels: object.?metadata.?labels}}",
+            serde_json::json!({"metadata": {}}),
+        ),
+        (
+            "Object{spec: Object.spec{list: [Object.spec.list{a: 1}]}}",
+            serde_json::json!({"spec": {"list": [{"a": 1}]}}),
+        ),
+        (
+            "[JSONPatch{op: 'add', path: '/a/' + jsonpatch.escapeKey('x/y~z'), value: object.spec.half}]",
+            serde_json::json!([{"op": "add", "path": "/a/x~1y~0z", "value": 0.5}]),
+        ),
+        ("object.spec.list", serde_json::json!([1, null])),
+    ] {
+        assert_eq!(mutation(source, &object), Ok(expect), "{source}");
+    }
+}
+
+#[test]
+fn what_cannot_be_constructed_does_not_compile() {
+    let object = serde_json::json!({});
+    for (source, expect) in [
+        (
+            "Other{}",
+            "undeclared reference to 'Other' (in container '')",
+        ),
+        ("JSONPatch{operation: 'add'}", "undefined field 'operation'"),
+        (
+            "Object{spec: Object.status{}}",
+            "unexpected type name \"Object.status\", expected \"Object.spec\", which matches field name path from root Object type",
+        ),
+    ] {
+        let found = mutation(source, &object).unwrap_err();
+        assert!(found.contains(expect), "{found}");
+    }
+    for source in ["Object{}", "jsonpatch.escapeKey('a')"] {
+        assert!(Expression::compile(source, &[]).is_err(), "{source}");
+    }
+}
+
+#[test]
+fn results_fail_when_they_are_used() {
+    let rule = "has(variables.good) && variables.good == 1 && (variables.bad == 1 || true)";
+    let rule = Expression::compile(rule, &[Variable::new("variables", Type::Dyn)]).unwrap();
+    assert_eq!(rule.fields_of("variables"), ["good", "good", "bad"]);
+    let results = std::collections::BTreeMap::from([
+        ("good".into(), Ok(Value::Int(1))),
+        ("bad".into(), Err(EvalError::Failed("broken".into()))),
+    ]);
+    let (result, _) = rule.evaluate(vec![("variables", Value::results(results))], 1000);
+    assert!(matches!(result, Ok(Value::Bool(true))));
+}

@@ -123,7 +123,7 @@ impl Type {
 impl From<&Declaration> for Type {
     fn from(declaration: &Declaration) -> Self {
         match &declaration.form {
-            Form::IntOrString | Form::Hidden => Type::Dyn,
+            Form::IntOrString | Form::Hidden | Form::Dynamic => Type::Dyn,
             Form::Bool => Type::Bool,
             Form::Int => Type::Int,
             Form::Double => Type::Double,

@@ -109,6 +109,8 @@ pub enum Map<'a> {
     Object(&'a serde_json::Map<String, Json>, &'a Object),
     /// Made while evaluating; keys with their values.
     Made(Rc<BTreeMap<Key, (Value<'a>, Value<'a>)>>),
+    /// Named results of other expressions; one that failed fails whoever uses it.
+    Results(Rc<BTreeMap<Box<str>, Evaluated<'a>>>),
 }
 
 /// A key of a map. Numbers are equal across their types.
@@ -148,6 +150,34 @@ pub(crate) fn no_overload<T>() -> Result<T, EvalError> {
 }
 
 impl<'a> Value<'a> {
+    /// Data that nothing is known of.
+    ///
+    /// # Examples
+    /// ```
+    /// use kubewright_schema::cel::{Expression, Type, Value, Variable};
+    ///
+    /// let object = serde_json::json!({"spec": {"replicas": 3}});
+    /// let rule = Expression::compile("object.spec.replicas > 2", &[Variable::new("object", Type::Dyn)]).unwrap();
+    /// let (result, _) = rule.evaluate(vec![("object", Value::dynamic(&object))], 1000);
+    /// assert!(matches!(result, Ok(Value::Bool(true))));
+    /// ```
+    pub fn dynamic(data: &'a Json) -> Self {
+        json::dynamic(data)
+    }
+
+    /// Results of other expressions by name.
+    pub fn results(results: BTreeMap<Box<str>, Evaluated<'a>>) -> Self {
+        Value::Map(Map::Results(Rc::new(results)))
+    }
+
+    /// The value as JSON.
+    ///
+    /// # Errors
+    /// When it has parts that JSON has no form for.
+    pub fn to_json(&self) -> Result<Json, EvalError> {
+        json::to_json(self)
+    }
+
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Value::Text(Text::Made(text.into().into()))
     }
@@ -241,6 +271,7 @@ impl<'a> Map<'a> {
         match self {
             Map::Json(entries, _) | Map::Object(entries, _) => entries.len(),
             Map::Made(entries) => entries.len(),
+            Map::Results(entries) => entries.len(),
         }
     }
 
@@ -250,7 +281,7 @@ impl<'a> Map<'a> {
             (Map::Json(entries, value), Key::Text(key)) => {
                 entries.get(&**key).map(|found| json::value(found, value))
             }
-            (Map::Object(..), Key::Text(key)) => self.field(key),
+            (Map::Object(..) | Map::Results(_), Key::Text(key)) => self.field(key),
             (Map::Made(entries), key) => entries.get(key).map(|(_, value)| Ok(value.clone())),
             _ => None,
         }
@@ -266,6 +297,7 @@ impl<'a> Map<'a> {
             }
             Map::Json(entries, value) => entries.get(name).map(|found| json::value(found, value)),
             Map::Made(_) => self.get(&Key::Text(name.into())),
+            Map::Results(entries) => entries.get(name).cloned(),
         }
     }
 
@@ -289,6 +321,10 @@ impl<'a> Map<'a> {
             Map::Made(entries) => entries
                 .values()
                 .map(|(key, value)| (key.clone(), Ok(value.clone())))
+                .collect(),
+            Map::Results(entries) => entries
+                .iter()
+                .map(|(key, value)| (Value::text(&**key), value.clone()))
                 .collect(),
         }
     }
