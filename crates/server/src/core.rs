@@ -6,9 +6,11 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
+use crate::admission::{Admission, Gate};
 use crate::allocate::Addresses;
 use crate::api::watch::Watches;
 use crate::auth::Tokens;
+use crate::callout::Services;
 use crate::documents::Documents;
 use crate::environment::Environment;
 use crate::fields::FieldManagement;
@@ -48,6 +50,9 @@ pub(crate) struct Core {
     pub(crate) watches: Watches,
     pub(crate) tokens: Tokens,
     pub(crate) access: Access,
+    pub(crate) gate: Gate,
+    /// Where the Services are that webhooks refer to.
+    pub(crate) services: Services,
     pub(crate) field_management: FieldManagement,
     /// Cancelled when the server stops: watches end.
     pub(crate) stopping: CancellationToken,
@@ -63,6 +68,10 @@ pub(crate) enum Load {
 }
 
 impl Core {
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the parts of one server, each set once"
+    )]
     pub(crate) fn new(
         store: Store,
         environment: Environment,
@@ -70,6 +79,8 @@ impl Core {
         access: Access,
         limits: &RequestLimits,
         field_management: FieldManagement,
+        admission: Admission,
+        services: Services,
     ) -> Arc<Self> {
         Arc::new(Self {
             registry: Registry::builtin(&store),
@@ -78,6 +89,8 @@ impl Core {
             watches: Watches::new(limits.watches_per_user),
             tokens,
             access,
+            gate: Gate::new(admission),
+            services,
             field_management,
             stopping: CancellationToken::new(),
             reads: Semaphore::new(limits.reads),

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::write::Written;
 use crate::access::{Attributes, Resource, Subject};
+use crate::admission::Requester;
 use crate::auth::User;
 use crate::core::Core;
 use crate::fields::Writer;
@@ -42,7 +43,8 @@ impl Call {
 
     /// Who sends the request, and what part of the object it is sent to; empty for the object itself.
     pub(crate) fn writer(&self, options: &WriteOptions, subresource: &'static str) -> Writer {
-        Writer::client(&self.headers, &self.query, options.persist, subresource)
+        let requester = Requester::writing(self.user.clone(), &self.query);
+        Writer::client(&self.headers, &self.query, options.persist, subresource).by(requester)
     }
 
     /// The refusal when that object is not there.
@@ -92,12 +94,13 @@ impl Call {
     }
 
     /// Answers with an object that was written.
-    pub(crate) fn answer_written(
+    pub(crate) async fn answer_written(
         &self,
         code: StatusCode,
         written: &Written,
     ) -> Result<Answer, ApiError> {
-        self.answer_object(code, written.body(&self.served)?)
+        let body = self.core.written(&self.served, written).await?;
+        self.answer_object(code, body)
     }
 
     /// Answers with an object, compact JSON of the served version, in the representation asked for.

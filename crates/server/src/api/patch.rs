@@ -49,7 +49,7 @@ pub(crate) async fn patch(call: &mut Call, bytes: &[u8], part: Part) -> Result<A
     if options.field_validation == FieldValidation::Warn {
         call.warnings.extend(dropped);
     }
-    call.answer_written(StatusCode::OK, &written?)
+    call.answer_written(StatusCode::OK, &written?).await
 }
 
 /// The object that a patch makes of another. Names and namespaces cannot be patched away.

@@ -173,7 +173,7 @@ impl Watcher {
             return None;
         }
         loop {
-            if let Some(frame) = self.ready() {
+            if let Some(frame) = self.ready().await {
                 return Some(frame);
             }
             match self.wake().await {
@@ -195,9 +195,9 @@ impl Watcher {
     }
 
     /// A frame that need not be waited for.
-    fn ready(&mut self) -> Option<Bytes> {
+    async fn ready(&mut self) -> Option<Bytes> {
         if let Some(record) = self.initial.next() {
-            let body = self.served.body(&record);
+            let body = self.core.body(&self.served, &record).await;
             return Some(self.render("ADDED", body));
         }
         if let Some(revision) = self.end.take() {
@@ -210,7 +210,7 @@ impl Watcher {
             if event.revision() > self.after
                 && let Some(delivery) = event.delivery(|record| self.matcher.matches(record))
             {
-                return Some(self.event(&event, delivery));
+                return Some(self.event(&event, delivery).await);
             }
         }
         None
@@ -249,12 +249,13 @@ impl Watcher {
         self.framing.frame("BOOKMARK", object.as_bytes())
     }
 
-    fn event(&mut self, event: &Event, delivery: Delivery) -> Bytes {
+    async fn event(&mut self, event: &Event, delivery: Delivery) -> Bytes {
         let as_stored = matches!(self.renderer, Renderer::Object) && self.framing == Framing::Json;
         if as_stored && !self.served.must_revive(event.revision()) {
             return event.frame(delivery);
         }
-        let body = self.served.present(event.body(delivery), event.revision());
+        let (body, revision) = (event.body(delivery), event.revision());
+        let body = self.core.present(&self.served, body, revision).await;
         self.render(delivery.as_str(), body)
     }
 

@@ -2,7 +2,7 @@
 
 mod namespace;
 mod pod;
-mod scale;
+pub(crate) mod scale;
 
 use http::Method;
 
