@@ -1,10 +1,11 @@
 //! The Common Expression Language as the API server speaks it: parsing, checking, estimating and evaluating.
 //!
 //! An [`Expression`] is compiled once against the types of its variables and evaluated often, each time within a
-//! budget. The language is the one of Kubernetes 1.35 with its libraries; what is deliberately absent are the
+//! budget. The language is the one of Kubernetes 1.35 with its libraries; what is deliberately absent are selectors of the
 //! authorizer, and the construction of messages other than those of mutating admission policies.
 
 mod ast;
+mod authority;
 mod check;
 mod cost;
 mod declaration;
@@ -33,6 +34,7 @@ use crate::crd::Pattern;
 
 use check::Construction;
 
+pub use authority::{Authority, Inquiry, Question, Verdict};
 pub use check::Variable;
 pub use declaration::{Declaration, Object};
 pub(crate) use declaration::{Form, MAX_REQUEST};

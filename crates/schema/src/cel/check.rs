@@ -10,7 +10,7 @@ use super::cost::{self, Argument, Estimate};
 use super::declaration::Declaration;
 use super::signatures::{self, Overload};
 use super::source::Issue;
-use super::types::{Bindings, Type, type_named};
+use super::types::{Bindings, Opaque, Type, type_named};
 
 /// A variable that an expression can use.
 #[derive(Debug, Clone)]
@@ -161,6 +161,9 @@ impl<'a> Checker<'a> {
                 Some(field) => Type::from(&*field.declaration),
                 None => self.fail(at, format!("undefined field '{field}'")),
             },
+            Type::Opaque(Opaque::Authorizer) if field == "requestResource" => {
+                Type::Opaque(Opaque::ResourceCheck)
+            }
             Type::Dyn | Type::Error | Type::Variable(_) => Type::Dyn,
             other => {
                 let other = self.bindings.settle(other);

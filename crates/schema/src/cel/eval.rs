@@ -230,6 +230,9 @@ pub(super) fn select<'a>(operand: &Value<'a>, field: &str) -> Evaluated<'a> {
         },
         Value::Optional(Some(inner)) => optional_select(inner, field),
         Value::Optional(None) => Ok(Value::Optional(None)),
+        Value::Inquiry(inquiry) if field == "requestResource" => {
+            Ok(Value::Inquiry(inquiry.about_request()))
+        }
         _ => no_overload(),
     }
 }

@@ -261,3 +261,72 @@ fn results_fail_when_they_are_used() {
     let (result, _) = rule.evaluate(vec![("variables", Value::results(results))], 1000);
     assert!(matches!(result, Ok(Value::Bool(true))));
 }
+
+struct Breakglass;
+
+impl Authority for Breakglass {
+    fn decide(&self, question: &Question) -> Verdict {
+        let account = question.service_account.clone().unwrap_or_default().1;
+        let path = question.path.as_deref().unwrap_or("");
+        let asked = [&question.group, &question.resource, &question.subresource];
+        let asked = asked.map(String::as_str).join("/");
+        let place = format!("{}/{}", question.namespace, question.name);
+        let told = format!("{account}:{path}:{asked}:{place}:{}", question.verb);
+        Verdict {
+            allowed: question.verb == "breakglass",
+            reason: told,
+        }
+    }
+}
+
+#[test]
+fn expressions_ask_who_may_do_what() {
+    let request = Question {
+        resource: "pods".into(),
+        namespace: "n".into(),
+        ..Question::default()
+    };
+    let variables = [Variable::new(
+        "authorizer",
+        Type::Opaque(Opaque::Authorizer),
+    )];
+    for (source, expect) in [
+        (
+            "authorizer.group('g').resource('r').subresource('s').namespace('ns').name('x').check('get').reason()",
+            "::g/r/s:ns/x:get",
+        ),
+        (
+            "authorizer.path('/healthz').check('get').reason()",
+            ":/healthz://:/:get",
+        ),
+        (
+            "authorizer.requestResource.check('delete').reason()",
+            "::/pods/:n/:delete",
+        ),
+        (
+            "authorizer.serviceAccount('ns', 'sa').requestResource.check('get').reason()",
+            "sa::/pods/:n/:get",
+        ),
+        (
+            "string(authorizer.requestResource.check('breakglass').allowed())",
+            "true",
+        ),
+    ] {
+        let expression = Expression::compile(source, &variables).expect(source);
+        let inquiry = Inquiry::new(&Breakglass, request.clone());
+        let (result, spent) =
+            expression.evaluate(vec![("authorizer", Value::Inquiry(inquiry))], 1_000_000);
+        assert!(
+            matches!(&result, Ok(Value::Text(text)) if **text == *expect),
+            "{source}"
+        );
+        assert!(spent >= 350_000, "asking is dear");
+    }
+    for source in [
+        "authorizer.check('get')",
+        "authorizer.group('g').check('get')",
+        "authorizer.none",
+    ] {
+        assert!(Expression::compile(source, &variables).is_err(), "{source}");
+    }
+}

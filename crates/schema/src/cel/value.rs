@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
+use super::authority::{Inquiry, Verdict};
 use super::declaration::{Declaration, Object};
 use super::functions::network::Cidr;
 use super::functions::semver::Semver;
@@ -60,6 +61,10 @@ pub enum Value<'a> {
     Semver(Rc<Semver>),
     /// A named format.
     Format(&'static str),
+    /// A question about access, as far as it has been put together.
+    Inquiry(Inquiry<'a>),
+    /// The answer to such a question.
+    Verdict(Rc<Verdict>),
     /// Data without a type, which can only be compared.
     Hidden(&'a Json),
 }
@@ -213,6 +218,8 @@ impl<'a> Value<'a> {
             Value::Quantity(_) => Opaque::Quantity.name(),
             Value::Semver(_) => Opaque::Semver.name(),
             Value::Format(_) => Opaque::Format.name(),
+            Value::Inquiry(inquiry) => inquiry.stage.name(),
+            Value::Verdict(_) => Opaque::Decision.name(),
             Value::Hidden(_) => "unknown",
         }
     }
