@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::core::Core;
+use crate::resource::Served;
 use crate::status::ApiError;
 use crate::storage::At;
 
 /// What was made of the objects of one resource, by name and revision.
 pub(super) struct Cache<T> {
     plural: &'static str,
+    /// Built-in resources stay what they are, so they are looked up once.
+    served: OnceLock<Arc<Served>>,
     known: Mutex<BTreeMap<String, (u64, Arc<T>)>>,
 }
 
@@ -22,6 +25,7 @@ impl<T> Cache<T> {
     pub(super) fn of(plural: &'static str) -> Self {
         Self {
             plural,
+            served: OnceLock::new(),
             known: Mutex::default(),
         }
     }
@@ -32,8 +36,10 @@ impl<T> Cache<T> {
         core: &Core,
         read: impl Fn(&Value) -> T,
     ) -> Result<Vec<Arc<T>>, ApiError> {
-        let resources = core.registry.now();
-        let served = resources.builtin("admissionregistration.k8s.io", "v1", self.plural);
+        let served = self.served.get_or_init(|| {
+            let resources = core.registry.now();
+            resources.builtin("admissionregistration.k8s.io", "v1", self.plural)
+        });
         let snapshot = served.collection.snapshot(At::Latest);
         let snapshot = snapshot.map_err(ApiError::internal)?;
         if snapshot.is_empty() {

@@ -1,7 +1,7 @@
 //! The order of admission, and all that waits: reading the store, calling out, holding locks.
 
 use kubewright_schema::{Table, decode};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::attributes::{Asked, Operation};
 use super::pod_security::{self, Concern, Policy};
@@ -10,6 +10,7 @@ use super::webhook::Reinvocation;
 use super::{
     Plugin, limit_range, lookup, matching, namespace, priority, service_account, storage_class,
 };
+use crate::api::check_size;
 use crate::core::Core;
 use crate::object;
 use crate::resource::Served;
@@ -90,13 +91,16 @@ impl Core {
     }
 
     /// Brings an object that was changed from outside into the form it has in the request: of the right type, with its
-    /// defaults, at the version of the request.
+    /// defaults, at the version of the request. Who manages which field is not for others to say.
     pub(super) async fn settle(
         &self,
         asked: &Asked<'_>,
         shown: &Served,
         object: &mut Value,
+        before: &Value,
     ) -> Result<(), ApiError> {
+        check_size(object)?;
+        object::copy_meta(object, before, "managedFields");
         let kind = asked.kind();
         if kind.kind != *asked.served.resource.kind {
             let table = Table::builtin();
@@ -241,11 +245,16 @@ impl Core {
             return self.namespace_security(asked, object, old, warnings);
         }
         let namespace = asked.namespace();
-        let Some(namespace) = lookup::namespace(self, namespace)? else {
+        let Some(record) = lookup::namespaces(self).collection.get(namespace) else {
             let why = format!("failed to lookup namespace {namespace:?}");
             return Err(ApiError::internal(why));
         };
-        let (policy, _) = Policy::read(&namespace);
+        let labels: Map<String, Value> = record
+            .labels()
+            .iter()
+            .map(|(key, value)| (key.to_owned(), value.into()))
+            .collect();
+        let (policy, _) = Policy::read(&Value::Object(labels));
         if policy.is_privileged() {
             return Ok(());
         }
@@ -265,10 +274,11 @@ impl Core {
         old: &Value,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        let (policy, errors) = Policy::read(object);
-        let (before, old_errors) = Policy::read(old);
+        let (policy, errors) = Policy::read(&object["metadata"]["labels"]);
+        let (before, old_errors) = Policy::read(&old["metadata"]["labels"]);
         let is_update = asked.operation == Operation::Update;
-        if !errors.is_empty() && !(is_update && errors == old_errors) {
+        let known = is_update && errors == old_errors;
+        if !errors.is_empty() && !known {
             return Err(asked.invalid(object, &errors));
         }
         if is_update {

@@ -1,9 +1,13 @@
 //! Expressions over a request: what they can see, what they may cost, and conditions made of them.
 
-use kubewright_schema::cel::{EvalError, Expression, Type, Value as Cel, Variable};
+use kubewright_schema::cel::{
+    EvalError, Expression, Inquiry, Opaque, Type, Value as Cel, Variable,
+};
 use serde_json::Value;
 
 use super::attributes::Asked;
+use super::authority::Asker;
+use crate::core::Core;
 use crate::kinds::value::{items, text};
 use crate::resource::Served;
 
@@ -12,13 +16,18 @@ const CONDITIONS_BUDGET: u64 = 2_500_000;
 /// What one expression may cost.
 pub(super) const EXPRESSION_BUDGET: u64 = 10_000_000;
 
+/// The variable that answers questions about access.
+const AUTHORIZER: &str = "authorizer";
+
 /// What an expression can see. Absent values are null.
-pub(super) struct Inputs {
+pub(super) struct Inputs<'c> {
     pub(super) object: Value,
     pub(super) old: Value,
     pub(super) request: Value,
     pub(super) namespace: Value,
     pub(super) params: Value,
+    /// Whom to ask about access.
+    pub(super) authority: Option<Asker<'c>>,
 }
 
 /// Names of [`Inputs`] in expressions.
@@ -30,15 +39,22 @@ pub(crate) const NAMES: [&str; 5] = [
     "params",
 ];
 
-impl Inputs {
+impl<'c> Inputs<'c> {
     /// A request, with the objects at the version that is shown.
-    pub(super) fn new(asked: &Asked<'_>, shown: &Served, object: &Value, old: &Value) -> Self {
+    pub(super) fn new(
+        core: &'c Core,
+        asked: &Asked<'_>,
+        shown: &Served,
+        object: &Value,
+        old: &Value,
+    ) -> Self {
         Self {
             object: object.clone(),
             old: old.clone(),
             request: super::webhook::request(asked, shown),
             namespace: Value::Null,
             params: Value::Null,
+            authority: Some(Asker::new(core, asked)),
         }
     }
 
@@ -50,16 +66,20 @@ impl Inputs {
             &self.namespace,
             &self.params,
         ];
-        NAMES.into_iter().zip(values.map(Cel::dynamic)).collect()
+        let mut variables: Vec<_> = NAMES.into_iter().zip(values.map(Cel::dynamic)).collect();
+        if let Some(asker) = &self.authority {
+            let inquiry = Inquiry::new(asker, asker.request.clone());
+            variables.push((AUTHORIZER, Cel::Inquiry(inquiry)));
+        }
+        variables
     }
 }
 
-/// Variables of nothing known but their names.
+/// Variables of nothing known but their names, and the authorizer.
 pub(crate) fn declare(names: &[&str]) -> Vec<Variable> {
-    names
-        .iter()
-        .map(|name| Variable::new(name, Type::Dyn))
-        .collect()
+    let names = names.iter().map(|name| Variable::new(name, Type::Dyn));
+    let authorizer = Variable::new(AUTHORIZER, Type::Opaque(Opaque::Authorizer));
+    names.chain([authorizer]).collect()
 }
 
 /// An expression, or why it is none.
@@ -120,7 +140,7 @@ impl Conditions {
     }
 
     /// Whether all hold. One that is false decides, whatever fails besides.
-    pub(super) fn hold(&self, inputs: &Inputs) -> Result<bool, String> {
+    pub(super) fn hold(&self, inputs: &Inputs<'_>) -> Result<bool, String> {
         let mut budget = CONDITIONS_BUDGET;
         let mut failures = Vec::new();
         for condition in &self.0 {
@@ -151,13 +171,14 @@ mod tests {
 
     use super::*;
 
-    fn inputs() -> Inputs {
+    fn inputs() -> Inputs<'static> {
         Inputs {
             object: json!({"metadata": {"name": "a"}, "spec": {"n": 2}}),
             old: Value::Null,
             request: json!({"operation": "CREATE"}),
             namespace: Value::Null,
             params: Value::Null,
+            authority: None,
         }
     }
 
@@ -190,12 +211,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_does_not_compile() {
-        let why = compile("authorizer.path('/')", &NAMES)
-            .map(drop)
-            .unwrap_err();
-        assert!(
-            why.contains("undeclared reference to 'authorizer'"),
-            "{why}"
-        );
+        let why = compile("variables.x", &NAMES).map(drop).unwrap_err();
+        assert!(why.contains("undeclared reference to 'variables'"), "{why}");
     }
 }

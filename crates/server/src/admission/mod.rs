@@ -9,6 +9,7 @@
 
 mod around;
 mod attributes;
+mod authority;
 mod cache;
 mod chain;
 mod expression;

@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use super::write::Written;
 use crate::access::{Attributes, Resource, Subject};
-use crate::admission::Requester;
+use crate::admission::{Asked, Operation, Requester};
 use crate::auth::User;
 use crate::core::Core;
 use crate::fields::Writer;
 use crate::http::accept::{Accept, Representation};
 use crate::http::body::{self, BodyFormat};
-use crate::http::query::{FieldValidation, Query, WriteOptions};
+use crate::http::query::{FieldValidation, Persist, Query, WriteOptions};
 use crate::http::respond::{self, Answer};
 use crate::printers::{self, Headers, InvalidIncludeObject, MetaVersion, Options};
 use crate::resource::Served;
@@ -73,6 +73,28 @@ impl Call {
             subject: Subject::Resource(resource),
         };
         self.core.access.authorize(&self.user, &asked)
+    }
+
+    /// Lets an object that is posted to a part of the object be changed and looked at.
+    pub(crate) async fn admit_part(
+        &mut self,
+        part: &'static str,
+        mut object: Value,
+        persist: Persist,
+    ) -> Result<Value, ApiError> {
+        let asked = Asked {
+            served: &self.served,
+            operation: Operation::Create,
+            subresource: part,
+            namespace: self.namespace.as_deref(),
+            name: &self.name,
+            requester: &Requester::writing(self.user.clone(), &self.query),
+            persist,
+        };
+        let (core, warnings) = (&self.core, &mut self.warnings);
+        Box::pin(core.mutate(&asked, &mut object, &Value::Null, warnings)).await?;
+        Box::pin(core.inspect(&asked, &object, &Value::Null, warnings)).await?;
+        Ok(object)
     }
 
     /// Deals with unknown and duplicate fields as the client wished.

@@ -182,7 +182,7 @@ fn unsupported(served: &Served) -> ApiError {
 }
 
 /// Counts what a value would take as JSON, roughly, and refuses what no request could have sent.
-pub(super) fn check_size(value: &Value) -> Result<(), ApiError> {
+pub(crate) fn check_size(value: &Value) -> Result<(), ApiError> {
     fn size(value: &Value, left: &mut usize) -> Option<()> {
         let own = match value {
             Value::String(s) => s.len() + 2,

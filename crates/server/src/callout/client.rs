@@ -18,8 +18,8 @@ use super::services::resolve;
 use super::target::{Place, Target};
 use crate::core::Core;
 
-/// Largest answer of a webhook.
-const MAX_ANSWER: usize = 3 * 1024 * 1024;
+/// Largest answer of a webhook: an object of the largest size, in base64, and more than that.
+const MAX_ANSWER: usize = 8 * 1024 * 1024;
 /// Most of an unexpected answer that is told.
 const MAX_SHOWN: usize = 256;
 

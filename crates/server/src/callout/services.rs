@@ -28,7 +28,10 @@ use crate::storage::At;
 /// services.insert("system", "webhook", 443, "127.0.0.1:9443".parse().unwrap());
 /// ```
 #[derive(Clone, Default)]
-pub struct Services(Arc<RwLock<BTreeMap<(String, String, u16), SocketAddr>>>);
+pub struct Services(Arc<RwLock<Table>>);
+
+/// Addresses by namespace, name and port.
+type Table = BTreeMap<(String, String, u16), SocketAddr>;
 
 impl Services {
     /// Says where a port of a Service is. An earlier address is replaced.

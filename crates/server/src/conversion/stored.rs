@@ -14,6 +14,11 @@ use crate::status::ApiError;
 use crate::storage::{Draft, Record};
 
 impl Served {
+    /// Whether a webhook has to be asked to show what was stored at a revision.
+    pub(crate) fn needs_webhook(&self, revision: u64) -> bool {
+        self.hook_for(revision).is_some()
+    }
+
     /// The webhook that converts objects, when there is one and what was stored at a revision may need it.
     fn hook_for(&self, revision: u64) -> Option<&ConversionHook> {
         let hook = self.custom()?.conversion.as_deref()?;

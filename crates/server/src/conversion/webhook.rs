@@ -10,6 +10,8 @@ use crate::kinds::meta;
 use crate::kinds::value::{items, strings, text};
 use crate::object;
 
+/// Most JSON that is sent for conversion at once, if it is more than one object.
+const MAX_BATCH: usize = 2 * 1024 * 1024;
 /// How long a webhook may take to convert.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -35,7 +37,8 @@ impl ConversionHook {
         self.versions.iter().find(known).map(String::as_str)
     }
 
-    /// Converts objects of one kind to a version. Those that are of it already stay as they are.
+    /// Converts objects of one kind to a version, as many at once as a request may hold. Those that are of it already
+    /// stay as they are.
     pub(crate) async fn convert(
         &self,
         core: &Core,
@@ -45,27 +48,56 @@ impl ConversionHook {
         let places: Vec<usize> = (0..objects.len())
             .filter(|i| text(&objects[*i]["apiVersion"]) != to)
             .collect();
-        let Some(first) = places.first() else {
-            return Ok(objects);
-        };
-        let about = about(&objects[*first]);
+        for batch in batches(&places, |i| objects[i].to_string().len()) {
+            let originals: Vec<&Value> = batch.iter().map(|i| &objects[*i]).collect();
+            let converted = self.convert_batch(core, &originals, to).await?;
+            for (place, object) in batch.into_iter().zip(converted) {
+                objects[place] = object;
+            }
+        }
+        Ok(objects)
+    }
+
+    async fn convert_batch(
+        &self,
+        core: &Core,
+        originals: &[&Value],
+        to: &str,
+    ) -> Result<Vec<Value>, String> {
+        let about = originals
+            .first()
+            .map(|first| about(first))
+            .unwrap_or_default();
         let version = self
             .review_version()
             .ok_or("no supported conversion review versions")?;
         let uid = core.environment.uid();
-        let originals: Vec<&Value> = places.iter().map(|i| &objects[*i]).collect();
-        let question = question(version, &uid, &originals, to);
+        let question = question(version, &uid, originals, to);
         let failed = |why: String| format!("conversion webhook for {about} failed: {why}");
         let target = self.target.as_ref().map_err(|why| failed(why.clone()))?;
         let review = callout::call(core, target, &question, Some(TIMEOUT)).await;
         let review = review.map_err(failed)?;
         let converted = read_answer(&review, version, &uid).map_err(failed)?;
-        let converted = accept(&originals, converted, to, &about)?;
-        for (place, object) in places.into_iter().zip(converted) {
-            objects[place] = object;
-        }
-        Ok(objects)
+        accept(originals, converted, to, &about)
     }
+}
+
+/// Places in groups that are small enough to be sent at once.
+fn batches(places: &[usize], size: impl Fn(usize) -> usize) -> Vec<Vec<usize>> {
+    let mut batches: Vec<Vec<usize>> = Vec::new();
+    let mut filled = MAX_BATCH;
+    for place in places {
+        let more = size(*place);
+        if filled + more > MAX_BATCH {
+            batches.push(Vec::new());
+            filled = 0;
+        }
+        filled += more;
+        if let Some(last) = batches.last_mut() {
+            last.push(*place);
+        }
+    }
+    batches
 }
 
 /// `example.com/v1, Kind=Widget`
@@ -224,6 +256,16 @@ mod tests {
         let original = object("v1", "a", json!({"x": "1"}));
         let found = accept(&[&original], &converted, "e.io/v2", ABOUT).map(drop);
         assert_eq!(found, expect.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn batches_are_as_large_as_they_may_be() {
+        let sizes = [MAX_BATCH / 2, MAX_BATCH / 2, 1, 2 * MAX_BATCH, 1];
+        assert_eq!(
+            batches(&[0, 1, 2, 3, 4], |i| sizes[i]),
+            [vec![0, 1], vec![2], vec![3], vec![4]]
+        );
+        assert!(batches(&[], |_| 0).is_empty());
     }
 
     #[test]

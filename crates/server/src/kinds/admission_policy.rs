@@ -77,7 +77,7 @@ fn validate_policy(object: &Value, errors: &mut Errors) {
     }
     let constraints = SPEC.child("matchConstraints");
     if spec["matchConstraints"].is_null() {
-        errors.push(FieldError::required(&constraints, ""));
+        errors.push(FieldError::required(constraints, ""));
     } else {
         validate_match(&spec["matchConstraints"], &constraints, errors);
         if is_empty(&spec["matchConstraints"]["resourceRules"]) {
@@ -136,12 +136,12 @@ pub(super) fn validate_conditions(
             );
         }
         if name.is_empty() {
-            errors.push(FieldError::required(&at, ""));
+            errors.push(FieldError::required(at, ""));
             continue;
         }
         invalid_each(names::qualified_name(name), name, &at, errors);
         if !seen.insert(name) {
-            errors.push(FieldError::duplicate(&at, &name.into()));
+            errors.push(FieldError::duplicate(at, &name.into()));
         }
     }
 }
@@ -192,16 +192,12 @@ fn validate_variables(variables: &Value, path: &Path<'_>, errors: &mut Errors) {
         let at = path.child("expression");
         match Expression::compile(text(&variable["expression"]).trim(), &declare(&SCOPE)) {
             _ if is_empty(&variable["expression"]) => {
-                errors.push(FieldError::required(&at, &format!("expression {MISSING}")));
+                errors.push(FieldError::required(at, &format!("expression {MISSING}")));
             }
             Ok(_) => {}
             Err(error) => {
                 let complaint = format!("compilation failed: {error}");
-                errors.push(FieldError::invalid(
-                    &at,
-                    &variable["expression"],
-                    &complaint,
-                ));
+                errors.push(FieldError::invalid(at, &variable["expression"], &complaint));
             }
         }
     }
@@ -224,7 +220,7 @@ fn validate_validation(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
     let expression = text(&rule["expression"]).trim();
     let at = path.child("expression");
     if expression.is_empty() {
-        errors.push(FieldError::required(&at, "expression is not specified"));
+        errors.push(FieldError::required(at, "expression is not specified"));
     } else {
         validate_expression(&rule["expression"], &SCOPE, &[Type::Bool], &at, errors);
     }
@@ -236,13 +232,13 @@ fn validate_validation(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
     let (message, at) = (text(&rule["message"]), path.child("message"));
     if !message.is_empty() && message.trim().is_empty() {
         let text = "must be non-empty if specified";
-        errors.push(FieldError::invalid(&at, &rule["message"], text));
+        errors.push(FieldError::invalid(at, &rule["message"], text));
     } else if message.contains('\n') {
         let text = "must not contain line breaks";
-        errors.push(FieldError::invalid(&at, &rule["message"], text));
+        errors.push(FieldError::invalid(at, &rule["message"], text));
     } else if message.is_empty() && expression.contains('\n') {
         let text = "message must be specified if expression contains line breaks";
-        errors.push(FieldError::required(&at, text));
+        errors.push(FieldError::required(at, text));
     }
     let reasons = [
         "Forbidden",
@@ -257,7 +253,7 @@ fn validate_mutations(spec: &Value, errors: &mut Errors) {
     let path = SPEC.child("mutations");
     if is_empty(&spec["mutations"]) {
         let text = "mutations must contain at least one item";
-        errors.push(FieldError::required(&path, text));
+        errors.push(FieldError::required(path, text));
     }
     for (i, mutation) in items(&spec["mutations"]).iter().enumerate() {
         validate_mutation(mutation, &path.index(i), errors);
@@ -316,7 +312,7 @@ fn validate_binding(object: &Value, errors: &mut Errors) {
     let path = SPEC.child("policyName");
     let name = text(&spec["policyName"]);
     if name.is_empty() {
-        errors.push(FieldError::required(&path, ""));
+        errors.push(FieldError::required(path, ""));
     } else {
         invalid_each(names::dns1123_subdomain(name), name, &path, errors);
     }
@@ -371,11 +367,11 @@ fn validate_actions(actions: &Value, errors: &mut Errors) {
     }
     if strings(actions).any(|a| a == "Deny") && strings(actions).any(|a| a == "Warn") {
         let text = "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)";
-        errors.push(FieldError::invalid(&path, actions, text));
+        errors.push(FieldError::invalid(path, actions, text));
     }
     if seen.is_empty() {
         let text = "at least one validation action is required";
-        errors.push(FieldError::required(&path, text));
+        errors.push(FieldError::required(path, text));
     }
 }
 

@@ -200,3 +200,29 @@ async fn a_conversion_that_fails_is_told() {
     let (_, list) = get(&server, V1).await;
     assert_eq!(list["items"].as_array().map(Vec::len), Some(1));
 }
+
+#[tokio::test]
+async fn webhooks_see_the_version_they_asked_for() {
+    let (server, hook) = (server().await, converter().await);
+    create(&server, DEFINITIONS, definition(&hook)).await;
+    let admission = Webhook::admission(|request| {
+        let hour = request["object"]["spec"]["hour"].as_str().unwrap_or("");
+        match hour {
+            "4" => {
+                crate::hooks::patch(json!([{"op": "replace", "path": "/spec/hour", "value": "5"}]))
+            }
+            _ => json!({"allowed": true}),
+        }
+    })
+    .await;
+    let rules = json!([{"operations": ["CREATE"], "apiGroups": ["ex.io"], "apiVersions": ["v2"], "resources": ["crons"]}]);
+    let webhook = json!({"clientConfig": admission.client_config(), "rules": rules});
+    let configuration = crate::hooks::configuration("MutatingWebhookConfiguration", "w", webhook);
+    create(&server, crate::server::MUTATING, configuration).await;
+    let made = create(&server, V1, cron("v1", "a", json!({"schedule": "3 4"}))).await;
+    assert_eq!(made["apiVersion"], "ex.io/v1");
+    assert_eq!(made["spec"], json!({"schedule": "3 5"}));
+    let request = &admission.asked()[0]["request"];
+    assert_eq!(request["kind"]["version"], "v2");
+    assert_eq!(request["requestKind"]["version"], "v1");
+}

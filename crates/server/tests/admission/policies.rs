@@ -1,7 +1,10 @@
 //! Admission policies, through requests.
 
-use kubewright_server::Server;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use kubewright_server::{Authorization, Server, User};
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
 use crate::server::{
     CONFIG_MAPS, PODS, config_map, create, delete, patch, pod, post, refused, server, warned,
@@ -202,4 +205,53 @@ async fn a_mutation_that_fails_is_told() {
         message,
         "policy 'p' with binding 'p' denied request: error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: .spec.nodeSelector"
     );
+}
+
+#[tokio::test]
+async fn a_policy_asks_who_may_do_what() {
+    let builder = Server::builder().authorization(Authorization::Rbac);
+    let server = builder.start().await.expect("starts");
+    let roles = "/apis/rbac.authorization.k8s.io/v1";
+    let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]});
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "r"}, "rules": [rule]});
+    create(&server, &format!("{roles}/clusterroles"), role).await;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "b"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "bob"}],
+    });
+    create(&server, &format!("{roles}/clusterrolebindings"), binding).await;
+    let spec = json!({
+        "matchConstraints": rules("", "configmaps"),
+        "validations": [{"expression": "authorizer.requestResource.check('breakglass').allowed()", "message": "no glass"}],
+    });
+    policy(
+        &server,
+        "Validating",
+        "p",
+        spec,
+        json!({"validationActions": ["Deny"]}),
+    )
+    .await;
+    create(&server, CONFIG_MAPS, config_map("by-admin", json!({}))).await;
+    let request = http::Request::builder()
+        .method("POST")
+        .uri(format!("https://localhost{CONFIG_MAPS}"))
+        .header("content-type", "application/json")
+        .body(Full::new(Bytes::from(
+            config_map("by-bob", json!({})).to_string(),
+        )))
+        .expect("a request");
+    let bob = server.service_as(User::new("bob", [""; 0]));
+    let answer = bob.oneshot(request).await.expect("never fails");
+    assert_eq!(answer.status().as_u16(), 422);
+    let body = answer
+        .into_body()
+        .collect()
+        .await
+        .expect("never fails")
+        .to_bytes();
+    let body: Value = serde_json::from_slice(&body).expect("a status");
+    let message = body["message"].as_str().unwrap_or("");
+    assert!(message.ends_with("denied request: no glass"), "{message}");
 }

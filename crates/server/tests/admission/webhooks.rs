@@ -434,3 +434,78 @@ async fn an_equivalent_version_is_shown_as_the_rule_wants_it() {
         60
     );
 }
+
+#[tokio::test]
+async fn what_a_webhook_may_not_change_stays() {
+    let server = server().await;
+    let hook = Webhook::admission(|_| {
+        patching(json!([
+            {"op": "replace", "path": "/metadata/managedFields", "value": []},
+            {"op": "add", "path": "/unknown", "value": 1},
+            {"op": "add", "path": "/data", "value": {"k": "hook"}},
+        ]))
+    })
+    .await;
+    let hooks = configuration(MUTATOR, "w", json!({"clientConfig": hook.client_config()}));
+    create(&server, MUTATING, hooks).await;
+    let made = create(&server, CONFIG_MAPS, config_map("a", json!({"k": "v"}))).await;
+    assert_eq!(made["data"]["k"], "hook");
+    assert!(made["unknown"].is_null());
+    assert_eq!(
+        made["metadata"]["managedFields"].as_array().map(Vec::len),
+        Some(1)
+    );
+    delete(&server, &format!("{MUTATING}/w")).await;
+    let hook = Webhook::admission(|_| {
+        patching(json!([{"op": "replace", "path": "/metadata/namespace", "value": "kube-system"}]))
+    })
+    .await;
+    let hooks = configuration(MUTATOR, "w", json!({"clientConfig": hook.client_config()}));
+    create(&server, MUTATING, hooks).await;
+    assert_eq!(
+        post(&server, CONFIG_MAPS, config_map("b", json!({})))
+            .await
+            .0,
+        400
+    );
+}
+
+#[tokio::test]
+async fn a_patch_of_a_deleted_object_makes_no_sense() {
+    let server = server().await;
+    create(&server, CONFIG_MAPS, config_map("a", json!({}))).await;
+    let hook =
+        Webhook::admission(|_| patching(json!([{"op": "add", "path": "/x", "value": 1}]))).await;
+    let hooks = configuration(MUTATOR, "w", json!({"clientConfig": hook.client_config()}));
+    create(&server, MUTATING, hooks).await;
+    let (status, answer) = delete(&server, &format!("{CONFIG_MAPS}/a")).await;
+    assert_eq!(status, 500);
+    assert_eq!(
+        answer["message"],
+        "Internal error occurred: admission webhook \"w.example.com\" attempted to modify the object, which is not supported for this operation"
+    );
+}
+
+#[tokio::test]
+async fn an_update_that_lost_a_race_is_admitted_anew() {
+    let server = std::sync::Arc::new(server().await);
+    let hook = Webhook::admission(allow).await;
+    let hooks = configuration(
+        VALIDATOR,
+        "w",
+        json!({"clientConfig": hook.client_config()}),
+    );
+    create(&server, CONFIG_MAPS, config_map("a", json!({"n": "0"}))).await;
+    create(&server, VALIDATING, hooks).await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let patches = (0..8).map(|i| patch(&server, &path, json!({"data": {(format!("k{i}")): "v"}})));
+    futures::future::join_all(patches).await;
+    let (_, found) = get(&server, &path).await;
+    assert_eq!(found["data"].as_object().map(serde_json::Map::len), Some(9));
+    assert!(hook.asked().len() >= 8, "{}", hook.asked().len());
+    let last = hook.asked();
+    let accepted = last
+        .iter()
+        .filter(|review| review["request"]["object"]["data"] == found["data"]);
+    assert!(accepted.count() >= 1, "what is stored was shown before");
+}

@@ -65,9 +65,8 @@ impl Policy {
 
     /// Reads the labels of a namespace. What cannot be read counts as strict where it refuses, and as nothing where
     /// it warns.
-    pub(in crate::admission) fn read(namespace: &Value) -> (Self, Vec<FieldError>) {
+    pub(in crate::admission) fn read(labels: &Value) -> (Self, Vec<FieldError>) {
         let mut errors = Vec::new();
-        let labels = &namespace["metadata"]["labels"];
         let mut mode = |name: &str| {
             let level = label(labels, name, "", parse_level, &mut errors);
             let version = label(labels, name, "-version", parse_version, &mut errors);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 
 fn policy(labels: Value) -> Policy {
-    let (policy, errors) = Policy::read(&json!({"metadata": {"labels": labels}}));
+    let (policy, errors) = Policy::read(&labels);
     assert_eq!(errors, []);
     policy
 }
@@ -131,8 +131,7 @@ fn labels_are_read_with_their_versions() {
     }));
     assert_eq!(read.enforce.to_string(), "baseline:v1.30");
     assert_eq!(read.warn.to_string(), "restricted:latest");
-    let (strict, errors) =
-        Policy::read(&json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "x"}}}));
+    let (strict, errors) = Policy::read(&json!({"pod-security.kubernetes.io/enforce": "x"}));
     assert_eq!(strict.enforce.to_string(), "restricted:latest");
     assert_eq!(
         errors[0].to_string(),

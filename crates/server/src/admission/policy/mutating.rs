@@ -116,16 +116,16 @@ async fn apply(
     Ok(failures)
 }
 
-async fn inputs(
-    core: &Core,
+async fn inputs<'c>(
+    core: &'c Core,
     asked: &Asked<'_>,
     shown: &Arc<Served>,
     object: &Value,
     old: &Value,
-) -> Result<Inputs, ApiError> {
+) -> Result<Inputs<'c>, ApiError> {
     let new = core.shown_at(asked.served, shown, object.clone()).await?;
     let old = core.shown_at(asked.served, shown, old.clone()).await?;
-    let mut inputs = Inputs::new(asked, shown, &new, &old);
+    let mut inputs = Inputs::new(core, asked, shown, &new, &old);
     inputs.namespace = namespace(core, asked)?;
     Ok(inputs)
 }
@@ -137,7 +137,7 @@ async fn run(
     asked: &Asked<'_>,
     shown: &Arc<Served>,
     object: &mut Value,
-    inputs: &mut Inputs,
+    inputs: &mut Inputs<'_>,
 ) -> Result<Vec<String>, ApiError> {
     let mut failures = Vec::new();
     if inputs.object.is_null() {
@@ -149,7 +149,7 @@ async fn run(
             Err(why) => failures.push(why),
             Ok(made) if made == inputs.object => {}
             Ok(mut made) => {
-                core.settle(asked, shown, &mut made).await?;
+                core.settle(asked, shown, &mut made, &inputs.object).await?;
                 *object = made.clone();
                 inputs.object = core.shown_at(asked.served, shown, made).await?;
             }
@@ -163,7 +163,7 @@ fn mutated(
     mutation: &Mutation,
     asked: &Asked<'_>,
     shown: &Served,
-    inputs: &Inputs,
+    inputs: &Inputs<'_>,
     budget: &mut u64,
 ) -> Result<Value, String> {
     let users: Vec<&Expression> = mutation.expression().into_iter().collect();

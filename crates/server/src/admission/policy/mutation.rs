@@ -49,7 +49,7 @@ impl Mutation {
     pub(super) fn apply<'a>(
         &'a self,
         typed: Typed<'_>,
-        inputs: &'a Inputs,
+        inputs: &'a Inputs<'_>,
         variables: BTreeMap<Box<str>, Evaluated<'a>>,
         budget: &mut u64,
     ) -> Result<Value, String> {

@@ -61,7 +61,7 @@ impl Validation {
 
 impl Definition<Validation> {
     /// What the policy has against a request.
-    fn judge(&self, inputs: &Inputs) -> Vec<Denial> {
+    fn judge(&self, inputs: &Inputs<'_>) -> Vec<Denial> {
         let error = |message: String| Denial {
             message,
             reason: String::new(),
@@ -182,7 +182,7 @@ async fn judge(
     let shown = &application.shown;
     let new = core.shown_at(asked.served, shown, object.clone()).await?;
     let old = core.shown_at(asked.served, shown, old.clone()).await?;
-    let mut inputs = Inputs::new(asked, shown, &new, &old);
+    let mut inputs = Inputs::new(core, asked, shown, &new, &old);
     inputs.namespace = namespace(core, asked)?;
     let mut denials = Vec::new();
     for param in params {
@@ -252,6 +252,7 @@ mod tests {
             request: json!({"operation": "CREATE"}),
             namespace: json!({"metadata": {"name": "n"}}),
             params: json!({"most": 3}),
+            authority: None,
         };
         policy
             .judge(&inputs)

@@ -54,7 +54,7 @@ impl Variables {
     pub(super) fn evaluate<'a>(
         &'a self,
         users: &[&Expression],
-        inputs: &'a Inputs,
+        inputs: &'a Inputs<'_>,
         budget: &mut u64,
     ) -> BTreeMap<Box<str>, Evaluated<'a>> {
         let needed = self.needed(users);
@@ -79,7 +79,7 @@ impl Variables {
 /// Evaluates an expression of a policy.
 pub(super) fn evaluate<'a>(
     expression: &'a Expression,
-    inputs: &'a Inputs,
+    inputs: &'a Inputs<'_>,
     variables: BTreeMap<Box<str>, Evaluated<'a>>,
     budget: &mut u64,
 ) -> Evaluated<'a> {

@@ -117,12 +117,10 @@ impl<'a> Measure<'a> {
     pub(super) fn usage(&self, object: &Value) -> Amounts {
         let mut usage = Amounts::from([(self.count_name(), number(1))]);
         match self.core() {
-            Some("pods") => {
-                if is_charged(object, self.now) {
-                    let spec = &object["spec"];
-                    let sides = [Side::Requests, Side::Limits].map(|side| of_pod(spec, side));
-                    usage.extend(compute(&sides[0], &sides[1]));
-                }
+            Some("pods") if is_charged(object, self.now) => {
+                let spec = &object["spec"];
+                let sides = [Side::Requests, Side::Limits].map(|side| of_pod(spec, side));
+                usage.extend(compute(&sides[0], &sides[1]));
             }
             Some("services") => service(object, &mut usage),
             Some("persistentvolumeclaims") => claim(object, &mut usage),

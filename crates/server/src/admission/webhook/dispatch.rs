@@ -106,7 +106,7 @@ async fn relevant(
     let (object, old) = at_version(core, asked, &shown, object, old).await?;
     let held = hook
         .conditions
-        .hold(&Inputs::new(asked, &shown, &object, &old));
+        .hold(&Inputs::new(core, asked, &shown, &object, &old));
     match (held, hook.on_failure) {
         (Ok(true), _) => Ok(Some(shown)),
         (Ok(false), _) | (Err(_), OnFailure::Ignore) => Ok(None),
@@ -163,7 +163,7 @@ async fn mutate_by(
     let mut after = patched.map_err(|e| Failure::Refused(ApiError::internal(e)))?;
     let changed = after != before;
     if changed {
-        core.settle(asked, shown, &mut after)
+        core.settle(asked, shown, &mut after, &before)
             .await
             .map_err(Failure::Refused)?;
         *object = after;

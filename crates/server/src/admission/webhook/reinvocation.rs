@@ -48,9 +48,11 @@ impl Reinvocation {
         self.asked.insert(who.to_owned());
     }
 
-    /// Ends with the object as it is now.
+    /// Ends with the object as it is now. It is kept only if there will be a second round to compare it in.
     pub(in crate::admission) fn end(&mut self, object: &Value) {
-        self.last = Some(object.clone());
+        if self.changed && self.round == Round::First {
+            self.last = Some(object.clone());
+        }
     }
 
     /// Whether there has to be a second round, which begins with this. There is never a third.

@@ -15,8 +15,9 @@ use crate::status::ApiError;
 /// What a request is, without its objects. `shown` is the version that they are shown at.
 pub(in crate::admission) fn request(asked: &Asked<'_>, shown: &Served) -> Value {
     let own = asked.kind();
-    let same = own.kind != *asked.served.resource.kind || own.group != *asked.served.resource.group;
-    let kind = match same {
+    let own_resource = &asked.served.resource;
+    let is_part = own.kind != *own_resource.kind || own.group != *own_resource.group;
+    let kind = match is_part {
         true => own.clone(),
         false => Kind {
             group: shown.resource.group.to_string(),

@@ -45,7 +45,7 @@ pub(crate) async fn dispatch(
         }
         "finalize" => namespace::finalize(call, body).await,
         "binding" => pod::bind(call, body).await,
-        "token" => token::create(call, body),
+        "token" => token::create(call, body).await,
         "eviction" => pod::evict(call, body).await,
         _ => Err(ApiError::no_such_resource()),
     }

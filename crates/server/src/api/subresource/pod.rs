@@ -7,13 +7,12 @@ use kubewright_schema::selector::LabelSelector;
 use kubewright_schema::{Table, TypeId};
 use serde_json::{Value, json};
 
-use crate::admission::{Asked, Operation, Requester};
 use crate::api::call::Call;
 use crate::api::delete;
 use crate::api::patch::Patch;
 use crate::api::write::Part;
 use crate::fields::Writer;
-use crate::http::query::{Persist, WriteOptions};
+use crate::http::query::WriteOptions;
 use crate::http::respond::{self, Answer};
 use crate::kinds;
 use crate::object;
@@ -44,7 +43,7 @@ pub(crate) fn log(call: &Call) -> Result<Answer, ApiError> {
 pub(crate) async fn bind(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::read(&call.query, "CreateOptions")?;
     let binding = read(call, body, "io.k8s.api.core.v1.Binding")?;
-    let binding = admit_part(call, "binding", binding, options.persist).await?;
+    let binding = call.admit_part("binding", binding, options.persist).await?;
     let node = binding["target"]["name"].as_str().unwrap_or("").to_owned();
     let kind = binding["target"]["kind"].as_str().unwrap_or("Node");
     if node.is_empty() || kind != "Node" {
@@ -86,29 +85,6 @@ pub(crate) async fn bind(call: &mut Call, body: &[u8]) -> Result<Answer, ApiErro
     Ok(created(call))
 }
 
-/// Lets an object that is posted to a part of a pod be changed and looked at.
-async fn admit_part(
-    call: &mut Call,
-    part: &'static str,
-    mut object: Value,
-    persist: Persist,
-) -> Result<Value, ApiError> {
-    let (core, served) = (call.core.clone(), call.served.clone());
-    let asked = Asked {
-        served: &served,
-        operation: Operation::Create,
-        subresource: part,
-        namespace: call.namespace.as_deref(),
-        name: &call.name,
-        requester: &Requester::writing(call.user.clone(), &call.query),
-        persist,
-    };
-    let warnings = &mut call.warnings;
-    Box::pin(core.mutate(&asked, &mut object, &Value::Null, warnings)).await?;
-    Box::pin(core.inspect(&asked, &object, &Value::Null, warnings)).await?;
-    Ok(object)
-}
-
 fn set_scheduled(pod: &mut Value, now: &str) {
     let condition = json!({ "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now });
     if !pod["status"]["conditions"].is_array() {
@@ -130,7 +106,7 @@ pub(crate) async fn evict(call: &mut Call, body: &[u8]) -> Result<Answer, ApiErr
         .ok_or_else(|| call.not_found())?;
     let pod = call.served.revive(&record)?;
     let persist = WriteOptions::read(&call.query, "CreateOptions")?.persist;
-    let eviction = admit_part(call, "eviction", eviction, persist).await?;
+    let eviction = call.admit_part("eviction", eviction, persist).await?;
     let phase = pod["status"]["phase"].as_str().unwrap_or("");
     let unguarded =
         matches!(phase, "Succeeded" | "Failed" | "Pending") || object::is_deleting(&pod);

@@ -54,6 +54,7 @@ impl Core {
             };
             wipe_metadata(&mut value);
             Box::pin(self.mutate(&asked, &mut value, &Value::Null, warnings)).await?;
+            match_namespace(&mut value, namespace)?;
         }
         let generated =
             object::name(&value).is_empty() && !object::meta_str(&value, "generateName").is_empty();
