@@ -136,11 +136,13 @@ async fn webhooks_change_objects_in_order_and_look_again() {
 #[tokio::test]
 async fn a_webhook_that_cannot_be_asked_fails_or_is_ignored() {
     let server = server().await;
-    let gone = Webhook::admission(allow).await;
-    let config = gone.client_config();
-    let address = gone.address;
-    drop(gone);
-    // The port was free a moment ago and nobody else on loopback takes it in between.
+    // A socket that is bound and does not listen: connections are refused, and nobody else takes the port.
+    let bound = tokio::net::TcpSocket::new_v4().expect("a socket");
+    bound
+        .bind("127.0.0.1:0".parse().expect("an address"))
+        .expect("a port");
+    let address = bound.local_addr().expect("an address");
+    let config = json!({"url": format!("https://{address}/hook"), "caBundle": ""});
     let closed = |policy: &str| json!({"clientConfig": config, "failurePolicy": policy, "timeoutSeconds": 2});
     let hooks = configuration(VALIDATOR, "gone", closed("Ignore"));
     create(&server, VALIDATING, hooks).await;
