@@ -35,6 +35,8 @@ async fn content_waits_for_pods_and_conditions_tell() {
     let cluster = start().await;
     let namespaces = all::<Namespace>(&cluster);
     create(&namespaces, json!({"metadata": {"name": "doomed"}})).await;
+    // Pods need the service account of their namespace.
+    cluster.ready().await.expect("it has one");
     let (pods, secrets) = (
         there::<Pod>(&cluster, "doomed"),
         there::<Secret>(&cluster, "doomed"),
