@@ -43,6 +43,8 @@ enum Item {
 struct Walk {
     blocks: Blocks,
     at: usize,
+    /// How many objects are not told yet.
+    left: usize,
     purpose: Purpose,
 }
 
@@ -132,14 +134,19 @@ impl Backlog {
         }
     }
 
-    /// How many changes wait, walks aside.
-    #[cfg(test)]
+    /// How many events wait: changes, and the objects that are left of walks.
     pub(crate) fn len(&self) -> usize {
-        self.queue.len() + self.merged.entries.len()
+        let waiting = |item: &Item| match item {
+            Item::Change(_) => 1,
+            Item::Walk(walk) => walk.left,
+            Item::Synced => 0,
+        };
+        self.queue.iter().map(waiting).sum::<usize>() + self.merged.places.len()
     }
 
     fn walk(&mut self, blocks: Blocks, purpose: Purpose) {
         self.queue.push_back(Item::Walk(Walk {
+            left: blocks.len(),
             blocks,
             at: 0,
             purpose,
@@ -162,6 +169,7 @@ impl Walk {
     fn next(&mut self) -> Option<Change> {
         let (at, object) = self.blocks.next_from(self.at)?;
         self.at = at;
+        self.left = self.left.saturating_sub(1);
         Some(match self.purpose {
             Purpose::Initial => Change::Added {
                 object: object.clone(),

@@ -9,7 +9,7 @@ use crate::object::Object;
 use crate::reflector::read_page;
 use crate::report::Reporter;
 use crate::shape::Shape;
-use crate::source::{Failure, ListRequest, Source, WatchRequest};
+use crate::source::{Failure, FailureKind, ListRequest, Source, WatchRequest};
 
 /// Everything there is, at one version.
 #[derive(Debug, Clone, Default)]
@@ -85,7 +85,11 @@ impl Watch {
         loop {
             let event = match self.lines.next().await? {
                 Ok(Line::Whole(line)) => self.intake.event(&line),
-                Ok(Line::Unfinished(_)) => return None,
+                // A last line may lack its newline; half a line is a broken connection.
+                Ok(Line::Unfinished(line)) => self.intake.event(&line).map_err(|_| {
+                    let message = "the watch ended in the middle of a line";
+                    Failure::new(FailureKind::Interrupted, message)
+                }),
                 Err(failure) => Err(failure),
             };
             match event {

@@ -1,27 +1,29 @@
 //! The shared informer without its type: applies deltas, tells listeners, starts and ends them.
 
+use std::collections::VecDeque;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::batch::{self, Prepared};
 use crate::cached::Decoder;
-use crate::delta::{self, Delta};
+use crate::delta;
 use crate::hub::Hub;
+use crate::latest::Latest;
 use crate::listener::{Listener, Starting};
 use crate::reflector::{self, Reflector, Status};
 use crate::report::Reporter;
 use crate::shared::{AlreadyRan, Stopped, SyncError};
 use crate::source::Source;
+use crate::stats::{Counters, Stats};
 use crate::store::{Shared, Writer};
 
 /// Deltas that may wait between the reflector and the store.
 const QUEUE: usize = 1024;
-/// Deltas that are applied before handlers are added or removed.
-const BATCH: usize = 256;
 
 /// The informer without its type.
 pub(crate) struct Core {
@@ -31,13 +33,15 @@ pub(crate) struct Core {
     options: Mutex<Option<reflector::Options>>,
     pub(crate) store: Arc<Shared>,
     pub(crate) decoder: Arc<Decoder>,
-    /// Held while deltas are applied and told, and while handlers come and go.
+    /// Held while deltas are applied and told, and while handlers come and go. No code of users runs under it.
     audience: Mutex<Audience>,
     starting: Mutex<Vec<Starting>>,
     came: Notify,
+    counters: Arc<Counters>,
+    queue: Mutex<delta::Depth>,
     /// Wakes whoever waits for the store to move.
     pub(crate) advanced: Notify,
-    pub(crate) status: watch::Sender<Status>,
+    pub(crate) status: Latest<Status>,
 }
 
 struct Audience {
@@ -67,8 +71,10 @@ impl Core {
             }),
             starting: Mutex::default(),
             came: Notify::new(),
+            counters: Arc::default(),
+            queue: Mutex::default(),
             advanced: Notify::new(),
-            status: watch::Sender::default(),
+            status: Latest::default(),
         }
     }
 
@@ -81,7 +87,9 @@ impl Core {
         let (sender, receiver) = delta::queue(QUEUE);
         let reflector = Reflector::new(self.source.clone(), sender, options)
             .knowing(self.store.clone())
-            .telling(self.status.clone());
+            .telling(self.status.clone())
+            .counting(self.counters.clone());
+        *self.queue.lock() = receiver.depth();
         // Dropping this future stops everything that it started.
         let _stop = StopOnDrop(self.clone());
         let mut tasks = JoinSet::new();
@@ -107,29 +115,53 @@ impl Core {
     }
 
     async fn distribute(self: Arc<Self>, mut deltas: delta::Receiver) {
-        while let Some(delta) = deltas.pop().await {
-            self.apply(delta, &mut deltas);
+        let mut next = None;
+        loop {
+            let delta = match next.take() {
+                Some(delta) => delta,
+                None => match deltas.pop().await {
+                    Some(delta) => delta,
+                    None => return,
+                },
+            };
+            let (batch, rest) = batch::take(delta, &mut deltas, &self.store);
+            next = rest;
+            self.apply(batch);
             tokio::task::coop::consume_budget().await;
         }
     }
 
-    /// Applies a delta and those that wait behind it, then wakes whoever has something to hear.
-    fn apply(&self, first: Delta, deltas: &mut delta::Receiver) {
+    /// Applies a batch. When an index comes while it is under way, the rest is prepared again, with nothing locked.
+    fn apply(&self, mut batch: VecDeque<Prepared>) {
+        while let Some(stale) = self.commit(&mut batch) {
+            batch.push_front(stale);
+            let renewed = batch
+                .into_iter()
+                .map(|prepared| prepared.renew(&self.store));
+            batch = renewed.collect();
+        }
+    }
+
+    /// Applies a batch, or what comes before a delta that has to be prepared again, and wakes whoever has something to
+    /// hear.
+    fn commit(&self, batch: &mut VecDeque<Prepared>) -> Option<Prepared> {
         let mut audience = self.audience.lock();
         let before = audience.hub.is_synced();
-        audience.apply(first, &self.store);
-        for _ in 1..BATCH {
-            let Some(delta) = deltas.try_pop() else { break };
-            audience.apply(delta, &self.store);
+        let mut stale = None;
+        while stale.is_none()
+            && let Some(prepared) = batch.pop_front()
+        {
+            stale = audience.apply(prepared, &self.store).err();
         }
         for listener in &audience.listeners {
             listener.wake.notify_one();
         }
         if !before && audience.hub.is_synced() {
-            self.status.send_modify(|status| status.synced = true);
+            self.status.change(|status| status.synced = true);
         }
         drop(audience);
         self.advanced.notify_waiters();
+        stale
     }
 
     /// Takes a handler in, with everything that is there to hear first.
@@ -168,6 +200,31 @@ impl Core {
         }
     }
 
+    pub(crate) fn stats(&self) -> Stats {
+        let counters = &self.counters;
+        let backlogs = {
+            let audience = self.audience.lock();
+            let waiting = |listener: &Arc<Listener>| listener.backlog.lock().len();
+            audience.listeners.iter().map(waiting).collect()
+        };
+        let state = self.store.state.read();
+        Stats {
+            name: self.source.describe(),
+            objects: state.table.len(),
+            bytes: state.table.bytes(),
+            resource_version: state.resource_version.clone(),
+            synced: self.status.look(|status| status.synced),
+            lists: counters.lists.get(),
+            streams: counters.streams.get(),
+            watches: counters.watches.get(),
+            relists: counters.states.get().saturating_sub(1),
+            events: counters.events.get(),
+            failures: counters.failures.get(),
+            queued: self.queue.lock().len(),
+            backlogs,
+        }
+    }
+
     fn stop(&self) {
         let mut audience = self.audience.lock();
         audience.stopped = true;
@@ -175,17 +232,11 @@ impl Core {
             listener.removed.cancel();
         }
         self.starting.lock().clear();
-        self.status.send_modify(|status| status.stopped = true);
+        self.status.change(|status| status.stopped = true);
     }
 
     pub(crate) async fn synced(&self) -> Result<(), SyncError> {
-        let mut status = self.status.subscribe();
-        let decided = |status: &Status| status.verdict().is_some();
-        let status = status.wait_for(decided).await;
-        match status.ok().and_then(|status| status.verdict()) {
-            Some(verdict) => verdict,
-            None => Err(SyncError::Stopped),
-        }
+        self.status.wait_for(Status::verdict).await
     }
 }
 
@@ -201,15 +252,15 @@ impl Status {
 }
 
 impl Audience {
-    fn apply(&mut self, delta: Delta, store: &Shared) {
+    fn apply(&mut self, prepared: Prepared, store: &Shared) -> Result<(), Prepared> {
         let listeners = &self.listeners;
         // The first state is told as a walk over the store, which costs nothing while it waits.
         let first = !self.hub.is_synced();
-        self.hub.apply(delta, |change| {
+        self.hub.apply(prepared, |change| {
             for listener in listeners.iter().filter(|_| !first) {
                 listener.backlog.lock().push(change.clone());
             }
-        });
+        })?;
         if first && self.hub.is_synced() {
             let blocks = store.state.read().table.blocks();
             for listener in listeners {
@@ -218,6 +269,7 @@ impl Audience {
                 backlog.push_synced();
             }
         }
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@
 //! nothing else is ever merged or dropped. Slow handlers are no concern of this queue: they have their own.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -49,6 +49,17 @@ pub struct Sender(Arc<Shared>);
 /// The informer's end.
 #[derive(Debug)]
 pub struct Receiver(Arc<Shared>);
+
+/// Knows how many deltas wait, from outside.
+#[derive(Debug, Default)]
+pub(crate) struct Depth(Weak<Shared>);
+
+impl Depth {
+    pub(crate) fn len(&self) -> usize {
+        let queue = self.0.upgrade();
+        queue.map_or(0, |queue| queue.state.lock().deltas.len())
+    }
+}
 
 /// The other end is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -141,6 +152,10 @@ impl Receiver {
     /// The number of deltas that wait.
     pub fn len(&self) -> usize {
         self.0.state.lock().deltas.len()
+    }
+
+    pub(crate) fn depth(&self) -> Depth {
+        Depth(Arc::downgrade(&self.0))
     }
 
     /// Whether no delta waits.

@@ -6,6 +6,8 @@ use std::sync::{Arc, Weak};
 
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
 use parking_lot::Mutex;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +19,7 @@ use crate::reflector;
 use crate::report::Reporter;
 use crate::shape::{Keep, Shape};
 use crate::shared::{Lease, SharedInformer, SyncError};
+use crate::stats::Stats;
 
 /// Makes informers that share what can be shared. Cheap to clone; the last clone that goes stops them all.
 ///
@@ -28,6 +31,7 @@ pub struct Factory {
     scope: Scope,
     shape: Shape,
     reporter: Reporter,
+    seed: Option<u64>,
     state: Arc<Mutex<State>>,
     cancel: CancellationToken,
 }
@@ -35,6 +39,8 @@ pub struct Factory {
 #[derive(Default)]
 struct State {
     informers: BTreeMap<Id, Entry>,
+    /// How many there have been.
+    made: u64,
     tasks: JoinSet<()>,
 }
 
@@ -60,7 +66,7 @@ struct Entry {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{resource} did not sync")]
 pub struct FactorySyncError {
-    /// The path of the resource.
+    /// The path of the resource, with selectors.
     pub resource: String,
     /// Why.
     #[source]
@@ -75,6 +81,7 @@ impl Factory {
             scope: Scope::all(),
             shape: Shape::default(),
             reporter: Reporter::default(),
+            seed: None,
             state: Arc::default(),
             cancel: CancellationToken::new(),
         }
@@ -103,6 +110,13 @@ impl Factory {
     #[must_use]
     pub fn reporter(mut self, reporter: Reporter) -> Self {
         self.reporter = reporter;
+        self
+    }
+
+    /// Where chance comes from: with a seed, informers that are made in the same order wait for the same times.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
         self
     }
 
@@ -173,6 +187,12 @@ impl Factory {
         Ok(())
     }
 
+    /// The statistics of every informer in use, ordered by resource.
+    pub fn stats(&self) -> Vec<Stats> {
+        let used = self.state.lock().used();
+        used.iter().map(|(core, _lease)| core.stats()).collect()
+    }
+
     /// Tells all informers to stop, and waits for nothing.
     pub fn stop(&self) {
         self.cancel.cancel();
@@ -215,7 +235,8 @@ impl Factory {
         if let Some((core, lease)) = existing.and_then(Entry::in_use) {
             return SharedInformer::of(core, lease);
         }
-        let informer = self.make(resource, scope, extent);
+        state.made += 1;
+        let informer = self.make(resource, scope, extent, state.made);
         state.informers.insert(
             id,
             Entry {
@@ -232,15 +253,20 @@ impl Factory {
         resource: ApiResource,
         scope: Scope,
         extent: Extent,
+        number: u64,
     ) -> SharedInformer<K> {
         let client = self.client.clone();
         let source = match extent {
             Extent::Whole => ListWatch::dynamic(client, resource, scope),
             Extent::Metadata => ListWatch::metadata(client, resource, scope),
         };
-        let options = reflector::Options::default()
+        let mut options = reflector::Options::default()
             .shape(self.shape.clone())
             .reporter(self.reporter.clone());
+        if let Some(seed) = self.seed {
+            let mut random = StdRng::seed_from_u64(seed.wrapping_add(number));
+            options = options.with_chance(move || random.random());
+        }
         let made = SharedInformer::<K>::new(source, options);
         // The lease it was made with ends here; nothing runs yet that could mind.
         let lease = Arc::new(Lease(self.cancel.child_token()));

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::delta::Delta;
+use crate::batch::Prepared;
 use crate::event::Change;
 use crate::object::{Object, unchanged};
-use crate::store::{Replaced, Writer};
+use crate::store::{Replaced, Stale, Writer};
 
 /// Applies deltas. Whoever holds it sees store and changes in step.
 #[derive(Debug)]
@@ -28,38 +28,52 @@ impl Hub {
     }
 
     /// Applies one delta and gives each change that it makes, after it is in the store.
-    pub(crate) fn apply(&mut self, delta: Delta, mut tell: impl FnMut(Change)) {
-        match delta {
-            Delta::Apply(object) => self.put(object, &mut tell),
-            Delta::Delete(last) => {
-                let removed = self.writer.remove(last.key());
-                let version = last.resource_version();
-                if !version.is_empty() {
-                    self.writer.bookmark(&version);
-                }
-                // An object that nobody was told of is not told as deleted.
-                if removed.is_some() {
-                    let observed = true;
-                    tell(Change::Deleted { last, observed });
-                }
-            }
-            Delta::Bookmark(version) => self.writer.bookmark(&version),
-            Delta::Replace {
-                objects,
+    ///
+    /// # Errors
+    /// The delta itself, when an index has come since it was prepared. Nothing has changed then.
+    pub(crate) fn apply(
+        &mut self,
+        prepared: Prepared,
+        mut tell: impl FnMut(Change),
+    ) -> Result<(), Prepared> {
+        match prepared {
+            Prepared::Apply(object, entries) => match self.writer.try_put(&object, &entries) {
+                Err(Stale) => return Err(Prepared::Apply(object, entries)),
+                // A watch that is opened again may repeat what is known.
+                Ok(Some(old)) if unchanged(&old, &object) => {}
+                Ok(old) => updated(old, object, false, &mut tell),
+            },
+            Prepared::Delete(last) => self.delete(last, &mut tell),
+            Prepared::Bookmark(version) => self.writer.bookmark(&version),
+            Prepared::Replace {
+                plan,
                 resource_version,
-            } => {
-                let replaced = self.writer.replace(objects, &resource_version);
-                let initial = !std::mem::replace(&mut self.synced, true);
-                replace(replaced, initial, &mut tell);
-            }
+            } => match self.writer.try_replace(plan, &resource_version) {
+                Ok(replaced) => {
+                    let initial = !std::mem::replace(&mut self.synced, true);
+                    replace(replaced, initial, &mut tell);
+                }
+                Err(plan) => {
+                    return Err(Prepared::Replace {
+                        plan,
+                        resource_version,
+                    });
+                }
+            },
         }
+        Ok(())
     }
 
-    fn put(&mut self, object: Arc<Object>, tell: &mut impl FnMut(Change)) {
-        match self.writer.put(object.clone()) {
-            // A watch that is opened again may repeat what is known.
-            Some(old) if unchanged(&old, &object) => {}
-            old => updated(old, object, false, tell),
+    fn delete(&mut self, last: Arc<Object>, tell: &mut impl FnMut(Change)) {
+        let removed = self.writer.remove(last.key());
+        let version = last.resource_version();
+        if !version.is_empty() {
+            self.writer.bookmark(&version);
+        }
+        // An object that nobody was told of is not told as deleted.
+        if removed.is_some() {
+            let observed = true;
+            tell(Change::Deleted { last, observed });
         }
     }
 }
@@ -98,117 +112,4 @@ fn updated(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Shape;
-    use crate::store;
-
-    fn object(name: &str, uid: u32, version: u32) -> Arc<Object> {
-        let json = format!(
-            r#"{{"metadata":{{"name":"{name}","uid":"{uid}","resourceVersion":"{version}"}}}}"#
-        );
-        Object::parse(json.as_bytes(), &Shape::default()).expect("it is an object")
-    }
-
-    fn everything(objects: &[Arc<Object>]) -> Delta {
-        Delta::Replace {
-            objects: objects.to_vec(),
-            resource_version: "1".to_owned(),
-        }
-    }
-
-    fn check(script: Vec<(Delta, &[&str])>) {
-        let (writer, _reader) = store::new::<serde_json::Value>();
-        let mut hub = Hub::new(writer);
-        for (delta, expected) in script {
-            let mut told = Vec::new();
-            let shown = format!("{delta:?}");
-            hub.apply(delta, |change| told.push(show(&change)));
-            assert_eq!(told, expected, "{shown}");
-        }
-    }
-
-    fn show(change: &Change) -> String {
-        match change {
-            Change::Added {
-                object,
-                initial: true,
-            } => format!("initial {object:?}"),
-            Change::Added { object, .. } => format!("added {object:?}"),
-            Change::Updated { old, new } => format!("updated {old:?} {new:?}"),
-            Change::Deleted {
-                last,
-                observed: true,
-            } => format!("deleted {last:?}"),
-            Change::Deleted { last, .. } => format!("missed {last:?}"),
-        }
-    }
-
-    #[test]
-    fn deltas_become_changes() {
-        check(vec![
-            (
-                everything(&[object("a", 1, 1), object("b", 2, 2)]),
-                &["initial a@1", "initial b@2"],
-            ),
-            (Delta::Apply(object("a", 1, 3)), &["updated a@1 a@3"]),
-            (Delta::Apply(object("c", 3, 4)), &["added c@4"]),
-            (Delta::Delete(object("c", 3, 5)), &["deleted c@5"]),
-            (Delta::Delete(object("c", 3, 5)), &[]),
-            (Delta::Bookmark("9".to_owned()), &[]),
-        ]);
-    }
-
-    #[test]
-    fn store_knows_how_far_it_is() {
-        let (writer, reader) = store::new::<serde_json::Value>();
-        let mut hub = Hub::new(writer);
-        for (delta, expected) in [
-            (everything(&[object("a", 1, 1)]), "1"),
-            (Delta::Apply(object("a", 1, 3)), "3"),
-            (Delta::Delete(object("a", 1, 4)), "4"),
-            (Delta::Bookmark("9".to_owned()), "9"),
-        ] {
-            hub.apply(delta, |_| {});
-            assert_eq!(reader.resource_version(), expected);
-        }
-    }
-
-    #[test]
-    fn relist_tells_deletions_that_nobody_saw_first() {
-        check(vec![
-            (
-                everything(&[object("a", 1, 1), object("b", 2, 2)]),
-                &["initial a@1", "initial b@2"],
-            ),
-            (
-                everything(&[object("c", 3, 5), object("b", 2, 4)]),
-                &["missed a@1", "added c@5", "updated b@2 b@4"],
-            ),
-        ]);
-    }
-
-    #[test]
-    fn state_that_is_known_is_not_told_again() {
-        check(vec![
-            (everything(&[object("a", 1, 1)]), &["initial a@1"]),
-            (Delta::Apply(object("a", 1, 1)), &[]),
-            (everything(&[object("a", 1, 1)]), &[]),
-        ]);
-    }
-
-    #[test]
-    fn another_object_of_the_same_name_is_a_deletion_and_an_addition() {
-        check(vec![
-            (everything(&[object("a", 1, 1)]), &["initial a@1"]),
-            (
-                Delta::Apply(object("a", 2, 3)),
-                &["missed a@1", "added a@3"],
-            ),
-            (
-                everything(&[object("a", 3, 7)]),
-                &["missed a@3", "added a@7"],
-            ),
-        ]);
-    }
-}
+mod tests;

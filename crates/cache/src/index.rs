@@ -99,6 +99,11 @@ pub(crate) struct Indexer {
 }
 
 impl Indexer {
+    /// Whether this is the very same index, not another one of the same name.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.name, &other.name)
+    }
+
     /// The values of an object, each once, in order.
     pub(crate) fn values(&self, object: &Arc<Object>, reporter: &Reporter) -> Vec<String> {
         let Ok(mut values) = catch_unwind(AssertUnwindSafe(|| (self.function)(object))) else {
@@ -114,9 +119,38 @@ impl Indexer {
     }
 }
 
+/// The functions of all indexes of a store.
+#[derive(Default)]
+pub(crate) struct Indexers(pub(crate) Vec<Indexer>);
+
+impl Indexers {
+    /// The values of an object in each index. Functions of users are called: nothing may be locked.
+    pub(crate) fn values(&self, object: &Arc<Object>, reporter: &Reporter) -> Vec<Vec<String>> {
+        let values = |indexer: &Indexer| indexer.values(object, reporter);
+        self.0.iter().map(values).collect()
+    }
+}
+
+impl fmt::Debug for Indexers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.0.iter().map(|i| &i.name))
+            .finish()
+    }
+}
+
+/// Whether readers see an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Visibility {
+    /// It is kept up to date and still being filled.
+    Hidden,
+    Shown,
+}
+
 /// One index: `postings[v]` has slot `s` exactly if `of_slot[s]` has `v`. No posting is empty.
 pub(crate) struct Postings {
     pub(crate) indexer: Indexer,
+    pub(crate) visibility: Visibility,
     postings: BTreeMap<Arc<str>, BTreeSet<Slot>>,
     of_slot: Vec<Values>,
 }
@@ -144,6 +178,7 @@ impl Postings {
     pub(crate) fn new(indexer: Indexer) -> Self {
         Self {
             indexer,
+            visibility: Visibility::Hidden,
             postings: BTreeMap::new(),
             of_slot: Vec::new(),
         }

@@ -38,6 +38,7 @@
 
 mod backlog;
 mod backoff;
+mod batch;
 pub mod by_hand;
 mod cached;
 mod core;
@@ -51,18 +52,21 @@ mod index;
 mod intake;
 mod json;
 mod key;
+mod latest;
 mod list_watch;
 mod listener;
 mod lister;
 mod object;
 mod pages;
 mod parse;
+pub mod prometheus;
 mod reader;
 pub mod reflector;
 mod report;
 mod shape;
 mod shared;
 pub mod source;
+mod stats;
 pub mod store;
 mod table;
 
@@ -82,3 +86,4 @@ pub use reader::{Reader, Snapshot};
 pub use report::{Report, Reporter};
 pub use shape::{Keep, Shape};
 pub use shared::{AlreadyRan, Registration, SharedInformer, Stopped, SyncError};
+pub use stats::Stats;

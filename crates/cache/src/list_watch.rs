@@ -213,8 +213,13 @@ impl Source for ListWatch {
         self.streaming
     }
 
+    /// The path of the resource, with its selectors and what is asked for if that is not everything.
     fn describe(&self) -> String {
-        self.path()
+        let whole = uri(&self.path(), &self.query());
+        match self.extent {
+            Extent::Whole => whole,
+            Extent::Metadata => format!("{whole} metadata"),
+        }
     }
 }
 

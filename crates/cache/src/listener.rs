@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::backlog::{Backlog, Next};
 use crate::core::Core;
 use crate::handler::Deliver;
+use crate::latest::Latest;
 
 /// The shortest time between two resyncs.
 const SHORTEST_RESYNC: Duration = Duration::from_secs(1);
@@ -52,7 +53,7 @@ pub(crate) struct Listener {
     pub(crate) backlog: Mutex<Backlog>,
     pub(crate) wake: Notify,
     pub(crate) removed: CancellationToken,
-    pub(crate) progress: watch::Sender<Progress>,
+    pub(crate) progress: Latest<Progress>,
 }
 
 /// How far a handler is.
@@ -68,7 +69,7 @@ impl Listener {
             backlog: Mutex::new(Backlog::new(options.backlog)),
             wake: Notify::new(),
             removed: CancellationToken::new(),
-            progress: watch::Sender::default(),
+            progress: Latest::default(),
         })
     }
 
@@ -113,7 +114,7 @@ impl Starting {
     }
 
     fn tell(&self, change: impl FnOnce(&mut Progress)) {
-        self.listener.progress.send_modify(change);
+        self.listener.progress.change(change);
     }
 }
 

@@ -112,8 +112,7 @@ impl<K: Kind> Reader<K> {
     /// The names of the indexes, in the order they were added.
     pub fn indexes(&self) -> Vec<String> {
         let state = self.shared.state.read();
-        let names = state.indexes.iter().map(|p| p.indexer.name.to_string());
-        names.collect()
+        state.shown().map(|p| p.indexer.name.to_string()).collect()
     }
 
     /// The objects that have this value, decoded.
@@ -172,8 +171,9 @@ impl<K: Kind> Reader<K> {
         read: impl FnOnce(&State, &Postings) -> T,
     ) -> Result<T, UnknownIndex> {
         let state = self.shared.state.read();
-        let found = state.indexes.iter().find(|p| &*p.indexer.name == name);
-        let postings = found.ok_or_else(|| UnknownIndex(name.to_owned()))?;
+        let postings = state
+            .index(name)
+            .ok_or_else(|| UnknownIndex(name.to_owned()))?;
         Ok(read(&state, postings))
     }
 

@@ -10,6 +10,7 @@
 //! Deliberately absent: resync, which asks nobody and belongs to the informer.
 
 mod machine;
+mod patience;
 mod phase;
 mod shell;
 #[cfg(test)]
@@ -28,8 +29,10 @@ use crate::Shape;
 use crate::backoff::Backoff;
 use crate::delta::{self, Delta};
 use crate::intake::Intake;
+use crate::latest::Latest;
 use crate::report::Reporter;
 use crate::source::{Failure, Source};
+use crate::stats::Counters;
 use crate::store::Shared;
 
 pub(crate) use shell::{Page, Status, read_page};
@@ -40,6 +43,7 @@ pub struct Options {
     pub(crate) page_size: u32,
     pub(crate) shortest_watch: Duration,
     pub(crate) backoff: Backoff,
+    pub(crate) internal_errors: Duration,
     pub(crate) chance: Chance,
     pub(crate) shape: Shape,
     pub(crate) reporter: Reporter,
@@ -55,6 +59,7 @@ impl Default for Options {
             page_size: 500,
             shortest_watch: Duration::from_secs(300),
             backoff: Backoff::default(),
+            internal_errors: Duration::ZERO,
             chance: Box::new(move || random.random::<f64>()),
             shape: Shape::default(),
             reporter: Reporter::default(),
@@ -78,6 +83,16 @@ impl Options {
     /// How long to wait after failures.
     pub fn backoff(mut self, backoff: Backoff) -> Self {
         self.backoff = backoff;
+        self
+    }
+
+    /// How long internal errors of the server (500) in place of a watch are answered by another watch, before everything
+    /// is listed again. By default that is done at once.
+    ///
+    /// For servers that fail now and then and whose lists are dear. The time starts again after a minute without
+    /// internal errors. Unlike client-go, which asks again at once, there is a delay that grows before each.
+    pub fn retry_internal_errors(mut self, duration: Duration) -> Self {
+        self.internal_errors = duration;
         self
     }
 
@@ -117,7 +132,8 @@ pub struct Reflector {
     machine: machine::Machine,
     intake: Intake,
     deltas: delta::Sender,
-    status: tokio::sync::watch::Sender<Status>,
+    status: Latest<Status>,
+    counters: Arc<Counters>,
 }
 
 impl Reflector {
@@ -129,7 +145,8 @@ impl Reflector {
             source,
             intake,
             deltas,
-            status: tokio::sync::watch::Sender::default(),
+            status: Latest::default(),
+            counters: Arc::default(),
         }
     }
 
@@ -139,8 +156,14 @@ impl Reflector {
         self
     }
 
+    /// Counts what it does here.
+    pub(crate) fn counting(mut self, counters: Arc<Counters>) -> Self {
+        self.counters = counters;
+        self
+    }
+
     /// Tells what it is doing through this channel.
-    pub(crate) fn telling(mut self, status: tokio::sync::watch::Sender<Status>) -> Self {
+    pub(crate) fn telling(mut self, status: Latest<Status>) -> Self {
         self.status = status;
         self
     }

@@ -18,10 +18,11 @@ use tokio_util::sync::CancellationToken;
 use crate::cached::Kind;
 use crate::core::Core;
 use crate::handler::{Handler, Typed};
-use crate::listener::{HandlerOptions, Listener, Starting};
+use crate::listener::{HandlerOptions, Listener, Progress, Starting};
 use crate::reader::Reader;
 use crate::reflector;
 use crate::source::{Failure, Source};
+use crate::stats::Stats;
 use crate::store;
 
 /// Follows a resource for many. Cheap to clone; clones are the same informer.
@@ -142,7 +143,7 @@ impl<K: Kind> SharedInformer<K> {
 
     /// Whether the store has had a first whole state.
     pub fn has_synced(&self) -> bool {
-        self.core.status.borrow().synced
+        self.core.status.look(|status| status.synced)
     }
 
     /// Waits until the store has a first whole state and changes are being watched. Any number of tasks may wait.
@@ -151,6 +152,11 @@ impl<K: Kind> SharedInformer<K> {
     /// When the server refuses the list or the watch, or the informer stops.
     pub async fn synced(&self) -> Result<(), SyncError> {
         self.core.synced().await
+    }
+
+    /// What it holds and what it has done so far.
+    pub fn stats(&self) -> Stats {
+        self.core.stats()
     }
 
     /// Completes when the store next moves. It counts from this call, not from the first poll: look at the store after
@@ -191,7 +197,7 @@ pub struct Registration {
 impl Registration {
     /// Whether the handler has heard of everything that was there when it began to listen.
     pub fn has_synced(&self) -> bool {
-        self.listener.progress.borrow().synced
+        self.listener.progress.look(|progress| progress.synced)
     }
 
     /// Waits until the handler has heard of everything that was there when it began to listen.
@@ -199,12 +205,12 @@ impl Registration {
     /// # Errors
     /// When it ends before that.
     pub async fn synced(&self) -> Result<(), Stopped> {
-        let mut progress = self.listener.progress.subscribe();
-        let state = progress.wait_for(|p| p.synced || p.ended).await;
-        match state.is_ok_and(|progress| progress.synced) {
-            true => Ok(()),
-            false => Err(Stopped),
-        }
+        let verdict = |progress: &Progress| match progress {
+            Progress { synced: true, .. } => Some(Ok(())),
+            Progress { ended: true, .. } => Some(Err(Stopped)),
+            _ => None,
+        };
+        self.listener.progress.wait_for(verdict).await
     }
 
     /// Removes the handler, once or more often. An event that it is hearing now is finished; no further one follows.
@@ -214,14 +220,13 @@ impl Registration {
 
     /// Waits until the handler has ended. A handler must not wait for itself.
     pub async fn ended(&self) {
-        let mut progress = self.listener.progress.subscribe();
-        // An error means that the sender is gone, which lives as long as this.
-        let _ = progress.wait_for(|p| p.ended).await;
+        let ended = |progress: &Progress| progress.ended.then_some(());
+        self.listener.progress.wait_for(ended).await;
     }
 }
 
 impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Registration({:?})", *self.listener.progress.borrow())
+        write!(f, "Registration({:?})", self.listener.progress)
     }
 }

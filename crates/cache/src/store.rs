@@ -4,23 +4,29 @@
 //! - A reader sees each change whole: the object and all its index values, a replacement of everything as one step.
 //! - Reads copy no object, and hold the lock for one probe or one pointer for each block of 128 objects; a
 //!   [`Snapshot`](crate::Snapshot) holds no lock at all.
-//! - Index functions run outside of the lock that readers take, also while an index is back-filled.
+//! - Index functions run outside of every lock, also while an index is back-filled: they may use the store themselves.
 //! - Iteration order follows from the history of changes and nothing else.
 //!
 //! Owner: the [`Writer`], which is not `Clone`. Deliberately absent: expiry, deep copies.
 
 use std::sync::Arc;
 
-use hashbrown::HashSet;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 
 use crate::Key;
 use crate::cached::{Decoder, Kind};
-use crate::index::{IndexExists, Indexer, Postings};
-use crate::object::{Object, unchanged};
+use crate::index::{Indexers, Postings};
+use crate::object::Object;
 use crate::reader::Reader;
 use crate::report::Reporter;
 use crate::table::{Slot, Table};
+
+mod back_fill;
+mod prepare;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use prepare::{Entries, Plan, Stale};
 
 /// Makes an empty store: one end to write, one to read.
 pub fn new<K: Kind>() -> (Writer, Reader<K>) {
@@ -32,7 +38,6 @@ pub fn with_reporter<K: Kind>(reporter: Reporter) -> (Writer, Reader<K>) {
     let decoder = Decoder::new(reporter.clone());
     let shared = Arc::new(Shared {
         state: RwLock::default(),
-        writing: Mutex::default(),
         reporter,
     });
     let writer = Writer {
@@ -47,17 +52,18 @@ pub struct Writer {
     shared: Arc<Shared>,
 }
 
-/// What both ends share. Whoever changes `state` holds `writing`; whoever holds both took `writing` first.
+/// What both ends share. Only the writer changes the table and its version; indexes are added by anybody.
 pub(crate) struct Shared {
     pub(crate) state: RwLock<State>,
-    writing: Mutex<()>,
     pub(crate) reporter: Reporter,
 }
 
+/// `indexers` are those of `indexes`, in the same order, and another `Arc` after every change of them.
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) table: Table,
     pub(crate) indexes: Vec<Postings>,
+    pub(crate) indexers: Arc<Indexers>,
     pub(crate) resource_version: String,
 }
 
@@ -71,58 +77,85 @@ pub struct Replaced {
     pub put: Vec<(Option<Arc<Object>>, Arc<Object>)>,
 }
 
-/// The values of one object in each index, in the order of the indexes.
-type Entries = Vec<Vec<String>>;
-
 impl Writer {
     /// Puts an object and gives the one that it replaces.
     pub fn put(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {
-        let _writing = self.shared.writing.lock();
-        let entries = self.shared.entries(&object);
-        let mut state = self.shared.state.write();
-        state.advance(&object);
-        state.put(object, &entries)
+        loop {
+            let entries = self.shared.entries(&self.shared.indexers(), &object);
+            if let Ok(old) = self.try_put(&object, &entries) {
+                return old;
+            }
+        }
     }
 
     /// Removes an object and gives it back.
     pub fn remove(&mut self, key: &Key) -> Option<Arc<Object>> {
-        let _writing = self.shared.writing.lock();
         self.shared.state.write().remove(key)
     }
 
     /// Replaces everything in one step. Objects whose state is the same stay as they are; of two with one key the
     /// last counts.
     pub fn replace(&mut self, objects: Vec<Arc<Object>>, resource_version: &str) -> Replaced {
-        let _writing = self.shared.writing.lock();
-        let plan = self.shared.plan(objects);
+        let mut plan = self.shared.plan(&self.shared.indexers(), objects);
+        loop {
+            match self.try_replace(plan, resource_version) {
+                Ok(replaced) => return replaced,
+                Err(stale) => plan = self.shared.renew(stale),
+            }
+        }
+    }
+
+    /// Notes that the store is as the server was at this version.
+    pub fn bookmark(&mut self, resource_version: &str) {
         let mut state = self.shared.state.write();
+        state.resource_version.clear();
+        state.resource_version.push_str(resource_version);
+    }
+
+    pub(crate) fn try_put(
+        &mut self,
+        object: &Arc<Object>,
+        entries: &Entries,
+    ) -> Result<Option<Arc<Object>>, Stale> {
+        let mut state = self.shared.state.write();
+        if !entries.are_of(&state.indexers) {
+            return Err(Stale);
+        }
+        state.advance(object);
+        Ok(state.put(object.clone(), &entries.values))
+    }
+
+    /// Carries out a plan, or gives it back when an index has come since it was made.
+    pub(crate) fn try_replace(
+        &mut self,
+        plan: Plan,
+        resource_version: &str,
+    ) -> Result<Replaced, Plan> {
+        let mut state = self.shared.state.write();
+        if !Arc::ptr_eq(&plan.indexers, &state.indexers) {
+            return Err(plan);
+        }
         state.resource_version = resource_version.to_owned();
         for object in &plan.removed {
             state.remove(object.key());
         }
         state.table.reserve(plan.put.len());
         let mut put = Vec::with_capacity(plan.put.len());
-        for (object, entries) in plan.put {
-            let old = state.put(object.clone(), &entries);
+        for (object, values) in plan.put {
+            let old = state.put(object.clone(), &values);
             put.push((old, object));
         }
-        Replaced {
+        Ok(Replaced {
             removed: plan.removed,
             put,
-        }
-    }
-
-    /// Notes that the store is as the server was at this version.
-    pub fn bookmark(&mut self, resource_version: &str) {
-        let _writing = self.shared.writing.lock();
-        self.shared.state.write().resource_version = resource_version.to_owned();
+        })
     }
 }
 
 impl State {
     fn put(&mut self, object: Arc<Object>, entries: &[Vec<String>]) -> Option<Arc<Object>> {
         let (slot, old) = self.table.put(object);
-        self.index(slot, entries);
+        self.enter(slot, entries);
         old
     }
 
@@ -134,7 +167,7 @@ impl State {
         Some(object)
     }
 
-    fn index(&mut self, slot: Slot, entries: &[Vec<String>]) {
+    fn enter(&mut self, slot: Slot, entries: &[Vec<String>]) {
         for (postings, values) in self.indexes.iter_mut().zip(entries) {
             postings.set(slot, values);
         }
@@ -149,107 +182,8 @@ impl State {
     }
 }
 
-/// What a replacement will do.
-struct Plan {
-    removed: Vec<Arc<Object>>,
-    put: Vec<(Arc<Object>, Entries)>,
-}
-
-impl Shared {
-    fn entries(&self, object: &Arc<Object>) -> Entries {
-        let indexers = self.indexers();
-        let values = |indexer: &Indexer| indexer.values(object, &self.reporter);
-        indexers.iter().map(values).collect()
-    }
-
-    fn indexers(&self) -> Vec<Indexer> {
-        let state = self.state.read();
-        state.indexes.iter().map(|p| p.indexer.clone()).collect()
-    }
-
-    /// Compares the new state of everything with the present one. `writing` is held.
-    fn plan(&self, objects: Vec<Arc<Object>>) -> Plan {
-        let objects = last_of_each_key(objects);
-        let present = self.state.read().table.blocks();
-        let listed: HashSet<&str> = objects.iter().map(|o| o.key().as_str()).collect();
-        let is_gone = |object: &&Arc<Object>| !listed.contains(object.key().as_str());
-        let removed = present
-            .iter()
-            .map(|(_, o)| o)
-            .filter(is_gone)
-            .cloned()
-            .collect();
-        drop(listed);
-        let indexers = self.indexers();
-        let mut put = Vec::new();
-        for object in objects {
-            let old = self.state.read().table.get(object.key().as_str()).cloned();
-            if old.is_some_and(|old| unchanged(&old, &object)) {
-                continue;
-            }
-            let values = |indexer: &Indexer| indexer.values(&object, &self.reporter);
-            let entries = indexers.iter().map(values).collect();
-            put.push((object, entries));
-        }
-        Plan { removed, put }
-    }
-
-    /// Adds an index and fills it: first from a snapshot, while writes go on, then once more for what changed
-    /// meanwhile, while they wait.
-    pub(crate) fn add_index(&self, indexer: Indexer) -> Result<(), IndexExists> {
-        let exists = || IndexExists(indexer.name.to_string());
-        if self.indexers().iter().any(|i| i.name == indexer.name) {
-            return Err(exists());
-        }
-        let before = self.state.read().table.blocks();
-        let mut postings = Postings::new(indexer.clone());
-        for (slot, object) in before.iter() {
-            postings.set(slot, &indexer.values(object, &self.reporter));
-        }
-        let _writing = self.writing.lock();
-        if self.indexers().iter().any(|i| i.name == indexer.name) {
-            return Err(exists());
-        }
-        let now = self.state.read().table.blocks();
-        for (slot, _) in before.iter().filter(|(slot, _)| now.at(*slot).is_none()) {
-            postings.set(slot, &[]);
-        }
-        for (slot, object) in now.iter() {
-            if !before.at(slot).is_some_and(|old| Arc::ptr_eq(old, object)) {
-                postings.set(slot, &indexer.values(object, &self.reporter));
-            }
-        }
-        self.state.write().indexes.push(postings);
-        Ok(())
-    }
-}
-
-/// Keeps the last object of each key, at its place.
-fn last_of_each_key(objects: Vec<Arc<Object>>) -> Vec<Arc<Object>> {
-    let mut seen: HashSet<&str> = HashSet::with_capacity(objects.len());
-    let mut doubled: Vec<usize> = Vec::new();
-    for (place, object) in objects.iter().enumerate().rev() {
-        if !seen.insert(object.key().as_str()) {
-            doubled.push(place);
-        }
-    }
-    drop(seen);
-    if doubled.is_empty() {
-        return objects;
-    }
-    let doubled: HashSet<usize> = doubled.into_iter().collect();
-    let places = objects.into_iter().enumerate();
-    places
-        .filter(|(place, _)| !doubled.contains(place))
-        .map(|(_, object)| object)
-        .collect()
-}
-
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} objects", self.state.read().table.len())
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -18,22 +18,33 @@ type Block = Arc<Vec<Option<Arc<Object>>>>;
 /// A place in the table.
 pub(crate) type Slot = u32;
 
-/// Every object has one slot; `by_key` has exactly the slots in use; `free` has exactly the others.
+/// Every object has one slot; `by_key` has exactly the slots in use; `free` has exactly the others; `bytes` is what all
+/// objects take.
 #[derive(Default)]
 pub(crate) struct Table {
     blocks: Vec<Block>,
     by_key: HashTable<Slot>,
     free: Vec<Slot>,
+    bytes: usize,
     hasher: DefaultHashBuilder,
 }
 
 /// What was stored at one moment. Holding it blocks nobody.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Blocks(Vec<Block>);
+pub(crate) struct Blocks {
+    blocks: Vec<Block>,
+    /// The number of objects in them.
+    len: usize,
+}
 
 impl Table {
     pub(crate) fn len(&self) -> usize {
         self.by_key.len()
+    }
+
+    /// Bytes held on the heap by all objects, decoded values aside.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(crate) fn find(&self, key: &str) -> Option<Slot> {
@@ -52,8 +63,10 @@ impl Table {
 
     /// Puts an object; gives its slot and what was there.
     pub(crate) fn put(&mut self, object: Arc<Object>) -> (Slot, Option<Arc<Object>>) {
+        self.bytes += object.heap_size();
         if let Some(slot) = self.find(object.key().as_str()) {
             let old = self.place(slot).replace(object);
+            self.bytes -= old.as_ref().map_or(0, |old| old.heap_size());
             return (slot, old);
         }
         let hash = self.hasher.hash_one(object.key().as_str());
@@ -76,12 +89,16 @@ impl Table {
             .ok()?;
         let (slot, _) = entry.remove();
         let object = self.place(slot).take()?;
+        self.bytes -= object.heap_size();
         self.free.push(slot);
         Some((slot, object))
     }
 
     pub(crate) fn blocks(&self) -> Blocks {
-        Blocks(self.blocks.clone())
+        Blocks {
+            blocks: self.blocks.clone(),
+            len: self.len(),
+        }
     }
 
     /// Makes room for this many objects at once.
@@ -111,9 +128,13 @@ impl Table {
 }
 
 impl Blocks {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     /// The objects in slot order, with their slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &Arc<Object>)> {
-        let slots = self.0.iter().flat_map(|block| block.iter());
+        let slots = self.blocks.iter().flat_map(|block| block.iter());
         slots
             .enumerate()
             .filter_map(|(slot, object)| Some((slot as Slot, object.as_ref()?)))
@@ -122,18 +143,13 @@ impl Blocks {
     /// The first object at `slot` or after it, and where to go on.
     pub(crate) fn next_from(&self, slot: usize) -> Option<(usize, &Arc<Object>)> {
         let mut at = slot;
-        while let Some(block) = self.0.get(at / BLOCK) {
+        while let Some(block) = self.blocks.get(at / BLOCK) {
             match block.get(at % BLOCK).and_then(Option::as_ref) {
                 Some(object) => return Some((at + 1, object)),
                 None => at += 1,
             }
         }
         None
-    }
-
-    /// The object in a slot.
-    pub(crate) fn at(&self, slot: Slot) -> Option<&Arc<Object>> {
-        at(&self.0, slot)
     }
 }
 

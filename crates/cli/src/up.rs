@@ -1,4 +1,4 @@
-//! `kubewright up`: the API server, in the foreground, until Ctrl-C.
+//! `kubewright up`: a cluster, in the foreground, until Ctrl-C.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -6,18 +6,20 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use kubewright_cluster::Cluster;
 use kubewright_server::storage::Fsync;
 use kubewright_server::{Authorization, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Start an API server on this machine and keep it running until Ctrl-C
+/// Start a cluster on this machine and keep it running until Ctrl-C
 ///
-/// The server speaks the Kubernetes API over TLS. kubectl and every other client get in with the kubeconfig that is
+/// It is an API server with the built-in controllers and simulated nodes. The server speaks the Kubernetes API over TLS. kubectl and every other client get in with the kubeconfig that is
 /// written at start. Nothing is installed and, without --data-dir, nothing is kept: the next start is a new cluster.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     kubewright up\n  \
     kubewright up --port 6443 --data-dir ./cluster\n  \
+    kubewright up --nodes 3\n  \
     kubectl --kubeconfig .kubewright/kubeconfig get namespaces")]
 pub(crate) struct Up {
     /// Port to listen on; 0 takes a free one
@@ -27,6 +29,14 @@ pub(crate) struct Up {
     /// Address to listen on; anything but loopback lets other machines in
     #[arg(long, default_value = "127.0.0.1")]
     address: IpAddr,
+
+    /// How many simulated nodes there are
+    #[arg(long, default_value_t = 1, value_parser = parse_nodes)]
+    nodes: usize,
+
+    /// Start the API server alone: no controllers, no nodes
+    #[arg(long, conflicts_with = "nodes")]
+    no_controllers: bool,
 
     /// Directory to keep the cluster in; without it the cluster ends with the process
     #[arg(long)]
@@ -75,15 +85,20 @@ impl Up {
     }
 
     async fn serve(self) -> anyhow::Result<()> {
-        let mut builder = Server::builder().authorization(self.authorization.into());
+        let mut builder = Cluster::builder()
+            .authorization(self.authorization.into())
+            .nodes(self.nodes);
+        if self.no_controllers {
+            builder = builder.without_controllers();
+        }
         if let Some(file) = &self.audit_log {
             builder = builder.audit_log(file);
         }
         if let Some(directory) = &self.data_dir {
             builder = builder.data_dir(directory).fsync(self.fsync);
         }
-        let server = builder.start().await?;
-        let endpoint = server
+        let cluster = builder.start().await?;
+        let endpoint = cluster
             .listen(SocketAddr::new(self.address, self.port))
             .await?;
         endpoint
@@ -94,12 +109,15 @@ impl Up {
                     self.kubeconfig.display()
                 )
             })?;
-        self.announce(&server, endpoint.url());
+        self.announce(cluster.server(), endpoint.url());
         wait_for_signal().await?;
         eprintln!("Stopping.");
-        server.stop();
+        let stop = async {
+            cluster.stop().await;
+            endpoint.close().await;
+        };
         tokio::select! {
-            () = endpoint.close() => Ok(()),
+            () = stop => Ok(()),
             result = wait_for_signal() => result,
         }
     }
@@ -107,6 +125,14 @@ impl Up {
     fn announce(&self, server: &Server, url: &str) {
         println!("The API server answers at {url}");
         println!("  kubeconfig  {}", self.kubeconfig.display());
+        if self.no_controllers {
+            println!("  runs        the API server alone");
+        } else {
+            println!(
+                "  runs        all controllers, {} simulated nodes",
+                self.nodes
+            );
+        }
         match &self.data_dir {
             Some(directory) => println!("  kept in     {}", directory.display()),
             None => println!("  kept        nowhere: it ends with this process (see --data-dir)"),
@@ -135,6 +161,14 @@ impl Up {
         );
         println!("Ctrl-C stops it.");
     }
+}
+
+/// Most nodes that are simulated on one machine.
+const MOST_NODES: usize = 1000;
+
+fn parse_nodes(text: &str) -> Result<usize, String> {
+    let nodes = text.parse().ok().filter(|nodes| *nodes <= MOST_NODES);
+    nodes.ok_or_else(|| format!("{text:?} is not a number up to {MOST_NODES}"))
 }
 
 fn parse_fsync(text: &str) -> Result<Fsync, String> {

@@ -259,7 +259,10 @@ impl Controller {
             let running = started
                 .map_err(|source| self.failed(format!("{name} did not start"), Some(source)))?;
             self.shared.keep(running);
-            waiting.retain(|other| *other != name);
+            // One entry, not all of that name: several sources may watch one kind.
+            if let Some(at) = waiting.iter().position(|other| *other == name) {
+                waiting.swap_remove(at);
+            }
         }
         Ok(())
     }

@@ -301,3 +301,32 @@ async fn watch_can_be_added_and_removed_while_it_runs() {
     );
     running.end().await;
 }
+
+#[tokio::test]
+async fn two_watches_of_one_kind_both_lead_to_reconciles() {
+    let (_server, kube) = server().await;
+    let client = Client::new(kube.clone());
+    let (told, mut heard) = mpsc::unbounded_channel();
+    let to =
+        |name: &'static str| Watch::of::<Secret>().map(move |_, _| vec![Key::new("default", name)]);
+    let mut secret = Secret::default();
+    secret.metadata.name = Some("s".to_owned());
+    secret.metadata.namespace = Some("default".to_owned());
+    let controller = Controller::of::<ConfigMap>("twice")
+        .watches(to("one"))
+        .watches(to("two"))
+        .scope(kubewright_runtime::Scope::all().namespace("kube-public"))
+        .reconciler(Copy(told));
+    let running = run(Manager::new(kube).controller(controller));
+    client.create(&secret).await.expect("it is created");
+    let mut lines = Vec::new();
+    while lines.len() < 2 {
+        let line = heard.recv().await.expect("the controller runs");
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines.sort();
+    assert_eq!(lines, ["default/one gone", "default/two gone"]);
+    running.end().await;
+}

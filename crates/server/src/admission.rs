@@ -135,6 +135,14 @@ pub(crate) fn mark_deleted(served: &Served, value: &mut Value, now: &str) {
     }
 }
 
+/// Whether a write of this resource changes more than its object.
+pub(crate) fn has_consequences(served: &Served) -> bool {
+    is_definition(served)
+        || follow::is_policy(served)
+        || served.is("", "Service")
+        || served.custom().is_some_and(|custom| custom.terminating)
+}
+
 /// What follows from a write that has happened.
 pub(crate) async fn after_write(
     core: &Core,

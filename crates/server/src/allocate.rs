@@ -15,7 +15,7 @@ const ADDRESSES: u32 = 1 << 16;
 const PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
 /// What is taken.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Taken {
     addresses: BTreeSet<u32>,
     ports: BTreeSet<u16>,
@@ -41,6 +41,17 @@ impl Addresses {
             ports: Vec::new(),
             from: self.clone(),
         }
+    }
+
+    /// What is taken here is taken there, from now on independently.
+    pub(crate) fn fork(&self) -> Self {
+        Self(Arc::new(Mutex::new(self.0.lock().clone())))
+    }
+
+    /// Forgets what is taken and takes what is taken elsewhere.
+    pub(crate) fn restore(&self, from: &Self) {
+        let taken = from.0.lock().clone();
+        *self.0.lock() = taken;
     }
 
     /// Marks what an existing Service uses.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{RwLock, RwLockReadGuard, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
+use crate::admission;
 use crate::allocate::Addresses;
 use crate::api::watch::Watches;
 use crate::auth::Tokens;
@@ -14,8 +15,9 @@ use crate::environment::Environment;
 use crate::fields::FieldManagement;
 use crate::logs::PodLogs;
 use crate::registry::Registry;
+use crate::resource::Served;
 use crate::status::ApiError;
-use crate::storage::Store;
+use crate::storage::{RestoreError, Store};
 
 /// Limits on what requests may cost together, as in Kubernetes.
 #[derive(Debug, Clone)]
@@ -50,6 +52,9 @@ pub(crate) struct Core {
     pub(crate) tokens: Tokens,
     pub(crate) access: Access,
     pub(crate) field_management: FieldManagement,
+    limits: RequestLimits,
+    /// Read by writes that change more than an object, until all of it is done: a fork finds none half done.
+    settling: RwLock<()>,
     /// Who is asked for logs of containers, if anybody.
     pub(crate) pod_logs: Option<Arc<dyn PodLogs>>,
     /// Cancelled when the server stops: watches end.
@@ -83,6 +88,8 @@ impl Core {
             tokens,
             access,
             field_management,
+            limits: limits.clone(),
+            settling: RwLock::default(),
             pod_logs,
             stopping: CancellationToken::new(),
             reads: Semaphore::new(limits.reads),
@@ -90,6 +97,47 @@ impl Core {
             environment,
             store,
         })
+    }
+
+    /// A server of its own with all that this one has at this moment, in memory.
+    pub(crate) async fn fork(&self, environment: Environment) -> Arc<Self> {
+        let _settled = self.settling.write().await;
+        let store = self.store.fork(environment.clone());
+        Arc::new(Self {
+            registry: self.registry.fork(&store),
+            addresses: self.addresses.fork(),
+            documents: Documents::default(),
+            watches: Watches::new(self.limits.watches_per_user),
+            tokens: self.tokens.clone(),
+            access: self.access.fork(),
+            field_management: self.field_management,
+            pod_logs: self.pod_logs.clone(),
+            limits: self.limits.clone(),
+            settling: RwLock::default(),
+            stopping: CancellationToken::new(),
+            reads: Semaphore::new(self.limits.reads),
+            writes: Semaphore::new(self.limits.writes),
+            environment,
+            store,
+        })
+    }
+
+    /// Takes over the objects of another server, and what follows from them.
+    pub(crate) async fn restore(&self, from: &Self) -> Result<(), RestoreError> {
+        let _settled = self.settling.write().await;
+        self.store.restore(&from.store)?;
+        self.registry.restore(&from.registry, &self.store);
+        self.addresses.restore(&from.addresses);
+        self.access.restore(&from.access);
+        Ok(())
+    }
+
+    /// Held by a write of this resource until everything that follows from it is done, if anything does.
+    pub(crate) async fn settling(&self, served: &Served) -> Option<RwLockReadGuard<'_, ()>> {
+        match admission::has_consequences(served) {
+            true => Some(self.settling.read().await),
+            false => None,
+        }
     }
 
     /// A place for a request, or the advice to come back.

@@ -70,27 +70,30 @@ pub struct Pki {
     admin: Pair,
 }
 
+/// A certificate authority that lasts: its certificates are trusted by whoever trusts it. The key is never printed.
+pub(crate) struct Authority(Pair);
+
 /// A certificate and its key, both PEM.
 struct Pair {
     certificate: String,
     key: String,
 }
 
-impl Pki {
-    /// Makes everything anew; the server's certificate names these addresses besides loopback.
-    ///
-    /// # Errors
-    /// When the randomness or the signing fails.
-    pub fn generate(addresses: &[IpAddr]) -> Result<Self, PkiError> {
-        let key = KeyPair::generate().map_err(making("certificate authority's key"))?;
-        Self::issue(key, addresses)
+impl std::fmt::Debug for Authority {
+    /// Says nothing of the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Authority")
+    }
+}
+
+impl Authority {
+    /// Makes one.
+    pub(crate) fn generate() -> Result<Self, PkiError> {
+        Self::of(KeyPair::generate().map_err(making("certificate authority's key"))?)
     }
 
-    /// As [`Pki::generate`], with an authority whose key is kept in `directory`.
-    ///
-    /// # Errors
-    /// When a key file cannot be read or written.
-    pub fn load_or_generate(directory: &Path, addresses: &[IpAddr]) -> Result<Self, PkiError> {
+    /// The one whose key is kept in `directory`, made if there is none.
+    pub(crate) fn load_or_generate(directory: &Path) -> Result<Self, PkiError> {
         let path = directory.join("authority.key");
         let file_error = |source| PkiError::File {
             path: path.display().to_string(),
@@ -106,24 +109,33 @@ impl Pki {
             }
             Err(e) => return Err(file_error(e)),
         };
-        Self::issue(key, addresses)
+        Self::of(key)
     }
 
-    fn issue(authority_key: KeyPair, addresses: &[IpAddr]) -> Result<Self, PkiError> {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = distinguished_name("kubewright-ca", &[]);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![
-            KeyUsagePurpose::KeyCertSign,
-            KeyUsagePurpose::DigitalSignature,
-        ];
-        let authority = params
-            .self_signed(&authority_key)
-            .map_err(making("certificate authority"))?
-            .pem();
-        let issuer = Issuer::new(params, authority_key);
+    fn of(key: KeyPair) -> Result<Self, PkiError> {
+        let certificate = authority_params()
+            .self_signed(&key)
+            .map_err(making("certificate authority"))?;
+        Ok(Self(Pair {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        }))
+    }
+
+    /// The certificate, PEM.
+    pub(crate) fn certificate(&self) -> &str {
+        &self.0.certificate
+    }
+}
+
+impl Pki {
+    /// Makes a server's certificate, which names these addresses besides loopback, and the administrator's.
+    pub(crate) fn issue(authority: &Authority, addresses: &[IpAddr]) -> Result<Self, PkiError> {
+        let key =
+            KeyPair::from_pem(&authority.0.key).map_err(making("certificate authority's key"))?;
+        let issuer = Issuer::new(authority_params(), key);
         Ok(Self {
-            authority,
+            authority: authority.0.certificate.clone(),
             server: server(&issuer, addresses)?,
             admin: client(&issuer, &User::admin())?,
         })
@@ -177,6 +189,17 @@ impl std::fmt::Debug for Pki {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Pki")
     }
+}
+
+fn authority_params() -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = distinguished_name("kubewright-ca", &[]);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::DigitalSignature,
+    ];
+    params
 }
 
 fn server(issuer: &Issuer<'_, KeyPair>, addresses: &[IpAddr]) -> Result<Pair, PkiError> {

@@ -51,6 +51,20 @@ impl Registry {
         Self(RwLock::new(Arc::new(Resources::new(1, all))))
     }
 
+    /// The same resources over another store.
+    pub(crate) fn fork(&self, store: &Store) -> Self {
+        let now = self.now();
+        let resources = Resources::new(now.generation, now.in_store(store));
+        Self(RwLock::new(Arc::new(resources)))
+    }
+
+    /// Serves what another registry serves, with the objects of `store`.
+    pub(crate) fn restore(&self, from: &Self, store: &Store) {
+        let all = from.now().in_store(store);
+        let mut current = self.0.write();
+        *current = Arc::new(Resources::new(current.generation + 1, all));
+    }
+
     /// The resources as they are now.
     pub(crate) fn now(&self) -> Arc<Resources> {
         self.0.read().clone()
@@ -102,6 +116,11 @@ impl Resources {
             all,
             by_path,
         }
+    }
+
+    fn in_store(&self, store: &Store) -> Vec<Arc<Served>> {
+        let moved = self.all.iter().map(|served| served.in_store(store));
+        moved.map(Arc::new).collect()
     }
 
     /// Finds a resource.

@@ -17,7 +17,7 @@ use crate::http::accept::Protobuf;
 use crate::kinds::Strategy;
 use crate::printers::Printer;
 use crate::status::{About, ApiError};
-use crate::storage::Collection;
+use crate::storage::{Collection, Store};
 
 pub(crate) use stored::custom_draft;
 
@@ -35,12 +35,14 @@ pub(crate) struct Served {
 }
 
 /// What differs between built-in and custom kinds.
+#[derive(Clone)]
 pub(crate) enum Nature {
     Builtin(Builtin),
-    Custom(Box<Custom>),
+    Custom(Arc<Custom>),
 }
 
 /// A kind that is part of Kubernetes.
+#[derive(Clone)]
 pub(crate) struct Builtin {
     pub(crate) ty: TypeId,
     pub(crate) strategy: &'static Strategy,
@@ -70,6 +72,17 @@ pub(crate) struct Custom {
 }
 
 impl Served {
+    /// The same resource with its objects in another store.
+    pub(crate) fn in_store(&self, store: &Store) -> Self {
+        Self {
+            resource: self.resource.clone(),
+            api_version: self.api_version.clone(),
+            collection: store.collection(self.collection.name()),
+            printer: self.printer.clone(),
+            nature: self.nature.clone(),
+        }
+    }
+
     /// What refusals about objects name: the plural.
     pub(crate) fn about(&self) -> About<'_> {
         About {

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -20,8 +20,8 @@ use crate::environment::Environment;
 use crate::fields::FieldManagement;
 use crate::kubeconfig::Kubeconfig;
 use crate::listen::{self, ListenLimits};
+use crate::pki::{Authority, Pki, PkiError};
 use crate::logs::PodLogs;
-use crate::pki::{Pki, PkiError};
 use crate::service::ApiService;
 use crate::storage::{Fsync, HistoryLimits, OpenError, OpenOptions, Recovery, Store};
 
@@ -31,14 +31,16 @@ const TRIM_EVERY: Duration = Duration::from_secs(30);
 /// A running API server. It stops when this is dropped.
 #[derive(Debug)]
 pub struct Server {
-    core: Stopping,
+    pub(crate) core: Stopping,
     data_dir: Option<PathBuf>,
     recovery: Option<Recovery>,
-    limits: ListenLimits,
+    pub(crate) limits: ListenLimits,
+    /// Made when it is first needed; forks have the same.
+    pub(crate) authority: Arc<OnceLock<Authority>>,
 }
 
 /// The core, told to stop when it goes.
-struct Stopping(Arc<Core>);
+pub(crate) struct Stopping(pub(crate) Arc<Core>);
 
 /// How a server is to be.
 #[derive(Default)]
@@ -190,12 +192,10 @@ impl Builder {
         core.bootstrap()
             .await
             .map_err(|e| StartError::Bootstrap(e.to_string()))?;
-        tokio::spawn(forget_the_old(Arc::downgrade(&core), core.stopping.clone()));
         Ok(Server {
-            core: Stopping(core),
             data_dir: self.data_dir,
             recovery,
-            limits: self.connections,
+            ..Server::run(core, self.connections, Arc::default())
         })
     }
 
@@ -228,6 +228,30 @@ impl Server {
     /// A server with everything by default: in memory, the machine's clock.
     pub fn builder() -> Builder {
         Builder::default()
+    }
+
+    /// A server in memory over a core that is complete.
+    pub(crate) fn run(
+        core: Arc<Core>,
+        limits: ListenLimits,
+        authority: Arc<OnceLock<Authority>>,
+    ) -> Self {
+        tokio::spawn(forget_the_old(Arc::downgrade(&core), core.stopping.clone()));
+        Self {
+            core: Stopping(core),
+            data_dir: None,
+            recovery: None,
+            limits,
+            authority,
+        }
+    }
+
+    /// The certificate of the authority that has signed, or will sign, what this server listens with. PEM.
+    ///
+    /// # Errors
+    /// When keys cannot be made or read.
+    pub fn certificate_authority(&self) -> Result<&str, PkiError> {
+        Ok(self.authority()?.certificate())
     }
 
     /// A service for calls from inside the process, made as the administrator.
@@ -291,10 +315,19 @@ impl Server {
     }
 
     fn pki(&self, addresses: &[std::net::IpAddr]) -> Result<Pki, PkiError> {
-        match &self.data_dir {
-            Some(directory) => Pki::load_or_generate(&directory.join("pki"), addresses),
-            None => Pki::generate(addresses),
+        Pki::issue(self.authority()?, addresses)
+    }
+
+    fn authority(&self) -> Result<&Authority, PkiError> {
+        if let Some(authority) = self.authority.get() {
+            return Ok(authority);
         }
+        let made = match &self.data_dir {
+            Some(directory) => Authority::load_or_generate(&directory.join("pki"))?,
+            None => Authority::generate()?,
+        };
+        // Of two who make one at the same time, the first decides.
+        Ok(self.authority.get_or_init(|| made))
     }
 
     /// Ends all watches and connections; requests under way are answered.

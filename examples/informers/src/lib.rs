@@ -1,6 +1,11 @@
-//! What the examples share: a cluster to talk to. With `KUBECONFIG` set it is yours; otherwise an API server is
-//! started in this process, with a ConfigMap in it, and [`Session::play`] makes a little traffic.
+//! What the examples share: a cluster to talk to, and what two of them say of deltas.
+//!
+//! With `KUBECONFIG` set the cluster is yours, within a cluster it is that one; otherwise an API server is started in this
+//! process, with a ConfigMap in it, and [`Session::play`] makes a little traffic.
 
+mod deltas;
+
+use std::env::var_os;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -8,6 +13,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kubewright_server::Server;
 use serde_json::json;
+
+pub use deltas::{Told, sync};
 
 /// A cluster for one run of an example.
 pub struct Session {
@@ -18,12 +25,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects as `KUBECONFIG` says, or starts a server.
+    /// Connects as `KUBECONFIG` or the service account of the pod says, or starts a server.
     pub async fn start() -> Result<Self> {
-        if std::env::var_os("KUBECONFIG").is_some() {
-            let client = kube::Client::try_default().await?;
+        if let Some(config) = config().await? {
             return Ok(Self {
-                client,
+                client: kube::Client::try_from(config)?,
                 server: None,
             });
         }
@@ -52,7 +58,7 @@ impl Session {
             .delete("shapes", &DeleteParams::default())
             .await?;
         // Changes are told after they are made: leave them a moment before the program ends.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
         Ok(())
     }
 
@@ -77,4 +83,18 @@ impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Session")
     }
+}
+
+/// How to reach the cluster that the environment names, if it names one.
+async fn config() -> Result<Option<kube::Config>> {
+    if var_os("KUBECONFIG").is_some() {
+        let options = Default::default();
+        let config = kube::Config::from_kubeconfig(&options).await;
+        return Ok(Some(config.context("reading the kubeconfig")?));
+    }
+    if var_os("KUBERNETES_SERVICE_HOST").is_some() {
+        let config = kube::Config::incluster_env();
+        return Ok(Some(config.context("reading the service account")?));
+    }
+    Ok(None)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::patience::Patience;
 use super::phase::{Attempt, Input, Listing, Next, Phase, Progress, Step, Then, Watching};
 use super::{Chance, Options, is_ordinary};
 use crate::Key;
@@ -27,6 +28,8 @@ pub(crate) struct Machine {
     page_size: u32,
     shortest_watch: Duration,
     backoff: Backoff,
+    /// For internal errors in place of a watch.
+    patience: Patience,
     chance: Chance,
     streaming: StreamingList,
     /// The version up to which everything is known; empty before the first state.
@@ -44,6 +47,7 @@ impl Machine {
             page_size: options.page_size,
             shortest_watch: options.shortest_watch,
             backoff: options.backoff,
+            patience: Patience::new(options.internal_errors),
             chance: options.chance,
             streaming,
             last: String::new(),
@@ -336,6 +340,7 @@ impl Machine {
     fn watch_failed(&mut self, now: Duration, failure: Failure) -> Step {
         let then = match failure.kind {
             FailureKind::ConnectionRefused | FailureKind::TooManyRequests => Then::Watch,
+            FailureKind::Internal if self.patience.endures(now) => Then::Watch,
             _ => Then::Restart,
         };
         self.wait(now, Some(failure), then)

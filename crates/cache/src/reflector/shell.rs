@@ -7,14 +7,30 @@ use tokio_util::sync::CancellationToken;
 
 use super::Reflector;
 use super::phase::{Input, Next, Step};
-use crate::delta::Closed;
+use crate::delta::{Closed, Delta};
 use crate::frames::{Line, Lines};
 use crate::intake::Intake;
 use crate::json::Malformed;
 use crate::object::Object;
 use crate::pages::PageReader;
 use crate::report::Report;
-use crate::source::{Chunks, Failure, FailureKind, ListRequest};
+use crate::source::{Chunks, Failure, FailureKind, Initial, ListRequest};
+use crate::stats::Counters;
+
+impl Counters {
+    fn count(&self, next: &Next, delta: Option<&Delta>) {
+        match next {
+            Next::List(_) => self.lists.add(1),
+            Next::Watch(request) if request.initial == Initial::Events => self.streams.add(1),
+            Next::Watch(_) => self.watches.add(1),
+            Next::Sleep { .. } => self.failures.add(1),
+            Next::Read { .. } => {}
+        }
+        if let Some(Delta::Replace { .. }) = delta {
+            self.states.add(1);
+        }
+    }
+}
 
 /// How a reflector is doing.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +54,7 @@ impl Reflector {
             None => tracing::debug!(%name, "reflector cancelled"),
             Some(Closed) => tracing::debug!(%name, "reflector ends: nobody takes its deltas"),
         }
-        status.send_modify(|status| status.stopped = true);
+        status.change(|status| status.stopped = true);
     }
 
     async fn follow(mut self) -> Closed {
@@ -51,6 +67,7 @@ impl Reflector {
                 report,
                 next,
             } = self.machine.step(start.elapsed(), input);
+            self.counters.count(&next, delta.as_ref());
             if let Some(failure) = report {
                 self.report(failure);
             }
@@ -99,7 +116,10 @@ impl Reflector {
             Ok(None) => Input::Ended(None),
             Ok(Some(Err(failure))) => Input::Ended(Some(failure)),
             Ok(Some(Ok(Line::Whole(line)))) => match self.intake.event(&line) {
-                Ok(event) => Input::Event(event),
+                Ok(event) => {
+                    self.counters.events.add(1);
+                    Input::Event(event)
+                }
                 Err(failure) => Input::Ended(Some(failure)),
             },
             // The connection went in the middle of a line; what it said will be said again.
@@ -122,12 +142,13 @@ impl Reflector {
     }
 
     fn succeed(&self) {
-        self.status.send_if_modified(|status| {
-            let news = !status.live || status.failure.is_some();
-            status.live = true;
-            status.failure = None;
-            news
-        });
+        let news = |status: &Status| !status.live || status.failure.is_some();
+        if self.status.look(news) {
+            self.status.change(|status| {
+                status.live = true;
+                status.failure = None;
+            });
+        }
     }
 
     fn report(&self, failure: Failure) {
@@ -135,8 +156,7 @@ impl Reflector {
         self.intake
             .reporter
             .report(&Report::Source(failure.clone()));
-        self.status
-            .send_modify(|status| status.failure = Some(failure));
+        self.status.change(|status| status.failure = Some(failure));
     }
 }
 

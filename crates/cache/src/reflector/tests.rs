@@ -9,10 +9,10 @@ use super::*;
 use crate::delta::Delta;
 use crate::intake::WatchEvent;
 use crate::object::Object;
-use crate::source::{FailureKind, Initial, StreamingList};
+use crate::source::{BoxFuture, Chunks, FailureKind, Initial, StreamingList};
 
-fn machine(streaming: StreamingList) -> Machine {
-    Machine::new(Options::default().with_chance(|| 0.0), streaming)
+fn options() -> Options {
+    Options::default().with_chance(|| 0.0)
 }
 
 fn object(name: &str, version: u32) -> Arc<Object> {
@@ -93,7 +93,11 @@ fn show(step: &Step, now: Duration) -> String {
 
 /// Runs a script. Time stands still but for `Elapsed`, which comes when the wait is over.
 fn check(streaming: StreamingList, script: Vec<(Input, &str)>) {
-    let mut machine = machine(streaming);
+    check_with(options(), streaming, script);
+}
+
+fn check_with(options: Options, streaming: StreamingList, script: Vec<(Input, &str)>) {
+    let mut machine = Machine::new(options, streaming);
     let mut now = Duration::ZERO;
     let mut until = Duration::ZERO;
     for (line, (input, expected)) in script.into_iter().enumerate() {
@@ -356,6 +360,39 @@ fn busy_or_absent_server_is_asked_for_the_watch_again_without_a_list() {
 }
 
 #[test]
+fn internal_errors_are_followed_by_a_list_unless_they_are_to_be_endured() {
+    check(
+        No,
+        vec![
+            (Input::Start, "list rv=0 limit=500"),
+            (page(&[], "7", ""), "replace @7, watch rv=7"),
+            (Input::Opened, "read"),
+            (error(Kind::Internal), "report Internal, sleep 0.8"),
+            (Input::Elapsed, "list rv=7 limit=0"),
+        ],
+    );
+    check_with(
+        options().retry_internal_errors(Duration::from_secs(2)),
+        No,
+        vec![
+            (Input::Start, "list rv=0 limit=500"),
+            (page(&[], "7", ""), "replace @7, watch rv=7"),
+            (Input::Opened, "read"),
+            (error(Kind::Internal), "report Internal, sleep 0.8"),
+            (Input::Elapsed, "watch rv=7"),
+            (
+                Input::Refused(failure(Kind::Internal)),
+                "report Internal, sleep 1.6",
+            ),
+            (Input::Elapsed, "watch rv=7"),
+            (Input::Opened, "read"),
+            (error(Kind::Internal), "report Internal, sleep 3.2"),
+            (Input::Elapsed, "list rv=7 limit=0"),
+        ],
+    );
+}
+
+#[test]
 fn retry_after_is_obeyed_where_it_is_longer() {
     let busy = Failure {
         retry_after: Some(Duration::from_secs(17)),
@@ -406,6 +443,69 @@ fn very_short_watches_back_off_and_relist() {
             (Input::Ended(None), "report ShortWatch, sleep 1.6"),
         ],
     );
+}
+
+#[test]
+fn backoff_and_page_size_can_be_chosen() {
+    let seconds = Duration::from_secs;
+    let chosen = Backoff::new(seconds(2), seconds(5)).reset_after(seconds(10));
+    check_with(
+        options().backoff(chosen).page_size(4),
+        No,
+        vec![
+            (Input::Start, "list rv=0 limit=4"),
+            (page(&["a"], "7", "t"), "list after=t rv= limit=4"),
+            (
+                Input::ListFailed(failure(Kind::Other)),
+                "report Other, sleep 2.0",
+            ),
+            (Input::Elapsed, "list rv=0 limit=4"),
+            (
+                Input::ListFailed(failure(Kind::Other)),
+                "report Other, sleep 4.0",
+            ),
+            (Input::Elapsed, "list rv=0 limit=4"),
+            (
+                Input::ListFailed(failure(Kind::Other)),
+                "report Other, sleep 5.0",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn watch_is_asked_to_last_between_once_and_twice_the_shortest_time() {
+    for (chance, expected) in [(0.0, 600), (0.5, 900), (1.0, 1200), (7.0, 1200)] {
+        let options = Options::default()
+            .shortest_watch(Duration::from_secs(600))
+            .with_chance(move || chance);
+        let mut machine = Machine::new(options, Try);
+        let step = machine.step(Duration::ZERO, Input::Start);
+        let Next::Watch(request) = step.next else {
+            panic!("{:?}", step.next);
+        };
+        assert_eq!(request.timeout, Duration::from_secs(expected));
+    }
+}
+
+/// Bytes that are there.
+struct Body(Option<bytes::Bytes>);
+
+impl Chunks for Body {
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<bytes::Bytes, Failure>>> {
+        Box::pin(async { self.0.take().map(Ok) })
+    }
+}
+
+#[tokio::test]
+async fn table_is_no_list() {
+    let intake = Intake::new(Shape::default(), Reporter::default());
+    let table = br#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"rows":[]}"#;
+    let body = Body(Some(bytes::Bytes::from_static(table)));
+    let failure = read_page(Box::new(body), &intake)
+        .await
+        .expect_err("a table cannot be cached");
+    assert_eq!(failure.kind, Kind::Malformed);
 }
 
 #[test]

@@ -1,9 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use proptest::prelude::*;
 use serde::Deserialize;
 
+use parking_lot::Mutex;
+
 use super::*;
+use crate::index::IndexExists;
 use crate::{Index, Shape, UnknownIndex};
 
 #[derive(Deserialize)]
@@ -83,19 +87,61 @@ fn write_during_the_back_fill_is_indexed() {
     }
     let writer = Arc::new(writer);
     let inside = writer.clone();
-    let once = std::sync::Once::new();
+    let wrote = AtomicBool::new(false);
     let index = Index::of(move |thing: &Thing| {
-        once.call_once(|| {
+        // The writes call this function as well.
+        if !wrote.swap(true, Ordering::Relaxed) {
             let mut writer = inside.lock();
             writer.put(super::tests::thing("a", 2, &["z"]));
             writer.remove(&Key::new("n", "b"));
             writer.put(super::tests::thing("d", 3, &["z"]));
-        });
+        }
         thing.tags.clone()
     });
     reader.add_index("tag", index).expect("the name is free");
     assert_eq!(tagged(&reader, "x"), ["c"]);
     assert_eq!(tagged(&reader, "z"), ["a", "d"]);
+}
+
+#[test]
+fn index_function_may_use_the_store_itself() {
+    let (mut writer, reader) = new::<Thing>();
+    writer.put(thing("a", 1, &["x"]));
+    let inside = reader.clone();
+    let index = Index::of_metadata(move |_| {
+        let name = format!("index {}", inside.len());
+        // The first call adds it, later ones find it taken.
+        let _ = inside.add_index(&name, by_tag());
+        inside.indexes()
+    });
+    reader.add_index("outer", index).expect("the name is free");
+    writer.put(thing("b", 2, &["x"]));
+    writer.replace(vec![thing("c", 3, &["x"])], "3");
+    assert_eq!(reader.indexes(), ["outer", "index 1", "index 2"]);
+    for index in ["index 1", "index 2"] {
+        let found = reader.keys_by_index(index, "x").map(names);
+        assert_eq!(found, Ok(vec!["c".to_owned()]));
+    }
+}
+
+#[test]
+fn index_is_not_seen_before_it_is_filled() {
+    let (mut writer, reader) = new::<Thing>();
+    writer.put(thing("a", 1, &["x"]));
+    let inside = reader.clone();
+    let index = Index::of_metadata(move |_| {
+        let seen = inside.keys_by_index("tag", "x");
+        assert_eq!(seen, Err(UnknownIndex("tag".to_owned())));
+        // Another of the same name that is ready sooner stays.
+        inside.add_index("tag", by_tag()).expect("the name is free");
+        vec!["never".to_owned()]
+    });
+    let taken = reader.add_index("tag", index);
+    assert_eq!(taken, Err(IndexExists("tag".to_owned())));
+    assert_eq!(tagged(&reader, "x"), ["a"]);
+    writer.put(thing("b", 2, &["x"]));
+    assert_eq!(tagged(&reader, "x"), ["a", "b"]);
+    assert_eq!(reader.indexes(), ["tag"]);
 }
 
 #[test]
@@ -160,6 +206,31 @@ fn replace_tells_what_went_and_what_changed() {
     );
     assert_eq!(names(reader.keys()), ["a", "c", "d"]);
     assert_eq!(reader.resource_version(), "7");
+}
+
+#[test]
+fn replacement_is_seen_whole() {
+    let (mut writer, reader) = new::<Thing>();
+    reader.add_index("tag", by_tag()).expect("the name is free");
+    let state = |round: u32| {
+        let names = (0..20).map(|n| format!("{round}-{n}"));
+        names.map(|name| thing(&name, round, &["x"])).collect()
+    };
+    writer.replace(state(0), "0");
+    std::thread::scope(|scope| {
+        let watching = scope.spawn(|| {
+            while reader.resource_version() != "200" {
+                let keys = tagged(&reader, "x");
+                let round = |name: &String| name.split('-').next().map(str::to_owned);
+                let rounds: BTreeSet<_> = keys.iter().map(round).collect();
+                assert_eq!((keys.len(), rounds.len()), (20, 1));
+            }
+        });
+        for round in 1..=200 {
+            writer.replace(state(round), &round.to_string());
+        }
+        watching.join().expect("every state was whole");
+    });
 }
 
 #[test]

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use kubewright_cache::delta::{self, Delta};
 use kubewright_cache::reflector::Reflector;
-use kubewright_cache::source::StreamingList;
+use kubewright_cache::source::{FailureKind, StreamingList};
+use kubewright_cache::{Reporter, Shape, by_hand};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::shared::{options, source};
+use crate::running::{options, source};
 use crate::wire::{Break, World};
 
 fn show(delta: &Delta) -> String {
@@ -50,24 +51,26 @@ async fn reflector_feeds_a_queue_and_survives_a_broken_connection() {
     }
 }
 
-/// kube-runtime drops the version 0 where it sets a limit, and asks streams for a stale state.
 #[tokio::test(start_paused = true)]
-async fn questions_are_those_of_client_go() {
-    let world = World::new().await;
-    let running = crate::shared::run(source(&world), options());
-    running.informer.synced().await.expect("it syncs");
-    let streamed = "allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=450&watch=true";
-    assert_eq!(world.wire.queries(), [streamed]);
-
-    let world = World::new().await;
-    let plain = source(&world).with_streaming_list(StreamingList::No);
-    let running = crate::shared::run(plain, options());
-    running.informer.synced().await.expect("it syncs");
-    let version = running.informer.reader().resource_version();
-    let watched =
-        format!("allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds=450&watch=true");
-    assert_eq!(
-        world.wire.queries(),
-        ["limit=500&resourceVersion=0".to_owned(), watched]
-    );
+async fn watch_by_hand_tells_how_it_ends() {
+    for (how, expected) in [
+        (Break::Close, None),
+        (Break::Reset, Some(FailureKind::Interrupted)),
+        (Break::Truncate, Some(FailureKind::Interrupted)),
+        (Break::Garbage, Some(FailureKind::Malformed)),
+    ] {
+        let world = World::new().await;
+        let source = source(&world);
+        let listed = by_hand::list(&source, Shape::default(), Reporter::default()).await;
+        let from = listed.expect("it is listed").resource_version;
+        let watch = by_hand::watch(&source, &from, Shape::default(), Reporter::default()).await;
+        let mut watch = watch.expect("it is opened");
+        world.create("a").await;
+        let change = watch.next().await.expect("it goes on");
+        assert_eq!(show(&change.expect("a change")), "apply a");
+        world.wire.break_watches(how);
+        let end = watch.next().await;
+        let failure = end.map(|end| end.expect_err("nothing changed").kind);
+        assert_eq!(failure, expected, "{how:?}");
+    }
 }

@@ -136,26 +136,3 @@ async fn lister_answers_as_the_api_does() {
             .contains("deployments.apps \"none\" not found")
     );
 }
-
-/// One resource that fails delays nobody else: kube-runtime's controller slows all its watches down.
-#[tokio::test(start_paused = true)]
-async fn forbidden_resource_does_not_slow_the_others() {
-    let world = World::new().await;
-    world
-        .wire
-        .answer_all("/api/v1/namespaces", 403, "Forbidden");
-    let factory = Factory::new(world.wire.client());
-    let _forbidden = factory.informer::<Namespace>();
-    let maps = factory.informer_in::<ConfigMap>(Scope::all().namespace("default"));
-    let (story, told) = Story::new();
-    maps.add_handler(story).expect("it runs");
-    factory.start();
-    maps.synced().await.expect("it syncs");
-    world.create("a").await;
-    for n in 1..=50 {
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
-        world.update("a", &n.to_string()).await;
-    }
-    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    assert_eq!(told.lock().about(&["a"]).len(), 51);
-}

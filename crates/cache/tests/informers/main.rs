@@ -3,7 +3,10 @@
 mod deltas;
 mod factory;
 mod faults;
+mod life;
 mod random;
 mod shared;
-mod story;
-mod wire;
+#[path = "../support/mod.rs"]
+mod support;
+
+use support::{running, story, wire};

@@ -1,5 +1,6 @@
 //! Random writes and random faults: in the end everybody agrees, and every story was sound.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kubewright_cache::HandlerOptions;
@@ -7,23 +8,61 @@ use kubewright_cache::source::StreamingList;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::shared::{options, run, source};
+use crate::running::{options, run, source};
 use crate::story::Story;
 use crate::wire::{Break, World, stored, until};
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-#[tokio::test(start_paused = true)]
-async fn store_and_handlers_agree_with_the_server_whatever_breaks() {
-    for seed in 0..24 {
-        life(seed).await;
-    }
+/// What really happened in a life, so that none of it is left out by chance.
+#[derive(Debug, Default)]
+struct Tally {
+    faults: BTreeMap<Fault, u32>,
+    relists: u64,
+    doubled_bookmarks: usize,
+    writes_during_lists: usize,
 }
 
-async fn life(seed: u64) {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fault {
+    EndedWatch,
+    DroppedConnection,
+    TruncatedFrame,
+    NoEvent,
+    ExpiredVersion,
+    ExpiredByCode,
+    TooManyRequests,
+    InternalError,
+}
+
+const FAULTS: [Fault; 8] = [
+    Fault::EndedWatch,
+    Fault::DroppedConnection,
+    Fault::TruncatedFrame,
+    Fault::NoEvent,
+    Fault::ExpiredVersion,
+    Fault::ExpiredByCode,
+    Fault::TooManyRequests,
+    Fault::InternalError,
+];
+
+#[tokio::test(start_paused = true)]
+async fn store_and_handlers_agree_with_the_server_whatever_breaks() {
+    let mut tally = Tally::default();
+    for seed in 0..24 {
+        life(seed, &mut tally).await;
+    }
+    assert!(FAULTS.iter().all(|f| tally.faults[f] > 24), "{tally:?}");
+    assert!(tally.relists > 24, "{tally:?}");
+    assert!(tally.doubled_bookmarks > 24, "{tally:?}");
+    assert!(tally.writes_during_lists > 24, "{tally:?}");
+}
+
+async fn life(seed: u64, tally: &mut Tally) {
     let mut random = StdRng::seed_from_u64(seed);
     let world = World::new().await;
     world.wire.double_bookmarks();
+    world.wire.slow_lists();
     let streaming = if seed.is_multiple_of(2) {
         StreamingList::Try
     } else {
@@ -44,13 +83,15 @@ async fn life(seed: u64) {
     let mut late = None;
     for step in 0..120 {
         if random.random_bool(0.25) {
-            fault(&world, &mut random).await;
+            let fault = FAULTS[random.random_range(0..FAULTS.len())];
+            *tally.faults.entry(fault).or_default() += 1;
+            fault.strike(&world).await;
         }
+        tally.writes_during_lists += usize::from(world.wire.is_listing());
         write(&world, &mut random, step).await;
-        if random.random_bool(0.3) {
-            let pause = random.random_range(0..3_000);
-            tokio::time::sleep(Duration::from_millis(pause)).await;
-        }
+        let longest = if random.random_bool(0.3) { 3_000 } else { 20 };
+        let pause = random.random_range(0..longest);
+        tokio::time::sleep(Duration::from_millis(pause)).await;
         if step == 60 {
             let (story, told) = Story::new();
             running.informer.add_handler(story).expect("it runs");
@@ -65,6 +106,8 @@ async fn life(seed: u64) {
         until("the handler agrees", async || told.lock().led_to(&truth)).await;
     }
     assert_eq!(reader.list().len(), truth.len(), "seed {seed}");
+    tally.relists += running.informer.stats().relists;
+    tally.doubled_bookmarks += world.wire.doubled();
 }
 
 async fn write(world: &World, random: &mut StdRng, step: u32) {
@@ -82,21 +125,23 @@ async fn write(world: &World, random: &mut StdRng, step: u32) {
     }
 }
 
-async fn fault(world: &World, random: &mut StdRng) {
-    match random.random_range(0..8) {
-        0 => world.wire.break_watches(Break::Close),
-        1 => world.wire.break_watches(Break::Reset),
-        2 => world.wire.break_watches(Break::Truncate),
-        3 => world.wire.break_watches(Break::Garbage),
-        4 => {
-            world.expire().await;
-            world.wire.break_watches(Break::Reset);
-        }
-        5 => world.wire.answer_next(429, "TooManyRequests"),
-        6 => world.wire.answer_next(500, "InternalError"),
-        _ => {
-            world.wire.answer_next(410, "Expired");
-            world.wire.break_watches(Break::Close);
+impl Fault {
+    async fn strike(self, world: &World) {
+        match self {
+            Self::EndedWatch => world.wire.break_watches(Break::Close),
+            Self::DroppedConnection => world.wire.break_watches(Break::Reset),
+            Self::TruncatedFrame => world.wire.break_watches(Break::Truncate),
+            Self::NoEvent => world.wire.break_watches(Break::Garbage),
+            Self::ExpiredVersion => {
+                world.expire().await;
+                world.wire.break_watches(Break::Reset);
+            }
+            Self::ExpiredByCode => {
+                world.wire.answer_next(410, "Expired");
+                world.wire.break_watches(Break::Close);
+            }
+            Self::TooManyRequests => world.wire.answer_next(429, "TooManyRequests"),
+            Self::InternalError => world.wire.answer_next(500, "InternalError"),
         }
     }
 }

@@ -5,47 +5,15 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kubewright_cache::source::StreamingList;
 use kubewright_cache::{
-    AlreadyRan, Callbacks, Event, Filtered, HandlerOptions, Index, Key, ListWatch, Reporter, Scope,
-    SharedInformer, Stopped, SyncError, reflector,
+    AlreadyRan, Callbacks, Filtered, HandlerOptions, Index, Key, ListWatch, Scope, SharedInformer,
+    Stopped, SyncError,
 };
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::running::{options, run, source, start};
 use crate::story::Story;
-use crate::wire::{World, stored, until};
-
-/// An informer that runs until the test ends.
-pub(crate) struct Running {
-    pub(crate) informer: SharedInformer<ConfigMap>,
-    pub(crate) cancel: CancellationToken,
-    pub(crate) tasks: JoinSet<()>,
-}
-
-pub(crate) fn source(world: &World) -> ListWatch {
-    let scope = Scope::all().namespace("default");
-    ListWatch::typed::<ConfigMap>(world.wire.client(), scope)
-}
-
-pub(crate) fn options() -> reflector::Options {
-    reflector::Options::default().with_chance(|| 0.5)
-}
-
-pub(crate) fn run(source: ListWatch, options: reflector::Options) -> Running {
-    let informer = SharedInformer::new(source, options);
-    start(informer)
-}
-
-pub(crate) fn start(informer: SharedInformer<ConfigMap>) -> Running {
-    let cancel = CancellationToken::new();
-    let mut tasks = JoinSet::new();
-    let (running, token) = (informer.clone(), cancel.clone());
-    tasks.spawn(async move { running.run(token).await.expect("it runs once") });
-    Running {
-        informer,
-        cancel,
-        tasks,
-    }
-}
+use crate::wire::{Break, World, stored, until};
 
 #[tokio::test(start_paused = true)]
 async fn fifty_handlers_cost_one_request() {
@@ -194,29 +162,6 @@ async fn each_handler_resyncs_in_its_own_time_and_nobody_asks_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn handler_that_panics_loses_one_event() {
-    let world = World::new().await;
-    let (sender, mut heard) = tokio::sync::mpsc::channel(64);
-    let (panics, mut panicked) = tokio::sync::mpsc::channel(64);
-    let reporter =
-        Reporter::new(move |report| panics.try_send(report.to_string()).expect("there is room"));
-    let running = run(source(&world), options().reporter(reporter));
-    let handler = move |event: Event<ConfigMap>| match event.object().key().name() {
-        "bad" => panic!("on purpose"),
-        name => sender.try_send(name.to_owned()).expect("there is room"),
-    };
-    running.informer.add_handler(handler).expect("it runs");
-    running.informer.synced().await.expect("it syncs");
-    world.create("bad").await;
-    world.create("good").await;
-    assert_eq!(
-        panicked.recv().await.as_deref(),
-        Some("a handler panicked at default/bad")
-    );
-    while heard.recv().await.expect("it goes on") != "good" {}
-}
-
-#[tokio::test(start_paused = true)]
 async fn callbacks_get_decoded_values() {
     let world = World::new().await;
     let (sender, mut told) = tokio::sync::mpsc::channel(64);
@@ -315,24 +260,6 @@ async fn waiting_for_an_informer_that_stops_ends() {
     }
 }
 
-/// kube-runtime wakes only the last of several tasks that wait for a store.
-#[tokio::test(start_paused = true)]
-async fn every_task_that_waits_for_the_first_state_is_woken() {
-    let world = World::new().await;
-    let informer: SharedInformer<ConfigMap> = SharedInformer::new(source(&world), options());
-    let mut waiters = JoinSet::new();
-    for _ in 0..20 {
-        let informer = informer.clone();
-        waiters.spawn(async move { informer.synced().await });
-    }
-    tokio::task::yield_now().await;
-    let running = start(informer);
-    while let Some(woken) = waiters.join_next().await {
-        woken.expect("no panic").expect("it syncs");
-    }
-    assert!(running.informer.has_synced());
-}
-
 #[tokio::test(start_paused = true)]
 async fn index_is_right_after_every_change_and_when_added_late() {
     let world = World::new().await;
@@ -360,6 +287,57 @@ async fn index_is_right_after_every_change_and_when_added_late() {
         reader.keys_by_index("value", "0").map(|keys| keys.len()),
         Ok(2)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn statistics_say_what_is_held_and_what_was_done() {
+    let world = World::new().await;
+    world.create("a").await;
+    let chosen = Scope::all().namespace("default").labels("app");
+    let source = ListWatch::typed::<ConfigMap>(world.wire.client(), chosen)
+        .with_streaming_list(StreamingList::No);
+    let running = run(source, options().page_size(1));
+    let (story, told) = Story::new();
+    running.informer.add_handler(story).expect("it runs");
+    let (slow, _) = Story::slow(Duration::from_secs(60));
+    running.informer.add_handler(slow).expect("it runs");
+    running.informer.synced().await.expect("it syncs");
+    world.create("b").await;
+    world.update("a", "1").await;
+    let truth = world.truth().await;
+    until("the handler agrees", async || told.lock().led_to(&truth)).await;
+    world.wire.break_watches(Break::Garbage);
+    world.create("c").await;
+    let truth = world.truth().await;
+    until("it has listed again", async || told.lock().led_to(&truth)).await;
+
+    let stats = running.informer.stats();
+    let path = "/api/v1/namespaces/default/configmaps?labelSelector=app";
+    assert_eq!((stats.name.as_str(), stats.objects), (path, 3));
+    let bytes = running.informer.reader().snapshot();
+    let bytes: usize = bytes.iter().map(|object| object.heap_size()).sum();
+    assert_eq!(stats.bytes, bytes);
+    assert_eq!(
+        stats.resource_version,
+        running.informer.reader().resource_version()
+    );
+    assert!(stats.synced);
+    assert_eq!((stats.lists, stats.streams, stats.watches), (2, 0, 2));
+    assert_eq!((stats.relists, stats.events, stats.failures), (1, 2, 1));
+    // The slow one has heard of `a`, and has still to hear that it changed, and of `b` and `c`.
+    assert_eq!((stats.queued, stats.backlogs), (0, vec![0, 3]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_progress_is_woken_when_the_store_moves() {
+    let world = World::new().await;
+    let running = run(source(&world), options());
+    running.informer.synced().await.expect("it syncs");
+    let reader = running.informer.reader();
+    let waiters = [running.informer.advanced(), running.informer.advanced()];
+    world.create("a").await;
+    futures::future::join_all(waiters).await;
+    assert!(reader.contains(&Key::new("default", "a")));
 }
 
 /// Writers, readers and handlers that come and go, on several threads.

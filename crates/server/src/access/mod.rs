@@ -20,6 +20,8 @@ pub(crate) mod review;
 mod rule;
 pub(crate) mod token;
 
+use std::sync::Arc;
+
 use parking_lot::RwLock;
 
 use self::audit::AuditLog;
@@ -46,7 +48,7 @@ pub enum Authorization {
 pub(crate) struct Access {
     mode: Authorization,
     policy: RwLock<Policy>,
-    pub(crate) issuer: Issuer,
+    pub(crate) issuer: Arc<Issuer>,
     pub(crate) audit: Option<AuditLog>,
 }
 
@@ -80,9 +82,25 @@ impl Access {
         Self {
             mode,
             policy: RwLock::default(),
-            issuer,
+            issuer: Arc::new(issuer),
             audit,
         }
+    }
+
+    /// The same rules, and tokens that are good here and there. The audit log stays with the original.
+    pub(crate) fn fork(&self) -> Self {
+        Self {
+            mode: self.mode,
+            policy: RwLock::new(self.policy.read().clone()),
+            issuer: self.issuer.clone(),
+            audit: None,
+        }
+    }
+
+    /// Takes over the rules of another server.
+    pub(crate) fn restore(&self, from: &Self) {
+        let policy = from.policy.read().clone();
+        *self.policy.write() = policy;
     }
 
     pub(crate) fn mode(&self) -> Authorization {

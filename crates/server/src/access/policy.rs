@@ -30,7 +30,7 @@ pub(crate) use binding::{RoleKind, RoleRef, missing_text};
 pub(crate) const MASTERS: &str = "system:masters";
 
 /// Roles and bindings of a cluster.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(crate) struct Policy {
     cluster_roles: BTreeMap<String, ClusterRole>,
     /// Rules by namespace and name.
@@ -44,6 +44,7 @@ pub(crate) struct Policy {
     aggregating: BTreeSet<String>,
 }
 
+#[derive(Clone)]
 struct ClusterRole {
     rules: Arc<[Rule]>,
     labels: Pairs,
@@ -52,7 +53,7 @@ struct ClusterRole {
 }
 
 /// Bindings of one namespace by the names of their subjects.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Granted {
     users: HashMap<String, Vec<Grant>>,
     groups: HashMap<String, Vec<Grant>>,

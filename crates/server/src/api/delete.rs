@@ -100,6 +100,7 @@ impl Core {
     ) -> Result<Deleted, ApiError> {
         let name = key.rsplit('/').next().unwrap_or(key);
         admission::before_delete(served, name)?;
+        let _settling = self.settling(served).await;
         for _ in 0..ATTEMPTS {
             let Some(record) = served.collection.get(key) else {
                 return Err(ApiError::not_found(served.about(), name));

@@ -105,6 +105,7 @@ impl Core {
         warnings: &mut Vec<String>,
         change: impl FnMut(&Value) -> Result<Value, ApiError> + Send,
     ) -> Result<Written, ApiError> {
+        let _settling = self.settling(served).await;
         let written = self
             .update_alone(served, key, part, writer, warnings, change)
             .await?;

@@ -56,7 +56,7 @@ impl Core {
                     .collection(&collection_name(&group, &names.plural)),
                 printer: printer(version),
                 resource: resource(&definition, &names, version),
-                nature: Nature::Custom(Box::new(Custom {
+                nature: Nature::Custom(Arc::new(Custom {
                     version: Arc::new(compiled),
                     schema: version.schema.clone().unwrap_or_default(),
                     strategy: custom_strategy(version.status),

@@ -58,7 +58,7 @@ impl HistoryLimits {
 /// The events of one collection that are still known.
 ///
 /// Positions count all events there ever were, so a reader's position stays valid while the front is cut off.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Log {
     /// Position of the first event in `events`.
     base: u64,
@@ -68,7 +68,7 @@ pub(super) struct Log {
 }
 
 /// What to cut off next, over all collections. Holds one entry per event of every [`Log`], in order of revision.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Queue {
     entries: VecDeque<Entry>,
     /// Sum of the entries' costs.
@@ -119,6 +119,13 @@ impl Log {
 
     pub(super) fn push(&mut self, event: Arc<Event>) {
         self.events.push_back(event);
+    }
+
+    /// Forgets everything up to a revision and leaves a gap, so that no position from before is valid any more.
+    pub(super) fn forget(&mut self, revision: u64) {
+        self.base = self.end() + 1;
+        self.trimmed = revision;
+        self.events.clear();
     }
 
     /// Cuts off the oldest event.

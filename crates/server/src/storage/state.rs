@@ -93,10 +93,43 @@ impl State {
         state
     }
 
-    /// The present objects of all collections in a state of their own, with no past.
+    /// The objects of all collections and their past in a state of their own. Costs a pointer for each event of the
+    /// past and nothing for the objects.
     pub(super) fn fork(&self) -> Self {
-        let tables = self.tables.iter().map(|t| (t.name.clone(), t.root.clone()));
-        Self::new(self.revision, tables, self.limits)
+        let fork_table = |table: &Table| Table {
+            name: table.name.clone(),
+            root: table.root.clone(),
+            log: table.log.clone(),
+            wakers: Arc::default(),
+        };
+        Self {
+            revision: self.revision,
+            floor: self.floor,
+            names: self.names.clone(),
+            tables: self.tables.iter().map(fork_table).collect(),
+            queue: self.queue.clone(),
+            limits: self.limits,
+            pins: Mutex::default(),
+        }
+    }
+
+    /// Puts other objects in place of all that are here, at the next revision. The past is forgotten: every watch and
+    /// page from before has expired. Hands out the objects that were here, to be freed without the lock.
+    pub(super) fn restore(&mut self, from: Frozen) -> Vec<Root> {
+        self.revision = self.revision.max(from.revision) + 1;
+        self.floor = self.revision;
+        self.queue = Queue::default();
+        *self.pins.get_mut() = Pins::default();
+        let mut gone = Vec::new();
+        for table in &mut self.tables {
+            gone.push(std::mem::take(&mut table.root));
+            table.log.forget(self.revision);
+        }
+        for (name, root) in from.tables {
+            let table = self.table(&name);
+            self.tables[table].root = root;
+        }
+        gone
     }
 
     /// Everything as it is now.

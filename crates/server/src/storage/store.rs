@@ -56,6 +56,11 @@ pub struct FutureRevision {
     pub current: u64,
 }
 
+/// A store on disk cannot be put back to another state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("objects that are kept in a data directory cannot be restored in place")]
+pub struct RestoreError;
+
 impl Store {
     /// An empty store in memory. It never touches the disk.
     pub fn new(environment: Environment, limits: HistoryLimits) -> Self {
@@ -204,13 +209,34 @@ impl Store {
         }
     }
 
-    /// An independent store in memory with the same objects at the same revision, which costs next to nothing.
-    ///
-    /// The history stays behind: to a client, a fork is a server that has restarted, and whoever watches from an
-    /// earlier revision has to list again. Time and randomness are shared with the original.
-    pub fn fork(&self) -> Self {
+    /// An independent store in memory with the same objects at the same revision and the same past: a watch that was
+    /// possible here is possible there. It costs a pointer for each event of the past, whatever the objects are.
+    pub fn fork(&self, environment: Environment) -> Self {
         let state = self.inner.state.read().fork();
-        Self::from_state(state, self.inner.environment.clone(), None)
+        Self::from_state(state, environment, None)
+    }
+
+    /// Puts the objects of another store in place of all that are here. Objects keep their versions; the revision goes
+    /// on, and everything before it is forgotten, so that whoever watches is told to list again.
+    ///
+    /// # Errors
+    /// When this store is kept on disk: its log is of single writes.
+    pub fn restore(&self, from: &Store) -> Result<(), RestoreError> {
+        if self.inner.journal.is_some() {
+            return Err(RestoreError);
+        }
+        let frozen = from.inner.state.read().freeze();
+        let (gone, wakers) = {
+            let mut state = self.inner.state.write();
+            let gone = state.restore(frozen);
+            self.inner.revision.store(state.revision, Ordering::Release);
+            let wakers: Vec<_> = state.tables.iter().map(|t| t.wakers.clone()).collect();
+            (gone, wakers)
+        };
+        drop(gone);
+        self.inner.waiting.wake_all();
+        wakers.iter().for_each(|wakers| wakers.wake_all());
+        Ok(())
     }
 }
 

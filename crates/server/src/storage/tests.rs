@@ -361,14 +361,15 @@ async fn waiting_for_a_revision_ends_with_it_or_with_the_time() {
 }
 
 #[test]
-fn a_fork_goes_its_own_way_without_the_past() {
-    let (store, _) = store(HistoryLimits::default());
+fn a_fork_has_the_past_and_goes_its_own_way() {
+    let (store, hand) = store(HistoryLimits::default());
     let pods = store.collection("pods");
     pods.commit(create("a", "1")).unwrap();
-    let fork = store.fork();
+    let fork = store.fork(Environment::seeded(hand, 8));
     let theirs = fork.collection("pods");
-    assert_eq!(theirs.watch(1).unwrap_err(), Expired { oldest: 2 });
+    let mut theirs_from_one = theirs.watch(1).unwrap();
     theirs.commit(delete("a", 2)).unwrap();
+    assert_eq!(revisions(&poll(&mut theirs_from_one, 9).unwrap()), [2, 3]);
     pods.commit(update("a", 2, "2")).unwrap();
     assert!(theirs.get("a").is_none());
     assert_eq!(pods.get("a").unwrap().revision(), 3);
@@ -376,6 +377,28 @@ fn a_fork_goes_its_own_way_without_the_past() {
         revisions(&poll(&mut pods.watch(2).unwrap(), 9).unwrap()),
         [3]
     );
+}
+
+#[test]
+fn a_restored_store_has_the_objects_of_the_other_and_no_past() {
+    let (store, hand) = store(HistoryLimits::default());
+    let pods = store.collection("pods");
+    pods.commit(create("a", "1")).unwrap();
+    let kept = store.fork(Environment::seeded(hand, 8));
+    pods.commit(delete("a", 2)).unwrap();
+    let nodes = store.collection("nodes");
+    nodes.commit(create("n", "1")).unwrap();
+    let mut up_to_date = pods.watch(4).unwrap();
+    assert!(poll(&mut up_to_date, 9).unwrap().is_empty());
+    store.restore(&kept).unwrap();
+    assert_eq!(store.revision(), 5, "the revision never goes back");
+    assert_eq!(pods.get("a").unwrap().revision(), 2, "as it was");
+    assert!(nodes.get("n").is_none());
+    assert_eq!(pods.watch(4).unwrap_err(), Expired { oldest: 5 });
+    assert_eq!(poll(&mut up_to_date, 9).unwrap_err(), Expired { oldest: 5 });
+    let mut later = pods.watch(5).unwrap();
+    pods.commit(update("a", 2, "2")).unwrap();
+    assert_eq!(revisions(&poll(&mut later, 9).unwrap()), [6]);
 }
 
 #[test]

@@ -2,11 +2,9 @@
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kubewright_cache::delta::Delta;
 use kubewright_cache::reflector::{Options, follow};
 use kubewright_cache::{ListWatch, Scope};
-use kubewright_example_informers::Session;
-use tokio::sync::Notify;
+use kubewright_example_informers::{Session, Told, sync};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
@@ -14,19 +12,14 @@ async fn main() -> Result<()> {
     let session = Session::start().await?;
     let scope = Scope::all().namespace("default");
     let source = ListWatch::typed::<ConfigMap>(session.client.clone(), scope);
-    let listed = Notify::new();
-    let process = |delta| match delta {
-        Delta::Replace { objects, .. } => {
-            println!("Replaced: {objects:?}");
-            listed.notify_one();
-        }
-        Delta::Apply(object) => println!("Applied: {}", object.key().name()),
-        Delta::Delete(object) => println!("Deleted: {}", object.key().name()),
-        _ => {}
-    };
+    let mut told = Told::default();
+    let (reader, listed) = (told.reader(), told.listed());
     let cancel = CancellationToken::new();
     tokio::select! {
-        () = follow(source, Options::default(), cancel.clone(), process) => Ok(()),
-        played = async { listed.notified().await; session.play().await } => played,
+        () = follow(source, Options::default(), cancel, |delta| told.process(delta)) => {}
+        () = sync(reader.clone()) => {}
+        played = async { listed.notified().await; session.play().await } => played?,
     }
+    println!("{} in the store", reader.len());
+    Ok(())
 }

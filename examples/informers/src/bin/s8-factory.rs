@@ -3,7 +3,7 @@
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::core::{ApiResource, Selector};
-use kubewright_cache::{Factory, Scope};
+use kubewright_cache::{Event, Factory, Scope};
 use kubewright_example_informers::Session;
 
 #[tokio::main]
@@ -33,6 +33,12 @@ async fn main() -> Result<()> {
     if let Err(error) = maps.namespaced("default").get("nothing") {
         println!("{error}");
     }
+    let here = maps.namespaced("default");
+    let chosen = blue.clone();
+    again.add_handler(move |event: Event<ConfigMap>| {
+        let name = event.object().key().name();
+        println!("{name} changed: {} blue", here.list(&chosen).len());
+    })?;
     session.play().await?;
     println!("blue: {}", maps.namespaced("default").list(&blue).len());
     factory.shutdown().await;

@@ -1,5 +1,6 @@
 //! Parts of objects with an address of their own.
 
+mod budget;
 mod log;
 mod namespace;
 mod pod;

@@ -1,24 +1,19 @@
 //! Parts of pods: binding to a node, eviction, containers added and resources changed while running.
 
-use std::sync::Arc;
-
 use http::StatusCode;
-use kubewright_schema::selector::LabelSelector;
 use kubewright_schema::{Table, TypeId};
 use serde_json::{Value, json};
 
+use super::budget::spend_budget;
 use crate::api::call::Call;
 use crate::api::delete;
 use crate::api::patch::Patch;
 use crate::api::write::Part;
-use crate::fields::Writer;
 use crate::http::query::WriteOptions;
 use crate::http::respond::{self, Answer};
 use crate::kinds;
 use crate::object;
-use crate::resource::Served;
 use crate::status::ApiError;
-use crate::storage::At;
 
 /// Puts a pod on a node.
 pub(crate) async fn bind(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
@@ -99,81 +94,6 @@ pub(crate) async fn evict(call: &mut Call, body: &[u8]) -> Result<Answer, ApiErr
     };
     delete::delete(call, options).await?;
     Ok(created(call))
-}
-
-/// Takes one disruption from the budget that covers a pod.
-async fn spend_budget(call: &mut Call, pod: &Value) -> Result<(), ApiError> {
-    let budgets = call
-        .core
-        .registry
-        .now()
-        .builtin("policy", "v1", "poddisruptionbudgets");
-    let covering = covering_budgets(&budgets, call.namespace.as_deref().unwrap_or(""), pod)?;
-    let key = match covering.as_slice() {
-        [] => return Ok(()),
-        [one] => one.clone(),
-        _ => {
-            return Err(ApiError::internal(
-                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
-            ));
-        }
-    };
-    let (core, now, name) = (
-        call.core.clone(),
-        call.core.environment.now_rfc3339(),
-        call.name.clone(),
-    );
-    let change = |old: &Value| {
-        let allowed = old["status"]["disruptionsAllowed"].as_i64().unwrap_or(0);
-        if allowed < 1 {
-            let budget = object::name(old);
-            return Err(ApiError::too_many_requests(
-                "Cannot evict pod as it would violate the pod's disruption budget.",
-                0,
-            )
-            .with_cause(
-                "DisruptionBudget",
-                &format!("The disruption budget {budget} does not allow any more disruptions now"),
-                "",
-            ));
-        }
-        let mut new = old.clone();
-        new["status"]["disruptionsAllowed"] = json!(allowed - 1);
-        new["status"]["disruptedPods"][&name] = json!(now);
-        Ok(new)
-    };
-    core.update(
-        &budgets,
-        &key,
-        Part::Own,
-        &Writer::server("").settled(),
-        &mut call.warnings,
-        change,
-    )
-    .await?;
-    Ok(())
-}
-
-fn covering_budgets(
-    budgets: &Arc<Served>,
-    namespace: &str,
-    pod: &Value,
-) -> Result<Vec<String>, ApiError> {
-    let snapshot = budgets
-        .collection
-        .snapshot(At::Latest)
-        .map_err(ApiError::internal)?;
-    let labels = object::labels(pod);
-    let mut covering = Vec::new();
-    for record in snapshot.range(&format!("{namespace}/"), None) {
-        let budget = budgets.revive(record)?;
-        let selector =
-            LabelSelector::from_object(&budget["spec"]["selector"]).map_err(ApiError::internal)?;
-        if selector.matches(&labels) {
-            covering.push(record.key().to_owned());
-        }
-    }
-    Ok(covering)
 }
 
 /// Parts of an object that the main path does not let change: each through its own path, and nothing else with it.

@@ -115,6 +115,7 @@ impl Core {
             key: key.clone(),
             draft: served.draft(value),
         };
+        let _settling = self.settling(served).await;
         match served.collection.commit_durable(write).await {
             Ok(committed) => {
                 claims.keep();

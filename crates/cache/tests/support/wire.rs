@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -57,6 +57,12 @@ struct Shared {
     always: Mutex<BTreeMap<&'static str, Answer>>,
     breaks: broadcast::Sender<Break>,
     double_bookmarks: AtomicBool,
+    doubled: AtomicUsize,
+    slow_lists: AtomicBool,
+    listing: Arc<()>,
+    short_watches: AtomicBool,
+    /// One for each watch that is open, and one here.
+    open: Arc<()>,
 }
 
 impl Wire {
@@ -70,6 +76,11 @@ impl Wire {
                 always: Mutex::default(),
                 breaks: broadcast::channel(16).0,
                 double_bookmarks: AtomicBool::new(false),
+                doubled: AtomicUsize::new(0),
+                slow_lists: AtomicBool::new(false),
+                listing: Arc::new(()),
+                short_watches: AtomicBool::new(false),
+                open: Arc::new(()),
             }),
         }
     }
@@ -113,6 +124,37 @@ impl Wire {
         self.shared.double_bookmarks.store(true, Ordering::Relaxed);
     }
 
+    /// How many bookmarks came twice.
+    pub(crate) fn doubled(&self) -> usize {
+        self.shared.doubled.load(Ordering::Relaxed)
+    }
+
+    /// Every page of a list takes 30 milliseconds to come.
+    pub(crate) fn slow_lists(&self) {
+        self.shared.slow_lists.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a list is on its way.
+    pub(crate) fn is_listing(&self) -> bool {
+        Arc::strong_count(&self.shared.listing) > 1
+    }
+
+    /// Every watch is opened, two milliseconds later, and is over.
+    pub(crate) fn short_watches(&self) {
+        self.shared.short_watches.store(true, Ordering::Relaxed);
+    }
+
+    /// How many requests of this sort there were.
+    pub(crate) fn count(&self, sort: &str) -> usize {
+        let log = self.shared.log.lock();
+        log.iter().filter(|asked| *asked == sort).count()
+    }
+
+    /// How many watches are open now.
+    pub(crate) fn open_watches(&self) -> usize {
+        Arc::strong_count(&self.shared.open) - 1
+    }
+
     fn canned(&self, sort: &str, path: &str) -> Option<Answer> {
         let next = self.shared.answers.lock().pop_front();
         let always = self.shared.always.lock();
@@ -139,6 +181,14 @@ impl Wire {
         if let Some(answer) = self.canned(sort, request.uri().path()) {
             return Ok(refusal(&answer));
         }
+        let _listing = (sort == "list").then(|| self.shared.listing.clone());
+        if sort == "list" && self.shared.slow_lists.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+        }
+        if sort == "watch" && self.shared.short_watches.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            return Ok(Response::new(nothing()));
+        }
         let response = self.service.clone().oneshot(request).await?;
         let (head, body) = response.into_parts();
         let body = body.map_err(BoxError::from).boxed_unsync();
@@ -152,8 +202,10 @@ impl Wire {
     fn breakable(&self, body: WireBody) -> WireBody {
         let shared = self.shared.clone();
         let start = (Some(body), self.shared.breaks.subscribe(), VecDeque::new());
+        let open = self.shared.open.clone();
         let frames = stream::unfold(start, move |(mut body, mut breaks, mut more)| {
             let shared = shared.clone();
+            let _open = &open;
             async move {
                 if let Some(frame) = more.pop_front() {
                     return Some((frame, (body, breaks, more)));
@@ -168,6 +220,7 @@ impl Wire {
                     Ok(frame) => {
                         let double = shared.double_bookmarks.load(Ordering::Relaxed);
                         if double && let Some(again) = bookmark(&frame) {
+                            shared.doubled.fetch_add(1, Ordering::Relaxed);
                             more.push_back(Ok(Frame::data(again)));
                         }
                         Some((frame, (body, breaks, more)))
@@ -196,6 +249,11 @@ fn broken(how: Break) -> Option<Result<Frame<Bytes>, BoxError>> {
         )))),
         Break::Garbage => Some(Ok(Frame::data(Bytes::from_static(b"<html>bad gateway\n")))),
     }
+}
+
+fn nothing() -> WireBody {
+    let body = Full::new(Bytes::new()).map_err(|never| match never {});
+    body.boxed_unsync()
 }
 
 fn refusal(answer: &Answer) -> Response<WireBody> {
@@ -317,4 +375,17 @@ pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("never: {what}");
+}
+
+/// Makes a hundred objects, four a second, and counts those that were not heard of within a tenth of a second.
+pub(crate) async fn late_ones(world: &World, heard: impl Fn(&str) -> bool) -> usize {
+    let mut late = 0;
+    for n in 0..100 {
+        let name = format!("a{n}");
+        world.create(&name).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        late += usize::from(!heard(&name));
+        tokio::time::sleep(Duration::from_millis(150)).await;
+    }
+    late
 }

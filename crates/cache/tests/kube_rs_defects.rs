@@ -1,0 +1,322 @@
+//! Defects found in kube-runtime 5.0.0, each as a fact about this crate. `kube_runtime_peer.rs` runs the same stories
+//! against kube-runtime and finds the defect; the letters are those of `docs/parity-kube-runtime.md`.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::{Patch, PatchParams};
+use kubewright_cache::source::StreamingList;
+use kubewright_cache::{
+    Event, Factory, HandlerOptions, Index, Keep, Key, ListWatch, Object, Report, Reporter, Scope,
+    Shape, SharedInformer,
+};
+use kubewright_workqueue::Queue;
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use support::running::{options, run, source, start};
+use support::story::Story;
+use support::strict::Strict;
+use support::wire::{Break, World, late_ones, stored, until};
+
+/// A. A subscriber that is told of an object which is gone by then loses its wake-up, and with it everybody stands still.
+#[tokio::test(start_paused = true)]
+async fn object_that_is_gone_before_it_is_told_stops_nobody() {
+    let world = World::new().await;
+    let running = run(source(&world), options());
+    let (story, told) = Story::slow(Duration::from_secs(1));
+    let few = HandlerOptions::default().backlog(8);
+    running
+        .informer
+        .add_handler_with(story, few)
+        .expect("it runs");
+    running.informer.synced().await.expect("it syncs");
+    world.create("a").await;
+    world.delete("a").await;
+    for n in 0..40 {
+        world.create(&format!("b{n}")).await;
+    }
+    let truth = world.truth().await;
+    let reader = running.informer.reader();
+    let before = Instant::now();
+    until("the store is right", async || stored(&reader) == truth).await;
+    assert!(before.elapsed() < Duration::from_secs(1));
+    until("the handler agrees", async || told.lock().led_to(&truth)).await;
+}
+
+/// B. One watch that fails slows all watches of a controller down.
+#[tokio::test(start_paused = true)]
+async fn forbidden_resource_does_not_slow_the_others() {
+    let world = World::new().await;
+    world
+        .wire
+        .answer_all("/api/v1/namespaces", 403, "Forbidden");
+    let factory = Factory::new(world.wire.client());
+    let _forbidden = factory.informer::<Namespace>();
+    let maps = factory.informer_in::<ConfigMap>(Scope::all().namespace("default"));
+    let (story, told) = Story::new();
+    maps.add_handler(story).expect("it runs");
+    factory.start();
+    maps.synced().await.expect("it syncs");
+    let heard = |name: &str| !told.lock().about(&[name]).is_empty();
+    assert_eq!(late_ones(&world, heard).await, 0);
+}
+
+/// C. Watches that end at once are opened again at once, hundreds a second.
+#[tokio::test(start_paused = true)]
+async fn watches_that_end_at_once_are_no_hot_loop() {
+    let world = World::new().await;
+    world.wire.short_watches();
+    let plain = source(&world).with_streaming_list(StreamingList::No);
+    let _running = run(plain, options());
+    sleep(Duration::from_secs(60)).await;
+    let asked = world.wire.count("watch");
+    assert!((2..12).contains(&asked), "{asked} watches in a minute");
+}
+
+/// D. A 410 as the answer to a watch is not understood: the same version is asked for, for ever.
+#[tokio::test(start_paused = true)]
+async fn expired_version_by_code_ends_in_a_relist() {
+    let world = World::new().await;
+    let plain = source(&world).with_streaming_list(StreamingList::No);
+    let running = run(plain, options());
+    running.informer.synced().await.expect("it syncs");
+    world.create("a").await;
+    let reader = running.informer.reader();
+    let truth = world.truth().await;
+    until("the store is right", async || stored(&reader) == truth).await;
+    world.wire.answer_next(410, "Expired");
+    world.wire.break_watches(Break::Close);
+    until("it lists again", async || world.wire.asked().len() >= 5).await;
+    assert_eq!(
+        world.wire.asked(),
+        ["list", "watch", "watch", "list", "watch"]
+    );
+}
+
+/// E. A list that may be served from the server's cache is asked for without saying so.
+#[tokio::test(start_paused = true)]
+async fn first_list_may_be_served_from_the_cache_also_in_pages() {
+    let world = World::new().await;
+    let plain = source(&world).with_streaming_list(StreamingList::No);
+    let running = run(plain, options());
+    running.informer.synced().await.expect("it syncs");
+    let version = running.informer.reader().resource_version();
+    let watched =
+        format!("allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds=450&watch=true");
+    assert_eq!(
+        world.wire.queries(),
+        ["limit=500&resourceVersion=0".to_owned(), watched]
+    );
+}
+
+/// F. A streamed list asks for a state that may be stale, and has no other way where streams are refused.
+#[tokio::test(start_paused = true)]
+async fn stream_asks_for_the_newest_state_and_gives_way_to_a_list() {
+    let world = World::new().await;
+    let running = run(source(&world), options());
+    running.informer.synced().await.expect("it syncs");
+    let streamed = "allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=450&watch=true";
+    assert_eq!(world.wire.queries(), [streamed]);
+
+    let world = World::new().await;
+    world.wire.answer_all("stream", 422, "Invalid");
+    let running = run(source(&world), options());
+    running.informer.synced().await.expect("it syncs");
+    assert_eq!(world.wire.asked(), ["stream", "list", "watch"]);
+}
+
+/// G. Deletions that happen while nobody watches are never told.
+#[tokio::test(start_paused = true)]
+async fn deletion_across_a_relist_is_told_as_not_observed() {
+    for streaming in [StreamingList::Try, StreamingList::No] {
+        let world = World::new().await;
+        world.create("a").await;
+        world.create("b").await;
+        let running = run(source(&world).with_streaming_list(streaming), options());
+        let (story, told) = Story::new();
+        let registration = running.informer.add_handler(story).expect("it runs");
+        registration.synced().await.expect("it syncs");
+        world.wire.answer_all("watch", 429, "TooManyRequests");
+        world.wire.break_watches(Break::Reset);
+        world.delete("a").await;
+        world.delete("b").await;
+        world.create("b").await;
+        world.expire().await;
+        world.wire.heal();
+        let truth = world.truth().await;
+        until("the story is right", async || told.lock().led_to(&truth)).await;
+        assert_eq!(told.lock().about(&["a"]), ["initial a", "missed a"]);
+        assert_eq!(
+            told.lock().about(&["b"]),
+            ["initial b", "missed b", "added b"]
+        );
+        assert_eq!(stored(&running.informer.reader()), truth);
+    }
+}
+
+/// H. A panic in the user's code ends everything.
+#[tokio::test(start_paused = true)]
+async fn handler_that_panics_loses_one_event() {
+    let world = World::new().await;
+    let (sender, mut heard) = tokio::sync::mpsc::channel(64);
+    let (panics, mut panicked) = tokio::sync::mpsc::channel(64);
+    let reporter =
+        Reporter::new(move |report| panics.try_send(report.to_string()).expect("there is room"));
+    let running = run(source(&world), options().reporter(reporter));
+    let handler = move |event: Event<ConfigMap>| match event.object().key().name() {
+        "bad" => panic!("on purpose"),
+        name => sender.try_send(name.to_owned()).expect("there is room"),
+    };
+    running.informer.add_handler(handler).expect("it runs");
+    running.informer.synced().await.expect("it syncs");
+    world.create("bad").await;
+    world.create("good").await;
+    assert_eq!(
+        panicked.recv().await.as_deref(),
+        Some("a handler panicked at default/bad")
+    );
+    while heard.recv().await.expect("it goes on") != "good" {}
+}
+
+/// H, for workers: the queue takes the key back and goes on.
+#[tokio::test(start_paused = true)]
+async fn worker_that_panics_gives_its_key_back() {
+    let queue: Queue<Key> = Queue::new(kubewright_workqueue::Options::new());
+    let key = Key::new("default", "bad");
+    queue.add(key.clone());
+    let taken = queue.clone();
+    let mut workers = JoinSet::new();
+    workers.spawn(async move {
+        let item = taken.get().await.expect("there is a key");
+        panic!("on purpose, at {}", item.key());
+    });
+    let ended = workers.join_next().await.expect("a worker");
+    assert!(ended.expect_err("it panics").is_panic());
+    queue.add(key.clone());
+    let item = queue.get().await.expect("there is a key");
+    assert_eq!(*item.key(), key);
+    item.done();
+}
+
+/// I. Work is done in an order that depends on chance.
+#[tokio::test(start_paused = true)]
+async fn keys_are_worked_on_in_the_order_in_which_they_came() {
+    let world = World::new().await;
+    for n in 0..100 {
+        world.create(&format!("a{n:03}")).await;
+    }
+    let running = run(source(&world), options());
+    let queue: Queue<Key> = Queue::new(kubewright_workqueue::Options::new());
+    let feed = queue.clone();
+    let handler = move |event: Event<ConfigMap>| feed.add(event.object().key().clone());
+    let registration = running.informer.add_handler(handler).expect("it runs");
+    registration.synced().await.expect("it syncs");
+    let mut worked = Vec::new();
+    while !queue.is_empty() {
+        let item = queue.get().await.expect("there is a key");
+        worked.push(item.key().clone());
+        item.done();
+    }
+    assert_eq!(worked, running.informer.reader().keys());
+}
+
+/// J. One object that does not decode makes the whole list fail, for ever.
+#[tokio::test(start_paused = true)]
+async fn object_that_cannot_be_read_is_reported_and_the_others_are_there() {
+    for keep in [Keep::Checked, Keep::Decoded, Keep::Compact] {
+        let world = World::new().await;
+        world.create("bad").await;
+        world.update("bad", "x").await;
+        world.create("good").await;
+        let reports: Arc<Mutex<Vec<String>>> = Arc::default();
+        let sink = reports.clone();
+        let reporter = Reporter::new(move |report: &Report| sink.lock().push(report.to_string()));
+        let scope = Scope::all().namespace("default");
+        let source = ListWatch::typed::<Strict>(world.wire.client(), scope);
+        let options = options()
+            .shape(Shape::default().keep(keep))
+            .reporter(reporter);
+        let informer: SharedInformer<Strict> = SharedInformer::new(source, options);
+        let mut tasks = JoinSet::new();
+        let running = informer.clone();
+        tasks.spawn(async move { running.run(CancellationToken::new()).await });
+        informer.synced().await.expect("it syncs");
+        let reader = informer.reader();
+        assert!(
+            reader.get(&Key::new("default", "bad")).is_none(),
+            "{keep:?}"
+        );
+        assert!(reader.get(&Key::new("default", "good")).is_some());
+        let first = reports.lock()[0].clone();
+        assert!(first.starts_with("default/bad cannot be read"), "{first}");
+    }
+}
+
+/// K. The delay between lists that fail never grows.
+#[tokio::test(start_paused = true)]
+async fn lists_that_fail_are_asked_ever_more_seldom() {
+    let world = World::new().await;
+    for sort in ["list", "stream"] {
+        world.wire.answer_all(sort, 500, "InternalError");
+    }
+    let _running = run(source(&world), options());
+    sleep(Duration::from_secs(600)).await;
+    let asked = world.wire.count("list");
+    assert!((10..30).contains(&asked), "{asked} lists in ten minutes");
+}
+
+/// L. An owner is not recognised once its kind has moved on to another version.
+#[tokio::test(start_paused = true)]
+async fn owner_is_found_by_group_and_kind_whatever_its_version() {
+    let world = World::new().await;
+    world.create("child").await;
+    let owned = json!({"metadata": {"ownerReferences": [{
+        "apiVersion": "example.com/v1alpha1", "kind": "Parent", "name": "p", "uid": "u", "controller": true,
+    }]}});
+    world
+        .maps
+        .patch("child", &PatchParams::default(), &Patch::Merge(owned))
+        .await
+        .expect("it is patched");
+    let running = run(source(&world), options());
+    let reader = running.informer.reader();
+    let owners = |object: &Object| {
+        let owners = object.owners().into_iter().filter(|owner| owner.controller);
+        owners
+            .map(|owner| format!("{}/{}/{}", owner.group(), owner.kind, owner.name))
+            .collect()
+    };
+    reader
+        .add_index("owner", Index::of_metadata(owners))
+        .expect("the name is free");
+    running.informer.synced().await.expect("it syncs");
+    assert_eq!(
+        reader.keys_by_index("owner", "example.com/Parent/p"),
+        Ok(vec![Key::new("default", "child")])
+    );
+}
+
+/// Of several tasks that wait for a store only the last is woken.
+#[tokio::test(start_paused = true)]
+async fn every_task_that_waits_for_the_first_state_is_woken() {
+    let world = World::new().await;
+    let informer: SharedInformer<ConfigMap> = SharedInformer::new(source(&world), options());
+    let mut waiters = JoinSet::new();
+    for _ in 0..20 {
+        let informer = informer.clone();
+        waiters.spawn(async move { informer.synced().await });
+    }
+    tokio::task::yield_now().await;
+    let running = start(informer);
+    while let Some(woken) = waiters.join_next().await {
+        woken.expect("no panic").expect("it syncs");
+    }
+    assert!(running.informer.has_synced());
+}

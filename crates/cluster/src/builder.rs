@@ -1,0 +1,177 @@
+//! How a cluster is to be.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kubewright_runtime::environment::Environment;
+use kubewright_server::environment as server;
+use kubewright_server::storage::Fsync;
+use kubewright_server::{Admission, Authorization, Plugin, Server, StartError as ServerError};
+
+use rand::rngs::StdRng;
+use rand::{RngCore, SeedableRng};
+
+use crate::clock::Clock;
+use crate::cluster::Cluster;
+use crate::node::{Nodes, NodesOptions};
+
+/// How a cluster is to be.
+#[derive(Debug, Default)]
+#[must_use = "a builder does nothing until it is started"]
+pub struct Builder {
+    recipe: Recipe,
+    server: kubewright_server::Builder,
+}
+
+/// What a cluster and its forks have in common besides their objects.
+#[derive(Debug, Clone)]
+pub(crate) struct Recipe {
+    pub(crate) clock: Clock,
+    pub(crate) seed: u64,
+    pub(crate) nodes: NodesOptions,
+    pub(crate) controllers: Controllers,
+}
+
+/// Whether built-in controllers run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Controllers {
+    #[default]
+    All,
+    None,
+}
+
+impl Default for Recipe {
+    fn default() -> Self {
+        Self {
+            clock: Clock::default(),
+            seed: StdRng::from_os_rng().next_u64(),
+            nodes: NodesOptions::default().count(1),
+            controllers: Controllers::default(),
+        }
+    }
+}
+
+/// Why a cluster could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The server did not start.
+    #[error("the API server could not be started")]
+    Server(#[source] ServerError),
+    /// Keys could not be made.
+    #[error("the certificate authority could not be made")]
+    Authority(#[source] kubewright_server::PkiError),
+    /// The controllers did not do what every cluster needs.
+    #[error("the controllers did not come up: {0}")]
+    Controllers(String),
+}
+
+impl Builder {
+    /// How many simulated nodes there are. By default one.
+    pub fn nodes(mut self, nodes: usize) -> Self {
+        self.recipe.nodes = self.recipe.nodes.count(nodes);
+        self
+    }
+
+    /// What the simulated nodes are like.
+    pub fn node_options(mut self, nodes: NodesOptions) -> Self {
+        self.recipe.nodes = nodes;
+        self
+    }
+
+    /// An API server alone: no controllers, no nodes.
+    pub fn without_controllers(mut self) -> Self {
+        self.recipe.controllers = Controllers::None;
+        self
+    }
+
+    /// Where time comes from. By default from the machine.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.recipe.clock = clock;
+        self
+    }
+
+    /// Where chance comes from: names and uids are the same in every run with the same seed.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.recipe.seed = seed;
+        self
+    }
+
+    /// Keeps objects and keys in this directory. Without one nothing touches the disk.
+    pub fn data_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.server = self.server.data_dir(directory);
+        self
+    }
+
+    /// When writes are forced to the disk; matters with a data directory only.
+    pub fn fsync(mut self, fsync: Fsync) -> Self {
+        self.server = self.server.fsync(fsync);
+        self
+    }
+
+    /// Who may do what. By default whoever is known may do everything.
+    pub fn authorization(mut self, authorization: Authorization) -> Self {
+        self.server = self.server.authorization(authorization);
+        self
+    }
+
+    /// Writes a line of JSON for each request to this file.
+    pub fn audit_log(mut self, path: impl Into<PathBuf>) -> Self {
+        self.server = self.server.audit_log(path);
+        self
+    }
+
+    /// Changes the server in ways that this builder has no word for. Time and chance are the cluster's.
+    pub fn server(
+        mut self,
+        change: impl FnOnce(kubewright_server::Builder) -> kubewright_server::Builder,
+    ) -> Self {
+        self.server = change(self.server);
+        self
+    }
+
+    /// Starts the cluster, and waits until every namespace has what every namespace has.
+    ///
+    /// # Errors
+    /// When the server does not start or the controllers do not come up.
+    pub async fn start(self) -> Result<Cluster, StartError> {
+        let logs = self.recipe.make_nodes().logs();
+        let server = self.server.environment(self.recipe.server_environment());
+        let server = match self.recipe.controllers {
+            Controllers::All => server.pod_logs(Arc::new(logs)).admission(
+                Admission::default().enable(Plugin::ServiceAccount),
+            ),
+            Controllers::None => server,
+        };
+        let server: Server = server.start().await.map_err(StartError::Server)?;
+        let cluster = Cluster::over(server, self.recipe).await?;
+        cluster.ready().await?;
+        Ok(cluster)
+    }
+}
+
+impl Recipe {
+    /// The nodes of a cluster. Those of its forks write their logs on the same shelf, which goes by the UID of the pod.
+    pub(crate) fn make_nodes(&self) -> Nodes {
+        Nodes::new(self.nodes.clone())
+    }
+
+    pub(crate) fn server_environment(&self) -> server::Environment {
+        server::Environment::seeded(self.clock.clone(), self.seed)
+    }
+
+    pub(crate) fn controller_environment(&self) -> Environment {
+        // Another sequence than the server's, from the same seed.
+        Environment::seeded(self.clock.clone(), !self.seed)
+    }
+
+    /// The recipe of the nth fork: the same, with a chance of its own.
+    pub(crate) fn fork(&self, number: u64) -> Self {
+        let step = 0x9e37_79b9_7f4a_7c15_u64;
+        let seed = self.seed.wrapping_add(step.wrapping_mul(number + 1));
+        Self {
+            seed,
+            ..self.clone()
+        }
+    }
+}

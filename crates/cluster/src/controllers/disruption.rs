@@ -1,0 +1,132 @@
+//! Disruption budgets: how many pods may be evicted at this moment, for the server to spend.
+
+mod budget;
+mod scale;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::ResourceExt;
+use kube::core::{Selector, SelectorExt};
+use kubewright_cache::NAMESPACE_INDEX;
+use kubewright_runtime::events::EventKind;
+use kubewright_runtime::{
+    Client, Context, Controller, Error, Key, Outcome, Query, Reconciler, Watch,
+};
+
+use budget::{Expected, assess, fail, needs_scale};
+
+/// Keeps the status of disruption budgets.
+pub(crate) fn controller() -> Controller {
+    Controller::of::<PodDisruptionBudget>("disruption")
+        .watches(Watch::of::<Pod>().map(covering))
+        .reconciler(Budgets)
+}
+
+struct Budgets;
+
+impl Reconciler<PodDisruptionBudget> for Budgets {
+    async fn reconcile(
+        &self,
+        budget: Arc<PodDisruptionBudget>,
+        cx: &Context,
+    ) -> Result<Outcome, Error> {
+        match account(&budget, cx).await {
+            Ok(outcome) => Ok(outcome),
+            Err(error) => {
+                // The server must not allow what nobody has counted.
+                let mut closed = (*budget).clone();
+                fail(&mut closed, &error.report(), cx.now());
+                cx.client().patch_status(&*budget, &closed).await?;
+                Err(error)
+            }
+        }
+    }
+}
+
+async fn account(budget: &PodDisruptionBudget, cx: &Context) -> Result<Outcome, Error> {
+    let namespace = cx.key().namespace().unwrap_or_default();
+    let pods = cx
+        .client()
+        .list::<Pod>(Query::all().namespace(namespace))
+        .await?;
+    let selector = selector(budget)?;
+    let pods: Vec<Arc<Pod>> = pods
+        .into_iter()
+        .filter(|pod| selector.as_ref().is_some_and(|s| s.matches(pod.labels())))
+        .collect();
+    if pods.is_empty() {
+        cx.event(
+            budget,
+            EventKind::Normal,
+            "NoPods",
+            "No matching pods found",
+        );
+    }
+    let expected = expected(budget, &pods, cx).await?;
+    let mut told = budget.clone();
+    let again = assess(&mut told, &pods, expected, cx.now()).map_err(Error::msg)?;
+    // The server spends from what is written here: whoever was faster is not overwritten.
+    if told.status != budget.status {
+        cx.client().update_status(&told).await?;
+    }
+    Ok(again.map_or_else(Outcome::done, Outcome::requeue_after))
+}
+
+async fn expected(
+    budget: &PodDisruptionBudget,
+    pods: &[Arc<Pod>],
+    cx: &Context,
+) -> Result<Expected, Error> {
+    if !needs_scale(budget) {
+        return Ok(Expected::Counted);
+    }
+    match scale::expected(cx.client(), pods).await {
+        Ok((scale, unmanaged)) => {
+            if !unmanaged.is_empty() {
+                let selector = serde_json::to_string(&budget.spec.as_ref().map(|s| &s.selector));
+                let selector = selector.unwrap_or_default();
+                cx.event(budget, EventKind::Warning, "UnmanagedPods", format_args!(
+                    "Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a result, \
+                     the status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account \
+                     for these pods please set \".spec.minAvailable\" field of the PDB to an integer value."
+                ));
+            }
+            Ok(Expected::Scale(scale))
+        }
+        Err(error) => {
+            let text = format!("Failed to calculate the number of expected pods: {error}");
+            cx.event(
+                budget,
+                EventKind::Warning,
+                "CalculateExpectedPodCountFailed",
+                text,
+            );
+            Err(error)
+        }
+    }
+}
+
+/// The pods that a budget covers; none without a selector, all of the namespace with an empty one.
+fn selector(budget: &PodDisruptionBudget) -> Result<Option<Selector>, Error> {
+    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
+    let selector = selector.map(Selector::try_from).transpose();
+    selector.map_err(Error::from)
+}
+
+/// The budgets that cover a pod.
+fn covering(pod: &Pod, client: &Client) -> Vec<Key> {
+    let budgets = client.reader::<PodDisruptionBudget>();
+    let namespace = pod.namespace().unwrap_or_default();
+    let there = budgets.by_index(NAMESPACE_INDEX, &namespace);
+    let covers = |budget: &&Arc<PodDisruptionBudget>| {
+        let selector = selector(budget).ok().flatten();
+        selector.is_some_and(|selector| selector.matches(pod.labels()))
+    };
+    let there = there.unwrap_or_default();
+    let found = there.iter().filter(covers);
+    let mut keys: Vec<Key> = found.map(|b| Key::new(&namespace, &b.name_any())).collect();
+    keys.sort();
+    keys
+}

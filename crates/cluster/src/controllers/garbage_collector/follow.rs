@@ -1,0 +1,160 @@
+//! Follows every kind that is served: those that appear later are taken up, those that vanish are forgotten.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use kubewright_cache::{Event, Registration, Scope, SharedInformer};
+use kubewright_runtime::Error;
+use tokio::sync::oneshot;
+
+use super::live::{self, Kinds};
+use super::{Collector, FIRST_STATE};
+use crate::kinds::{self, Kind};
+
+/// How soon a failed look for kinds is repeated.
+const RETRY: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// One kind that is followed. Dropping it ends that.
+struct Followed {
+    resource: ApiResource,
+    registration: Registration,
+    _informer: SharedInformer<PartialObjectMeta<DynamicObject>>,
+}
+
+/// Group, version and plural.
+type Id = (String, String, String);
+type All = BTreeMap<Id, Followed>;
+
+/// Follows kinds until it is dropped. Says when the first state of the first ones is known.
+pub(super) async fn kinds(collector: Arc<Collector>, synced: oneshot::Sender<()>) {
+    let definitions = collector.client.of::<CustomResourceDefinition>().informer();
+    let told = collector.clone();
+    let _listening = definitions.add_handler(move |_: Event<CustomResourceDefinition>| {
+        told.look_for_kinds.notify_one();
+    });
+    let mut synced = Some(synced);
+    let mut followed = All::new();
+    loop {
+        if let Err(error) = update(&collector, &mut followed).await {
+            tracing::warn!(
+                error = error.report(),
+                "the kinds of the cluster could not be listed"
+            );
+            tokio::time::sleep(RETRY).await;
+            continue;
+        }
+        if let Some(synced) = synced.take() {
+            first_state(&followed).await;
+            let _ = synced.send(());
+        }
+        collector.look_for_kinds.notified().await;
+    }
+}
+
+/// Brings what is followed into line with what is served.
+async fn update(collector: &Arc<Collector>, followed: &mut All) -> Result<(), Error> {
+    let mut served = kinds::discover(collector.client.kube()).await?;
+    served.retain(|kind| kind.is_collectable() && !is_ignored(kind));
+    *collector.kinds.write() = Arc::new(Kinds::new(&served));
+    let wanted: BTreeMap<_, _> = served.iter().map(|kind| (id(kind), kind)).collect();
+    let unserved = |id: &&Id| !wanted.contains_key(*id);
+    let unserved: Vec<Id> = followed.keys().filter(unserved).cloned().collect();
+    let vanished: Vec<Followed> = unserved
+        .iter()
+        .filter_map(|id| followed.remove(id))
+        .collect();
+    for (id, kind) in wanted {
+        if !followed.contains_key(&id)
+            && let Some(new) = follow(collector, &kind.resource)
+        {
+            followed.insert(id, new);
+        }
+    }
+    collector.client.factory().start();
+    for gone in vanished {
+        gone.registration.remove();
+        forget(collector, &gone.resource);
+    }
+    Ok(())
+}
+
+/// Events have no owners to speak of, and there are many.
+fn is_ignored(kind: &Kind) -> bool {
+    kind.is("", "events") || kind.is("events.k8s.io", "events")
+}
+
+fn id(kind: &Kind) -> Id {
+    let r = &kind.resource;
+    (r.group.clone(), r.version.clone(), r.plural.clone())
+}
+
+fn follow(collector: &Arc<Collector>, resource: &ApiResource) -> Option<Followed> {
+    let informer = collector.client.factory().metadata(resource, Scope::all());
+    let (told, of) = (Arc::downgrade(collector), resource.clone());
+    let handler = move |event: Event<PartialObjectMeta<DynamicObject>>| {
+        if let Some(collector) = told.upgrade() {
+            hear(&collector, &of, &event);
+        }
+    };
+    let registration = informer.add_handler(handler).ok()?;
+    Some(Followed {
+        resource: resource.clone(),
+        registration,
+        _informer: informer,
+    })
+}
+
+fn hear(
+    collector: &Collector,
+    resource: &ApiResource,
+    event: &Event<PartialObjectMeta<DynamicObject>>,
+) {
+    let work = match event {
+        Event::Deleted { last, .. } => collector.graph.lock().remove(&(*last.uid()).into()),
+        Event::Updated { old, new } if old.uid() != new.uid() => {
+            let mut work = collector.graph.lock().remove(&(*old.uid()).into());
+            work.extend(observe(collector, resource, event));
+            work
+        }
+        _ => observe(collector, resource, event),
+    };
+    collector.add(work);
+}
+
+fn observe(
+    collector: &Collector,
+    resource: &ApiResource,
+    event: &Event<PartialObjectMeta<DynamicObject>>,
+) -> Vec<super::Work> {
+    let object = event.object().value();
+    let node = object.and_then(|object| live::node(resource, &object.metadata));
+    node.map_or_else(Vec::new, |node| collector.graph.lock().observe(node))
+}
+
+/// Forgets the objects of a kind, unless it is still served at another version.
+fn forget(collector: &Collector, resource: &ApiResource) {
+    let kinds = collector.kinds.read().clone();
+    if kinds.get(&resource.group, &resource.kind).is_some() {
+        return;
+    }
+    let gone = collector
+        .graph
+        .lock()
+        .of_kind(&resource.group, &resource.kind);
+    for uid in gone {
+        let work = collector.graph.lock().remove(&uid);
+        collector.add(work);
+    }
+}
+
+/// Waits for the first state of all, as long as is reasonable.
+async fn first_state(followed: &All) {
+    let all = async {
+        for kind in followed.values() {
+            let _ = kind.registration.synced().await;
+        }
+    };
+    let _ = tokio::time::timeout(FIRST_STATE, all).await;
+}
