@@ -1,0 +1,113 @@
+//! The kind `CloudManager`.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An application of three parts.
+#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+#[kube(
+    group = "cloudmanagercontroller.huayun.com",
+    version = "v1",
+    kind = "CloudManager",
+    namespaced,
+    status = "CloudManagerStatus",
+    printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.phase"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub struct CloudManagerSpec {
+    /// What users see.
+    pub front: Component,
+    /// Who they are.
+    pub identity: Component,
+    /// What is remembered of them.
+    pub db: Database,
+}
+
+/// A part without a state.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+pub struct Component {
+    /// Its Deployment.
+    pub deployment: Workload,
+}
+
+/// What runs.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+pub struct Workload {
+    /// The name of the object.
+    #[schemars(length(min = 1, max = 63))]
+    pub name: String,
+    /// The image of its container.
+    pub image: String,
+    /// How many; one unless something else is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub replicas: Option<i32>,
+}
+
+/// The part with a state.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Database {
+    /// The password of its administrator.
+    pub root_pass: String,
+    /// Its StatefulSet.
+    pub stateful_set: StatefulWorkload,
+}
+
+/// What runs with a volume.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+pub struct StatefulWorkload {
+    /// What runs.
+    #[serde(flatten)]
+    pub workload: Workload,
+    /// Where it keeps its state.
+    pub storage: Storage,
+}
+
+/// A volume.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Storage {
+    /// The storage class.
+    pub class: String,
+    /// Who may use it at once, as `ReadWriteOnce`.
+    pub access_modes: String,
+    /// How large it is, as `20Gi`.
+    pub size: String,
+}
+
+/// How far it is.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
+pub struct CloudManagerStatus {
+    /// The part that is waited for, or `ready`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+}
+
+/// What is waited for.
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// The front.
+    Front,
+    /// The identities.
+    Identity,
+    /// The database.
+    Db,
+    /// Nothing.
+    Ready,
+}
+
+impl Phase {
+    /// As it stands in the status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Front => "front",
+            Self::Identity => "identity",
+            Self::Db => "db",
+            Self::Ready => "ready",
+        }
+    }
+}
