@@ -37,3 +37,4 @@ pub use clock::Clock;
 pub use cluster::{Cluster, Snapshot};
 pub use controllers::node_lifecycle::{NodeLifecycle, NodeLifecycleError};
 pub use node::{NodeSpec, Nodes, NodesOptions};
+pub use scheduler::Scheduler;
