@@ -28,7 +28,8 @@ pub struct Builder {
 pub(crate) struct Recipe {
     pub(crate) clock: Clock,
     pub(crate) seed: u64,
-    pub(crate) nodes: NodesOptions,
+    pub(crate) nodes: usize,
+    pub(crate) node_options: NodesOptions,
     pub(crate) controllers: Controllers,
 }
 
@@ -45,7 +46,8 @@ impl Default for Recipe {
         Self {
             clock: Clock::default(),
             seed: StdRng::from_os_rng().next_u64(),
-            nodes: NodesOptions::default().count(1),
+            nodes: 1,
+            node_options: NodesOptions::default(),
             controllers: Controllers::default(),
         }
     }
@@ -69,13 +71,13 @@ pub enum StartError {
 impl Builder {
     /// How many simulated nodes there are. By default one.
     pub fn nodes(mut self, nodes: usize) -> Self {
-        self.recipe.nodes = self.recipe.nodes.count(nodes);
+        self.recipe.nodes = nodes;
         self
     }
 
-    /// What the simulated nodes are like.
-    pub fn node_options(mut self, nodes: NodesOptions) -> Self {
-        self.recipe.nodes = nodes;
+    /// What the simulated nodes are like, and further ones.
+    pub fn node_options(mut self, options: NodesOptions) -> Self {
+        self.recipe.node_options = options;
         self
     }
 
@@ -138,9 +140,9 @@ impl Builder {
         let logs = self.recipe.make_nodes().logs();
         let server = self.server.environment(self.recipe.server_environment());
         let server = match self.recipe.controllers {
-            Controllers::All => server.pod_logs(Arc::new(logs)).admission(
-                Admission::default().enable(Plugin::ServiceAccount),
-            ),
+            Controllers::All => server
+                .pod_logs(Arc::new(logs))
+                .admission(Admission::default().enable(Plugin::ServiceAccount)),
             Controllers::None => server,
         };
         let server: Server = server.start().await.map_err(StartError::Server)?;
@@ -153,7 +155,7 @@ impl Builder {
 impl Recipe {
     /// The nodes of a cluster. Those of its forks write their logs on the same shelf, which goes by the UID of the pod.
     pub(crate) fn make_nodes(&self) -> Nodes {
-        Nodes::new(self.nodes.clone())
+        Nodes::new(self.node_options.clone().count(self.nodes))
     }
 
     pub(crate) fn server_environment(&self) -> server::Environment {

@@ -76,8 +76,9 @@ fn machines(manager: Manager, facts: &Facts) -> Manager {
         let (client, environment) = (client.clone(), environment.clone());
         async move |stop: CancellationToken| Scheduler::new().run(client, environment, stop).await
     };
-    let watched =
-        async move |stop: CancellationToken| NodeLifecycle::new().run(client, environment, stop).await;
+    let watched = async move |stop: CancellationToken| {
+        NodeLifecycle::new().run(client, environment, stop).await
+    };
     manager
         .runnable(move |stop| async move { simulated(stop).await.map_err(Error::from) })
         .runnable(move |stop| async move { scheduled(stop).await.map_err(Error::from) })

@@ -35,4 +35,5 @@ mod writes;
 pub use builder::{Builder, StartError};
 pub use clock::Clock;
 pub use cluster::{Cluster, Snapshot};
+pub use controllers::node_lifecycle::{NodeLifecycle, NodeLifecycleError};
 pub use node::{NodeSpec, Nodes, NodesOptions};

@@ -9,6 +9,7 @@
 //! walk over, which [`decode`](crate::decode) limits.
 
 mod applying;
+mod atomics;
 mod compare;
 mod conflict;
 mod entry;
@@ -32,6 +33,7 @@ mod versions;
 mod tests;
 
 pub use applying::ApplyError;
+pub use atomics::atomics;
 pub use compare::{Comparison, compare};
 pub use conflict::{Conflict, Conflicts};
 pub use entry::{Entry, Managed, ManagedError, Operation};

@@ -1,10 +1,11 @@
 //! The Common Expression Language as the API server speaks it: parsing, checking, estimating and evaluating.
 //!
 //! An [`Expression`] is compiled once against the types of its variables and evaluated often, each time within a
-//! budget. The language is the one of Kubernetes 1.35 with its libraries; what is deliberately absent are the
-//! authorizer, which no validation rule can reach, and the construction of messages.
+//! budget. The language is the one of Kubernetes 1.35 with its libraries; what is deliberately absent are selectors of the
+//! authorizer, and the construction of messages other than those of mutating admission policies.
 
 mod ast;
+mod authority;
 mod check;
 mod cost;
 mod declaration;
@@ -31,6 +32,9 @@ use self::ast::{Kind, Literal, Node};
 use self::eval::Evaluator;
 use crate::crd::Pattern;
 
+use check::Construction;
+
+pub use authority::{Authority, Inquiry, Question, Verdict};
 pub use check::Variable;
 pub use declaration::{Declaration, Object};
 pub(crate) use declaration::{Form, MAX_REQUEST};
@@ -99,9 +103,26 @@ impl Expression {
     /// assert!(matches!(result, Ok(Value::Bool(true))));
     /// ```
     pub fn compile(source: &str, variables: &[Variable]) -> Result<Self, CompileError> {
+        Self::compile_as(source, variables, Construction::Nothing)
+    }
+
+    /// As [`Expression::compile`], for an expression that makes a change to an object: it may construct `Object`, types
+    /// of its fields such as `Object.spec`, and `JSONPatch`.
+    ///
+    /// # Errors
+    /// When it does not parse, or its types do not fit.
+    pub fn compile_mutation(source: &str, variables: &[Variable]) -> Result<Self, CompileError> {
+        Self::compile_as(source, variables, Construction::Mutations)
+    }
+
+    fn compile_as(
+        source: &str,
+        variables: &[Variable],
+        construction: Construction,
+    ) -> Result<Self, CompileError> {
         let node = parser::parse(source)?;
-        let checked =
-            check::check(&node, variables).map_err(|issues| CompileError::new(source, issues))?;
+        let checked = check::check(&node, variables, construction)
+            .map_err(|issues| CompileError::new(source, issues))?;
         let mut patterns = HashMap::new();
         collect_patterns(&node, &mut patterns);
         Ok(Self {
@@ -120,6 +141,13 @@ impl Expression {
     /// The most that evaluating it may cost, as far as that can be told.
     pub fn estimated_cost(&self) -> u64 {
         self.cost
+    }
+
+    /// The fields of a variable that it names.
+    pub fn fields_of(&self, variable: &str) -> Vec<&str> {
+        let mut found = Vec::new();
+        fields_of(&self.node, variable, &mut found);
+        found
     }
 
     /// Whether it uses a variable.
@@ -164,6 +192,7 @@ fn children(node: &Node) -> Vec<&Node> {
             .iter()
             .flat_map(|entry| [&entry.key, &entry.value])
             .collect(),
+        Kind::Construct(construct) => construct.fields.iter().map(|f| &f.value).collect(),
         Kind::Fold(fold) => [&fold.range, &fold.body]
             .into_iter()
             .chain(&fold.filter)
@@ -186,6 +215,19 @@ fn collect_patterns(node: &Node, patterns: &mut HashMap<Box<str>, Pattern>) {
     }
     for child in children(node) {
         collect_patterns(child, patterns);
+    }
+}
+
+fn fields_of<'a>(node: &'a Node, variable: &str, found: &mut Vec<&'a str>) {
+    if let Kind::Select(operand, field)
+    | Kind::Has(operand, field)
+    | Kind::OptionalSelect(operand, field) = &node.kind
+        && matches!(&operand.kind, Kind::Ident(name) if **name == *variable)
+    {
+        found.push(field);
+    }
+    for child in children(node) {
+        fields_of(child, variable, found);
     }
 }
 

@@ -1,7 +1,13 @@
-//! Conversion between versions of built-in kinds that are stored at one version and served at two.
+//! Conversion between the versions of a kind: those of built-in kinds that are stored at one version and served at
+//! two, and those of custom kinds that a webhook converts.
+
+mod stored;
+mod webhook;
 
 use kubewright_schema::{Table, TypeId};
 use serde_json::{Map, Value, json};
+
+pub(crate) use webhook::ConversionHook;
 
 /// How objects of one version become those of the stored version and back.
 pub(crate) struct Conversion {

@@ -6,10 +6,11 @@ use tokio::sync::{RwLock, RwLockReadGuard, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
-use crate::admission;
+use crate::admission::{Admission, Gate, has_consequences};
 use crate::allocate::Addresses;
 use crate::api::watch::Watches;
 use crate::auth::Tokens;
+use crate::callout::Services;
 use crate::documents::Documents;
 use crate::environment::Environment;
 use crate::fields::FieldManagement;
@@ -51,6 +52,9 @@ pub(crate) struct Core {
     pub(crate) watches: Watches,
     pub(crate) tokens: Tokens,
     pub(crate) access: Access,
+    pub(crate) gate: Gate,
+    /// Where the Services are that webhooks refer to.
+    pub(crate) services: Services,
     pub(crate) field_management: FieldManagement,
     limits: RequestLimits,
     /// Read by writes that change more than an object, until all of it is done: a fork finds none half done.
@@ -71,6 +75,10 @@ pub(crate) enum Load {
 }
 
 impl Core {
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "the parts of one server, each set once"
+    )]
     pub(crate) fn new(
         store: Store,
         environment: Environment,
@@ -79,6 +87,8 @@ impl Core {
         limits: &RequestLimits,
         field_management: FieldManagement,
         pod_logs: Option<Arc<dyn PodLogs>>,
+        admission: Admission,
+        services: Services,
     ) -> Arc<Self> {
         Arc::new(Self {
             registry: Registry::builtin(&store),
@@ -87,6 +97,8 @@ impl Core {
             watches: Watches::new(limits.watches_per_user),
             tokens,
             access,
+            gate: Gate::new(admission),
+            services,
             field_management,
             limits: limits.clone(),
             settling: RwLock::default(),
@@ -110,6 +122,8 @@ impl Core {
             watches: Watches::new(self.limits.watches_per_user),
             tokens: self.tokens.clone(),
             access: self.access.fork(),
+            gate: self.gate.fork(),
+            services: self.services.clone(),
             field_management: self.field_management,
             pod_logs: self.pod_logs.clone(),
             limits: self.limits.clone(),
@@ -134,7 +148,7 @@ impl Core {
 
     /// Held by a write of this resource until everything that follows from it is done, if anything does.
     pub(crate) async fn settling(&self, served: &Served) -> Option<RwLockReadGuard<'_, ()>> {
-        match admission::has_consequences(served) {
+        match has_consequences(served) {
             true => Some(self.settling.read().await),
             false => None,
         }

@@ -9,6 +9,7 @@ use kubewright_schema::apply::{
 };
 use serde_json::Value;
 
+use crate::admission::Requester;
 use crate::api::write::Part;
 use crate::core::Core;
 use crate::http::query::{Persist, Query};
@@ -41,6 +42,8 @@ pub(crate) struct Writer {
     /// The part of the object that is written to; empty for the object itself.
     subresource: &'static str,
     how: How,
+    /// Who is admitted; nobody for what the server writes itself.
+    requester: Option<Arc<Requester>>,
 }
 
 /// How a write changes who manages what.
@@ -71,7 +74,39 @@ impl Writer {
             manager,
             subresource,
             how: How::Update,
+            requester: None,
         }
+    }
+
+    /// The write has to be admitted.
+    pub(crate) fn by(self, requester: Requester) -> Self {
+        Self {
+            requester: Some(Arc::new(requester)),
+            ..self
+        }
+    }
+
+    /// The write was admitted in another form, or needs not be.
+    pub(crate) fn admitted(self) -> Self {
+        Self {
+            requester: None,
+            ..self
+        }
+    }
+
+    /// Who has to be admitted.
+    pub(crate) fn requester(&self) -> Option<Arc<Requester>> {
+        self.requester.clone()
+    }
+
+    /// The part of the object that is written to; empty for the object itself.
+    pub(crate) fn subresource(&self) -> &'static str {
+        self.subresource
+    }
+
+    /// Whether the write is one of the number of replicas.
+    pub(crate) fn is_scaling(&self) -> bool {
+        matches!(self.how, How::Scale(..))
     }
 
     /// The server itself.
@@ -81,6 +116,7 @@ impl Writer {
             manager: SERVER.to_owned(),
             subresource,
             how: How::Update,
+            requester: None,
         }
     }
 

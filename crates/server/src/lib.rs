@@ -24,6 +24,7 @@ mod allocate;
 mod api;
 mod auth;
 mod bootstrap;
+mod callout;
 mod conversion;
 mod core;
 mod definitions;
@@ -47,7 +48,9 @@ mod service;
 mod status;
 
 pub use access::Authorization;
+pub use admission::{Admission, Plugin, UnknownPlugin};
 pub use auth::{Tokens, User};
+pub use callout::Services;
 pub use core::RequestLimits;
 pub use environment::{Clock, Environment};
 pub use fields::FieldManagement;

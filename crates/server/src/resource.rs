@@ -12,7 +12,7 @@ use kubewright_schema::catalog::{Resource, Scope};
 use kubewright_schema::{FieldError, Table, TypeId, crd};
 use serde_json::Value;
 
-use crate::conversion::Conversion;
+use crate::conversion::{Conversion, ConversionHook};
 use crate::http::accept::Protobuf;
 use crate::kinds::Strategy;
 use crate::printers::Printer;
@@ -61,6 +61,8 @@ pub(crate) struct Custom {
     pub(crate) strategy: Strategy,
     /// `apiVersion` of stored objects.
     pub(crate) stored_api_version: String,
+    /// Converts objects between versions; without one they differ in `apiVersion` alone.
+    pub(crate) conversion: Option<Arc<ConversionHook>>,
     /// Generation of the definition: its spec is the same as long as this is.
     pub(crate) generation: i64,
     /// Objects written before this revision may lack what the schema now defaults.

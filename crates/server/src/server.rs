@@ -14,14 +14,16 @@ use tokio_util::sync::CancellationToken;
 use crate::access::audit::AuditLog;
 use crate::access::token::Issuer;
 use crate::access::{Access, Authorization};
+use crate::admission::Admission;
 use crate::auth::{Caller, Tokens, User};
+use crate::callout::Services;
 use crate::core::{Core, RequestLimits};
 use crate::environment::Environment;
 use crate::fields::FieldManagement;
 use crate::kubeconfig::Kubeconfig;
 use crate::listen::{self, ListenLimits};
-use crate::pki::{Authority, Pki, PkiError};
 use crate::logs::PodLogs;
+use crate::pki::{Authority, Pki, PkiError};
 use crate::service::ApiService;
 use crate::storage::{Fsync, HistoryLimits, OpenError, OpenOptions, Recovery, Store};
 
@@ -57,6 +59,8 @@ pub struct Builder {
     audit_log: Option<PathBuf>,
     field_management: FieldManagement,
     pod_logs: Option<Arc<dyn PodLogs>>,
+    admission: Admission,
+    services: Services,
 }
 
 /// Why a server could not start or listen.
@@ -159,6 +163,18 @@ impl Builder {
         self
     }
 
+    /// Which admission plugins are asked.
+    pub fn admission(mut self, admission: Admission) -> Self {
+        self.admission = admission;
+        self
+    }
+
+    /// Where Services are that webhooks refer to, for those that are processes of this machine.
+    pub fn services(mut self, services: Services) -> Self {
+        self.services = services;
+        self
+    }
+
     /// Starts the server. It answers in-process calls at once; see [`Server::listen`] for sockets.
     ///
     /// # Errors
@@ -188,6 +204,8 @@ impl Builder {
             &self.requests,
             self.field_management,
             self.pod_logs,
+            self.admission,
+            self.services,
         );
         core.bootstrap()
             .await
@@ -268,6 +286,11 @@ impl Server {
     /// socket.
     pub fn service_by_token(&self) -> ApiService {
         ApiService::in_process(self.core.0.clone(), Caller::Peer(None))
+    }
+
+    /// The table of Services that are processes of this machine; more can be added while the server runs.
+    pub fn services(&self) -> &Services {
+        &self.core.0.services
     }
 
     /// What was found in the data directory, if there is one.

@@ -1,5 +1,6 @@
 //! `Status` errors: how the API says no. One constructor for each reason of the API, with the texts clients match on.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -27,7 +28,7 @@ pub(crate) struct Status {
     #[serde(skip_serializing_if = "String::is_empty")]
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
+    reason: Option<Cow<'static, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<Details>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,7 +63,8 @@ pub(crate) struct Details {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Cause {
     /// Machine-readable class.
-    pub reason: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub reason: Cow<'static, str>,
     /// Text for people.
     pub message: String,
     /// Path of the field, if there is one.
@@ -113,7 +115,7 @@ impl ApiError {
             metadata: Map::new(),
             status: "Failure",
             message: message.into(),
-            reason: reason.into(),
+            reason: reason.into().map(Cow::Borrowed),
             details: None,
             code: Some(code.as_u16()),
         }))
@@ -192,7 +194,7 @@ impl ApiError {
         let causes = errors
             .iter()
             .map(|e| Cause {
-                reason: e.reason.as_str(),
+                reason: e.reason.as_str().into(),
                 message: e.message.clone(),
                 field: e.field.clone(),
             })
@@ -265,7 +267,7 @@ impl ApiError {
     pub(crate) fn with_cause(mut self, reason: &'static str, message: &str, field: &str) -> Self {
         let details = self.0.details.get_or_insert_default();
         details.causes.push(Cause {
-            reason,
+            reason: reason.into(),
             message: message.to_owned(),
             field: field.to_owned(),
         });
@@ -300,7 +302,7 @@ impl ApiError {
         let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
         Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).details(Details {
             causes: vec![Cause {
-                reason: "ResourceVersionTooLarge",
+                reason: "ResourceVersionTooLarge".into(),
                 message: "Too large resource version".into(),
                 field: String::new(),
             }],
@@ -380,8 +382,52 @@ impl ApiError {
     }
 
     /// The reason, where there is one.
-    pub(crate) fn reason(&self) -> Option<&'static str> {
-        self.0.reason
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.0.reason.as_deref()
+    }
+
+    /// The same refusal for another reason, with the code that goes with it.
+    pub(crate) fn because(mut self, code: StatusCode, reason: &str) -> Self {
+        self.0.code = Some(code.as_u16());
+        self.0.reason = Some(Cow::Owned(reason.to_owned()));
+        self
+    }
+
+    /// The same refusal in other words.
+    pub(crate) fn saying(mut self, message: &str) -> Self {
+        self.0.message = message.to_owned();
+        self
+    }
+
+    /// A refusal in the words of somebody else: the `Status` object of a webhook.
+    pub(crate) fn relayed(code: u16, message: String, status: &Value) -> Self {
+        let code = StatusCode::from_u16(code).unwrap_or(StatusCode::BAD_REQUEST);
+        let mut error = Self::new(code, None, message);
+        let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
+        let reason = text(&status["reason"]);
+        error.0.reason = (!reason.is_empty()).then_some(Cow::Owned(reason));
+        let details = &status["details"];
+        if details.is_object() {
+            let causes = details["causes"].as_array().into_iter().flatten();
+            error.0.details = Some(Details {
+                name: text(&details["name"]),
+                group: text(&details["group"]),
+                kind: text(&details["kind"]),
+                uid: text(&details["uid"]),
+                causes: causes
+                    .take(MAX_CAUSES)
+                    .map(|cause| Cause {
+                        reason: text(&cause["reason"]).into(),
+                        message: text(&cause["message"]),
+                        field: text(&cause["field"]),
+                    })
+                    .collect(),
+                retry_after_seconds: details["retryAfterSeconds"]
+                    .as_u64()
+                    .and_then(|seconds| u32::try_from(seconds).ok()),
+            });
+        }
+        error
     }
 
     /// The HTTP status.

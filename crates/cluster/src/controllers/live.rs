@@ -5,6 +5,7 @@
 mod daemonset;
 mod deployment;
 mod replicaset;
+mod settled;
 mod statefulset;
 
 use std::sync::Arc;

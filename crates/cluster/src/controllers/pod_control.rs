@@ -9,7 +9,11 @@ use crate::writes::said;
 
 /// Creates a pod and tells the users of its owner. In a namespace that goes away nothing can be created, and nothing
 /// needs to be.
-pub(super) async fn create_pod<K: TypedObject>(cx: &Context, owner: &K, pod: &Pod) -> Result<(), ClientError> {
+pub(super) async fn create_pod<K: TypedObject>(
+    cx: &Context,
+    owner: &K,
+    pod: &Pod,
+) -> Result<(), ClientError> {
     match cx.client().create(pod).await {
         Ok(pod) => {
             let name = pod.metadata.name.unwrap_or_default();
@@ -31,7 +35,11 @@ pub(super) async fn create_pod<K: TypedObject>(cx: &Context, owner: &K, pod: &Po
 }
 
 /// Deletes a pod and tells the users of its owner; one that is gone is deleted.
-pub(super) async fn delete_pod<K: TypedObject>(cx: &Context, owner: &K, pod: &Pod) -> Result<(), ClientError> {
+pub(super) async fn delete_pod<K: TypedObject>(
+    cx: &Context,
+    owner: &K,
+    pod: &Pod,
+) -> Result<(), ClientError> {
     match cx
         .client()
         .delete(pod, Delete::background())

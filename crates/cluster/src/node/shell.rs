@@ -21,6 +21,8 @@ use crate::announce::{Announcer, Told};
 
 /// How many writes are under way at most.
 const WRITES: usize = 64;
+/// How many pods are looked at before others have a turn.
+const TURN: usize = 128;
 /// How much news may wait.
 const NEWS: usize = 1_024;
 /// When something that failed is tried again.
@@ -108,7 +110,8 @@ impl Shell<'_> {
         loop {
             self.ring();
             self.look_at_stirred();
-            let pause = self.pause();
+            let busy = !self.stirred.is_empty() && self.writes.len() < WRITES;
+            let pause = (!busy).then(|| self.pause());
             tokio::select! {
                 // The end comes first; then commands, which are few; writes before news, because they make room for
                 // what news leads to; time last, because it is looked at in every turn.
@@ -130,7 +133,7 @@ impl Shell<'_> {
                         self.hear(one);
                     }
                 }
-                () = tokio::time::sleep(pause) => {}
+                () = rest(pause) => {}
             }
         }
         tracing::debug!("simulated nodes stop");
@@ -188,7 +191,10 @@ impl Shell<'_> {
     }
 
     fn look_at_stirred(&mut self) {
-        while self.writes.len() < WRITES {
+        for _ in 0..TURN {
+            if self.writes.len() >= WRITES {
+                return;
+            }
             let Some(key) = self.stirred.pop_first() else {
                 return;
             };
@@ -387,5 +393,13 @@ impl Shell<'_> {
             // Whoever asked may have gone.
             let _ = reply.send(answer);
         }
+    }
+}
+
+/// Waits for so long, or only until everybody else had a turn.
+async fn rest(pause: Option<Duration>) {
+    match pause {
+        Some(pause) => tokio::time::sleep(pause).await,
+        None => tokio::task::yield_now().await,
     }
 }

@@ -161,10 +161,16 @@ pub(crate) fn orphans<K: Selecting, T: TypedObject>() -> Watch<T> {
 }
 
 fn adopters<K: Selecting>(client: &Client, orphan: &ObjectMeta) -> Vec<Key> {
-    let owners = client.reader::<K>().list().into_iter();
-    let near = owners.filter(|owner| owner.meta().namespace == orphan.namespace);
-    let adopters = near.filter(|owner| {
-        selector(owner.label_selector()).is_some_and(|selector| selects(&selector, orphan))
+    let owners = client.reader::<K>().snapshot();
+    let namespace = orphan.namespace.as_deref();
+    let near = owners
+        .iter()
+        .filter(|owner| owner.key().namespace() == namespace);
+    let selecting = near.filter(|owner| {
+        let told = owner
+            .value()
+            .and_then(|owner| selector(owner.label_selector()));
+        told.is_some_and(|selector| selects(&selector, orphan))
     });
-    adopters.map(|owner| key(owner.meta())).collect()
+    selecting.map(|owner| owner.key().clone()).collect()
 }

@@ -109,8 +109,8 @@ impl Shell {
         let mut heard = Vec::with_capacity(NEWS);
         loop {
             let pause = match self.turn() {
-                More::Now => Duration::ZERO,
-                More::Later => self.pause(),
+                More::Now => None,
+                More::Later => Some(self.pause()),
             };
             tokio::select! {
                 // The end comes first; writes before news, because they make room for what news leads to; then time,
@@ -132,7 +132,7 @@ impl Shell {
                         self.hear(one);
                     }
                 }
-                () = tokio::time::sleep(pause) => {}
+                () = rest(pause) => {}
             }
         }
         tracing::debug!("the scheduler stops");
@@ -288,6 +288,14 @@ impl Shell {
                 self.refuse(key, &pod, message);
             }
         }
+    }
+}
+
+/// Waits for so long, or only until everybody else had a turn.
+async fn rest(pause: Option<Duration>) {
+    match pause {
+        Some(pause) => tokio::time::sleep(pause).await,
+        None => tokio::task::yield_now().await,
     }
 }
 

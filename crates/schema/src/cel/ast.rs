@@ -29,6 +29,8 @@ pub(crate) enum Kind {
     Conditional(Box<[Node; 3]>),
     List(Vec<Element>),
     Map(Vec<Entry>),
+    /// `Type{field: value}`
+    Construct(Box<Construct>),
     Fold(Box<Fold>),
 }
 
@@ -62,6 +64,21 @@ pub(crate) struct Element {
 pub(crate) struct Entry {
     pub(crate) optional: bool,
     pub(crate) key: Node,
+    pub(crate) value: Node,
+}
+
+/// An object with named fields.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Construct {
+    /// The name of the type, with its dots.
+    pub(crate) type_name: Box<str>,
+    pub(crate) fields: Vec<FieldEntry>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FieldEntry {
+    pub(crate) optional: bool,
+    pub(crate) name: Box<str>,
     pub(crate) value: Node,
 }
 
@@ -112,6 +129,10 @@ impl Node {
                 .map(|entry| entry.key.depth.max(entry.value.depth))
                 .max()
                 .unwrap_or(0),
+            Kind::Construct(construct) => {
+                let depths = construct.fields.iter().map(|field| field.value.depth);
+                depths.max().unwrap_or(0)
+            }
             Kind::Fold(fold) => {
                 let filter = fold.filter.as_ref().map_or(0, |filter| filter.depth);
                 fold.range.depth.max(fold.body.depth).max(filter)

@@ -1,5 +1,6 @@
 //! Checks the types of an expression and estimates its cost on the way.
 
+mod construct;
 mod fold;
 
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use super::cost::{self, Argument, Estimate};
 use super::declaration::Declaration;
 use super::signatures::{self, Overload};
 use super::source::Issue;
-use super::types::{Bindings, Type, type_named};
+use super::types::{Bindings, Opaque, Type, type_named};
 
 /// A variable that an expression can use.
 #[derive(Debug, Clone)]
@@ -25,8 +26,20 @@ pub(crate) struct Checked {
     pub(crate) estimate: Estimate,
 }
 
+/// What an expression may construct.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Construction {
+    Nothing,
+    /// Parts of objects, and JSON patches.
+    Mutations,
+}
+
 /// Checks an expression that sees these variables.
-pub(crate) fn check(node: &Node, variables: &[Variable]) -> Result<Checked, Vec<Issue>> {
+pub(crate) fn check(
+    node: &Node,
+    variables: &[Variable],
+    construction: Construction,
+) -> Result<Checked, Vec<Issue>> {
     let mut checker = Checker {
         scope: variables
             .iter()
@@ -38,6 +51,7 @@ pub(crate) fn check(node: &Node, variables: &[Variable]) -> Result<Checked, Vec<
             .collect(),
         bindings: Bindings::default(),
         mixed: false,
+        construction,
         issues: Vec::new(),
     };
     let mut checked = checker.node(node);
@@ -60,6 +74,7 @@ struct Checker<'a> {
     bindings: Bindings,
     /// Inside of the arguments of `format`, where lists may hold anything.
     mixed: bool,
+    construction: Construction,
     issues: Vec<Issue>,
 }
 
@@ -108,6 +123,7 @@ impl<'a> Checker<'a> {
                 (Type::list(item), estimate)
             }
             Kind::Map(entries) => self.map(entries),
+            Kind::Construct(construct) => self.construct(node.at, construct),
             Kind::Fold(fold) => self.fold(node.at, fold),
         };
         Checked {
@@ -145,6 +161,9 @@ impl<'a> Checker<'a> {
                 Some(field) => Type::from(&*field.declaration),
                 None => self.fail(at, format!("undefined field '{field}'")),
             },
+            Type::Opaque(Opaque::Authorizer) if field == "requestResource" => {
+                Type::Opaque(Opaque::ResourceCheck)
+            }
             Type::Dyn | Type::Error | Type::Variable(_) => Type::Dyn,
             other => {
                 let other = self.bindings.settle(other);
@@ -259,7 +278,9 @@ impl<'a> Checker<'a> {
         let method = call.target.is_some();
         let target = call.target.as_ref().map(|target| self.node(target));
         let all: Vec<Checked> = target.into_iter().chain(args).collect();
-        let Some(overloads) = signatures::overloads(name) else {
+        let for_mutations = name == "jsonpatch.escapeKey";
+        let hidden = for_mutations && self.construction == Construction::Nothing;
+        let Some(overloads) = signatures::overloads(name).filter(|_| !hidden) else {
             return (self.undeclared(at, name), Estimate::default());
         };
         let types: Vec<Type> = all.iter().map(|checked| checked.ty.clone()).collect();

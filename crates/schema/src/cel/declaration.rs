@@ -39,7 +39,17 @@ pub(crate) enum Form {
     Object(Arc<Object>),
     /// A value without a type: it is there, but no expression can reach it.
     Hidden,
+    /// Whatever the data is, all the way down.
+    Dynamic,
 }
+
+/// The declaration of data that nothing is known of.
+pub(crate) static DYNAMIC: Declaration = Declaration {
+    form: Form::Dynamic,
+    max_elements: 0,
+    min_size: 0,
+    nullable: true,
+};
 
 /// The fields of an object.
 #[derive(Debug, Default)]

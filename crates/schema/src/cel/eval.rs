@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::ast::{Call, Element, Entry, Kind, Literal, Node};
+use super::ast::{Call, Construct, Element, Entry, Kind, Literal, Node};
 use super::cost;
 use super::functions;
 use super::types::type_named;
@@ -118,6 +118,7 @@ impl<'a> Evaluator<'a> {
             }
             Kind::List(items) => self.list(items),
             Kind::Map(entries) => self.map(entries),
+            Kind::Construct(construct) => self.construct(construct),
             Kind::Fold(fold) => self.fold(fold),
         }
     }
@@ -175,6 +176,19 @@ impl<'a> Evaluator<'a> {
         Ok(Value::Map(Map::Made(Rc::new(made))))
     }
 
+    fn construct(&mut self, construct: &'a Construct) -> Evaluated<'a> {
+        self.charge(cost::MAP)?;
+        let mut made = BTreeMap::new();
+        for field in &construct.fields {
+            let value = self.node(&field.value)?;
+            if let Some(value) = unwrapped(value, field.optional)? {
+                let key = Value::Text(Text::Borrowed(&field.name));
+                made.insert(key.key()?, (key, value));
+            }
+        }
+        Ok(Value::Map(Map::Made(Rc::new(made))))
+    }
+
     fn call(&mut self, call: &'a Call) -> Evaluated<'a> {
         let mut arguments = Vec::with_capacity(call.args.len() + 1);
         if let Some(target) = &call.target {
@@ -216,6 +230,9 @@ pub(super) fn select<'a>(operand: &Value<'a>, field: &str) -> Evaluated<'a> {
         },
         Value::Optional(Some(inner)) => optional_select(inner, field),
         Value::Optional(None) => Ok(Value::Optional(None)),
+        Value::Inquiry(inquiry) if field == "requestResource" => {
+            Ok(Value::Inquiry(inquiry.about_request()))
+        }
         _ => no_overload(),
     }
 }

@@ -3,6 +3,7 @@
 //! The checker has seen to names and types as far as they are known; what is left for dynamic values fails with
 //! `no such overload`.
 
+mod authority;
 mod convert;
 mod formats;
 mod lists;
@@ -52,6 +53,7 @@ fn libraries<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Ev
         ("quantity" | "isQuantity", _) | (_, Some(Value::Quantity(_))) => {
             quantities::call(eval, name, args)
         }
+        (_, Some(Value::Inquiry(_) | Value::Verdict(_))) => authority::call(eval, name, args),
         ("semver" | "isSemver", _) | (_, Some(Value::Semver(_))) => semver::call(eval, name, args),
         _ => strings::call(eval, name, args),
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use base64::Engine;
 use serde_json::Value as Json;
 
-use super::declaration::{Declaration, Form};
+use super::declaration::{DYNAMIC, Declaration, Form};
 use super::time;
 use super::value::{EvalError, Evaluated, List, Map, Text, Value, fail};
+use crate::types::ListKind;
 
 /// The value of JSON with this declaration. Data that does not fit its schema is reported when it is used.
 pub(crate) fn value<'a>(json: &'a Json, declaration: &'a Declaration) -> Evaluated<'a> {
@@ -20,6 +21,7 @@ pub(crate) fn value<'a>(json: &'a Json, declaration: &'a Declaration) -> Evaluat
     }
     let value = match (&declaration.form, json) {
         (Form::Hidden, _) => Value::Hidden(json),
+        (Form::Dynamic, _) => dynamic(json),
         (Form::IntOrString, Json::String(text)) => Value::Text(Text::Borrowed(text)),
         (Form::IntOrString | Form::Int, Json::Number(number)) => match number.as_i64() {
             Some(number) => Value::Int(number),
@@ -39,6 +41,59 @@ pub(crate) fn value<'a>(json: &'a Json, declaration: &'a Declaration) -> Evaluat
         (form, _) => return mismatch(form, json),
     };
     Ok(value)
+}
+
+/// The value of JSON that nothing is known of: numbers are integers where they can be.
+pub(crate) fn dynamic(json: &Json) -> Value<'_> {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(value) => Value::Bool(*value),
+        Json::Number(number) => match number.as_i64() {
+            Some(number) => Value::Int(number),
+            None => Value::Double(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => Value::Text(Text::Borrowed(text)),
+        Json::Array(items) => Value::List(List::Json {
+            items,
+            item: &DYNAMIC,
+            kind: &ListKind::Atomic,
+        }),
+        Json::Object(entries) => Value::Map(Map::Json(entries, &DYNAMIC)),
+    }
+}
+
+/// The JSON that a value is written as.
+pub(crate) fn to_json(value: &Value<'_>) -> Result<Json, EvalError> {
+    Ok(match value {
+        Value::Null => Json::Null,
+        Value::Bool(value) => Json::from(*value),
+        Value::Int(value) => Json::from(*value),
+        Value::Uint(value) => Json::from(*value),
+        Value::Double(value) => Json::from(*value),
+        Value::Text(text) => Json::from(&**text),
+        Value::Bytes(bytes) => Json::from(base64::engine::general_purpose::STANDARD.encode(bytes)),
+        Value::Optional(Some(inner)) => to_json(inner)?,
+        Value::Optional(None) => Json::Null,
+        Value::Hidden(json) => (*json).clone(),
+        Value::Quantity(quantity) => Json::from(quantity.to_string()),
+        Value::Ip(address) => Json::from(address.to_string()),
+        Value::List(list) => {
+            let items: Result<Vec<Json>, EvalError> =
+                list.items().map(|item| to_json(&item?)).collect();
+            Json::from(items?)
+        }
+        Value::Map(map) => {
+            let mut members = serde_json::Map::new();
+            for (key, value) in map.entries() {
+                let Value::Text(key) = key else {
+                    return fail("only texts can be names of fields");
+                };
+                members.insert(key.to_string(), to_json(&value?)?);
+            }
+            Json::Object(members)
+        }
+        other => return fail(format!("a {} cannot be written as JSON", other.type_name())),
+    })
 }
 
 /// The value of a property that the schema may not know.

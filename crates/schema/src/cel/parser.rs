@@ -273,7 +273,7 @@ impl Parser<'_> {
                     let args = self.arguments(")")?;
                     macros::method(open, &field, node, args)?
                 } else {
-                    selection(at, node, field)
+                    self.selection_or_object(at, node, field)?
                 };
             } else if self.take("[") {
                 let optional = self.take("?");
@@ -285,6 +285,16 @@ impl Parser<'_> {
                 return Ok(node);
             }
             node = self.shallow(node)?;
+        }
+    }
+
+    /// `operand.field`, or `Type.Name{…}` when that is what follows.
+    fn selection_or_object(&mut self, at: usize, operand: Node, field: Box<str>) -> Parsed<Node> {
+        let open = self.here();
+        let select = selection(at, operand, field);
+        match select.qualified_name() {
+            Some(name) if self.is("{") => self.construct(open, &name),
+            _ => Ok(select),
         }
     }
 

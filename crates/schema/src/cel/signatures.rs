@@ -134,6 +134,7 @@ const SIGNATURES: &str = "
     strings.quote(string) -> string
     list<string>::join() -> string
     list<string>::join(string) -> string
+    jsonpatch.escapeKey(string) -> string
 
     timestamp::getFullYear() -> int
     timestamp::getFullYear(string) -> int
@@ -252,6 +253,20 @@ const SIGNATURES: &str = "
     format.byte() -> format
     format.date() -> format
     format.datetime() -> format
+
+    authorizer::path(string) -> pathcheck
+    authorizer::group(string) -> groupcheck
+    authorizer::serviceAccount(string, string) -> authorizer
+    groupcheck::resource(string) -> resourcecheck
+    resourcecheck::subresource(string) -> resourcecheck
+    resourcecheck::namespace(string) -> resourcecheck
+    resourcecheck::name(string) -> resourcecheck
+    pathcheck::check(string) -> decision
+    resourcecheck::check(string) -> decision
+    decision::allowed() -> bool
+    decision::reason() -> string
+    decision::errored() -> bool
+    decision::error() -> string
 ";
 
 /// Types that have an order; numbers compare with each other.
@@ -401,6 +416,11 @@ fn ty<'a>(text: &'a str, variables: &mut Bindings) -> Option<(Type, &'a str)> {
         "quantity" => Type::Opaque(Opaque::Quantity),
         "semver" => Type::Opaque(Opaque::Semver),
         "format" => Type::Opaque(Opaque::Format),
+        "authorizer" => Type::Opaque(Opaque::Authorizer),
+        "pathcheck" => Type::Opaque(Opaque::PathCheck),
+        "groupcheck" => Type::Opaque(Opaque::GroupCheck),
+        "resourcecheck" => Type::Opaque(Opaque::ResourceCheck),
+        "decision" => Type::Opaque(Opaque::Decision),
         "list" => Type::list(parameters.next()?),
         "optional" => Type::optional(parameters.next()?),
         "map" => Type::map(parameters.next()?, parameters.next()?),

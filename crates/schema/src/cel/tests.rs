@@ -190,3 +190,143 @@ fn types_do_not_grow_without_bound() {
     let calls = format!("true{}", " && [] + [] == []".repeat(3_000));
     assert!(compiled(&calls).is_ok());
 }
+
+fn mutation(source: &str, object: &serde_json::Value) -> Result<serde_json::Value, String> {
+    let variables = [Variable::new("object", Type::Dyn)];
+    let expression =
+        Expression::compile_mutation(source, &variables).map_err(|error| error.to_string())?;
+    let (result, _) = expression.evaluate(vec![("object", Value::dynamic(object))], 10_000);
+    result
+        .and_then(|value| value.to_json())
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn mutations_construct_objects_and_patches() {
+    let object = serde_json::json!({"spec": {"replicas": 2, "half": 0.5, "list": [1, null]}});
+    for (source, expect) in [
+        (
+            "Object{spec: Object.spec{replicas: object.spec.replicas + 1}}",
+            serde_json::json!({"spec": {"replicas": 3}}),
+        ),
+        (
+            "Object{metadata: Object.metadata{?labels: object.?metadata.?labels}}",
+            serde_json::json!({"metadata": {}}),
+        ),
+        (
+            "Object{spec: Object.spec{list: [Object.spec.list{a: 1}]}}",
+            serde_json::json!({"spec": {"list": [{"a": 1}]}}),
+        ),
+        (
+            "[JSONPatch{op: 'add', path: '/a/' + jsonpatch.escapeKey('x/y~z'), value: object.spec.half}]",
+            serde_json::json!([{"op": "add", "path": "/a/x~1y~0z", "value": 0.5}]),
+        ),
+        ("object.spec.list", serde_json::json!([1, null])),
+    ] {
+        assert_eq!(mutation(source, &object), Ok(expect), "{source}");
+    }
+}
+
+#[test]
+fn what_cannot_be_constructed_does_not_compile() {
+    let object = serde_json::json!({});
+    for (source, expect) in [
+        (
+            "Other{}",
+            "undeclared reference to 'Other' (in container '')",
+        ),
+        ("JSONPatch{operation: 'add'}", "undefined field 'operation'"),
+        (
+            "Object{spec: Object.status{}}",
+            "unexpected type name \"Object.status\", expected \"Object.spec\", which matches field name path from root Object type",
+        ),
+    ] {
+        let found = mutation(source, &object).unwrap_err();
+        assert!(found.contains(expect), "{found}");
+    }
+    for source in ["Object{}", "jsonpatch.escapeKey('a')"] {
+        assert!(Expression::compile(source, &[]).is_err(), "{source}");
+    }
+}
+
+#[test]
+fn results_fail_when_they_are_used() {
+    let rule = "has(variables.good) && variables.good == 1 && (variables.bad == 1 || true)";
+    let rule = Expression::compile(rule, &[Variable::new("variables", Type::Dyn)]).unwrap();
+    assert_eq!(rule.fields_of("variables"), ["good", "good", "bad"]);
+    let results = std::collections::BTreeMap::from([
+        ("good".into(), Ok(Value::Int(1))),
+        ("bad".into(), Err(EvalError::Failed("broken".into()))),
+    ]);
+    let (result, _) = rule.evaluate(vec![("variables", Value::results(results))], 1000);
+    assert!(matches!(result, Ok(Value::Bool(true))));
+}
+
+struct Breakglass;
+
+impl Authority for Breakglass {
+    fn decide(&self, question: &Question) -> Verdict {
+        let account = question.service_account.clone().unwrap_or_default().1;
+        let path = question.path.as_deref().unwrap_or("");
+        let asked = [&question.group, &question.resource, &question.subresource];
+        let asked = asked.map(String::as_str).join("/");
+        let place = format!("{}/{}", question.namespace, question.name);
+        let told = format!("{account}:{path}:{asked}:{place}:{}", question.verb);
+        Verdict {
+            allowed: question.verb == "breakglass",
+            reason: told,
+        }
+    }
+}
+
+#[test]
+fn expressions_ask_who_may_do_what() {
+    let request = Question {
+        resource: "pods".into(),
+        namespace: "n".into(),
+        ..Question::default()
+    };
+    let variables = [Variable::new(
+        "authorizer",
+        Type::Opaque(Opaque::Authorizer),
+    )];
+    for (source, expect) in [
+        (
+            "authorizer.group('g').resource('r').subresource('s').namespace('ns').name('x').check('get').reason()",
+            "::g/r/s:ns/x:get",
+        ),
+        (
+            "authorizer.path('/healthz').check('get').reason()",
+            ":/healthz://:/:get",
+        ),
+        (
+            "authorizer.requestResource.check('delete').reason()",
+            "::/pods/:n/:delete",
+        ),
+        (
+            "authorizer.serviceAccount('ns', 'sa').requestResource.check('get').reason()",
+            "sa::/pods/:n/:get",
+        ),
+        (
+            "string(authorizer.requestResource.check('breakglass').allowed())",
+            "true",
+        ),
+    ] {
+        let expression = Expression::compile(source, &variables).expect(source);
+        let inquiry = Inquiry::new(&Breakglass, request.clone());
+        let (result, spent) =
+            expression.evaluate(vec![("authorizer", Value::Inquiry(inquiry))], 1_000_000);
+        assert!(
+            matches!(&result, Ok(Value::Text(text)) if **text == *expect),
+            "{source}"
+        );
+        assert!(spent >= 350_000, "asking is dear");
+    }
+    for source in [
+        "authorizer.check('get')",
+        "authorizer.group('g').check('get')",
+        "authorizer.none",
+    ] {
+        assert!(Expression::compile(source, &variables).is_err(), "{source}");
+    }
+}

@@ -63,6 +63,16 @@ pub enum Opaque {
     Semver,
     /// A named format.
     Format,
+    /// Who may do what.
+    Authorizer,
+    /// A question about a path.
+    PathCheck,
+    /// A question about a group.
+    GroupCheck,
+    /// A question about a resource.
+    ResourceCheck,
+    /// The answer to a question.
+    Decision,
 }
 
 impl Opaque {
@@ -75,6 +85,11 @@ impl Opaque {
             Opaque::Quantity => "kubernetes.Quantity",
             Opaque::Semver => "kubernetes.Semver",
             Opaque::Format => "kubernetes.NamedFormat",
+            Opaque::Authorizer => "kubernetes.authorization.Authorizer",
+            Opaque::PathCheck => "kubernetes.authorization.PathCheck",
+            Opaque::GroupCheck => "kubernetes.authorization.GroupCheck",
+            Opaque::ResourceCheck => "kubernetes.authorization.ResourceCheck",
+            Opaque::Decision => "kubernetes.authorization.Decision",
         }
     }
 }
@@ -123,7 +138,7 @@ impl Type {
 impl From<&Declaration> for Type {
     fn from(declaration: &Declaration) -> Self {
         match &declaration.form {
-            Form::IntOrString | Form::Hidden => Type::Dyn,
+            Form::IntOrString | Form::Hidden | Form::Dynamic => Type::Dyn,
             Form::Bool => Type::Bool,
             Form::Int => Type::Int,
             Form::Double => Type::Double,

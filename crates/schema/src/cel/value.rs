@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
+use super::authority::{Inquiry, Verdict};
 use super::declaration::{Declaration, Object};
 use super::functions::network::Cidr;
 use super::functions::semver::Semver;
@@ -60,6 +61,10 @@ pub enum Value<'a> {
     Semver(Rc<Semver>),
     /// A named format.
     Format(&'static str),
+    /// A question about access, as far as it has been put together.
+    Inquiry(Inquiry<'a>),
+    /// The answer to such a question.
+    Verdict(Rc<Verdict>),
     /// Data without a type, which can only be compared.
     Hidden(&'a Json),
 }
@@ -109,6 +114,8 @@ pub enum Map<'a> {
     Object(&'a serde_json::Map<String, Json>, &'a Object),
     /// Made while evaluating; keys with their values.
     Made(Rc<BTreeMap<Key, (Value<'a>, Value<'a>)>>),
+    /// Named results of other expressions; one that failed fails whoever uses it.
+    Results(Rc<BTreeMap<Box<str>, Evaluated<'a>>>),
 }
 
 /// A key of a map. Numbers are equal across their types.
@@ -148,6 +155,34 @@ pub(crate) fn no_overload<T>() -> Result<T, EvalError> {
 }
 
 impl<'a> Value<'a> {
+    /// Data that nothing is known of.
+    ///
+    /// # Examples
+    /// ```
+    /// use kubewright_schema::cel::{Expression, Type, Value, Variable};
+    ///
+    /// let object = serde_json::json!({"spec": {"replicas": 3}});
+    /// let rule = Expression::compile("object.spec.replicas > 2", &[Variable::new("object", Type::Dyn)]).unwrap();
+    /// let (result, _) = rule.evaluate(vec![("object", Value::dynamic(&object))], 1000);
+    /// assert!(matches!(result, Ok(Value::Bool(true))));
+    /// ```
+    pub fn dynamic(data: &'a Json) -> Self {
+        json::dynamic(data)
+    }
+
+    /// Results of other expressions by name.
+    pub fn results(results: BTreeMap<Box<str>, Evaluated<'a>>) -> Self {
+        Value::Map(Map::Results(Rc::new(results)))
+    }
+
+    /// The value as JSON.
+    ///
+    /// # Errors
+    /// When it has parts that JSON has no form for.
+    pub fn to_json(&self) -> Result<Json, EvalError> {
+        json::to_json(self)
+    }
+
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Value::Text(Text::Made(text.into().into()))
     }
@@ -183,6 +218,8 @@ impl<'a> Value<'a> {
             Value::Quantity(_) => Opaque::Quantity.name(),
             Value::Semver(_) => Opaque::Semver.name(),
             Value::Format(_) => Opaque::Format.name(),
+            Value::Inquiry(inquiry) => inquiry.stage.name(),
+            Value::Verdict(_) => Opaque::Decision.name(),
             Value::Hidden(_) => "unknown",
         }
     }
@@ -241,6 +278,7 @@ impl<'a> Map<'a> {
         match self {
             Map::Json(entries, _) | Map::Object(entries, _) => entries.len(),
             Map::Made(entries) => entries.len(),
+            Map::Results(entries) => entries.len(),
         }
     }
 
@@ -250,7 +288,7 @@ impl<'a> Map<'a> {
             (Map::Json(entries, value), Key::Text(key)) => {
                 entries.get(&**key).map(|found| json::value(found, value))
             }
-            (Map::Object(..), Key::Text(key)) => self.field(key),
+            (Map::Object(..) | Map::Results(_), Key::Text(key)) => self.field(key),
             (Map::Made(entries), key) => entries.get(key).map(|(_, value)| Ok(value.clone())),
             _ => None,
         }
@@ -266,6 +304,7 @@ impl<'a> Map<'a> {
             }
             Map::Json(entries, value) => entries.get(name).map(|found| json::value(found, value)),
             Map::Made(_) => self.get(&Key::Text(name.into())),
+            Map::Results(entries) => entries.get(name).cloned(),
         }
     }
 
@@ -289,6 +328,10 @@ impl<'a> Map<'a> {
             Map::Made(entries) => entries
                 .values()
                 .map(|(key, value)| (key.clone(), Ok(value.clone())))
+                .collect(),
+            Map::Results(entries) => entries
+                .iter()
+                .map(|(key, value)| (Value::text(&**key), value.clone()))
                 .collect(),
         }
     }

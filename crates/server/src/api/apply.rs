@@ -102,7 +102,7 @@ pub(crate) async fn apply(call: &mut Call, bytes: &[u8], part: Part) -> Result<A
             updated.map(|written| (StatusCode::OK, written))
         };
         match written {
-            Ok((code, written)) => return call.answer_written(code, &written),
+            Ok((code, written)) => return call.answer_written(code, &written).await,
             Err(error) if attempt == ATTEMPTS || !came_or_went(&error, part) => return Err(error),
             Err(_) => {}
         }

@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use super::write::Written;
 use crate::access::{Attributes, Resource, Subject};
+use crate::admission::{Asked, Operation, Requester};
 use crate::auth::User;
 use crate::core::Core;
 use crate::fields::Writer;
 use crate::http::accept::{Accept, Representation};
 use crate::http::body::{self, BodyFormat};
-use crate::http::query::{FieldValidation, Query, WriteOptions};
+use crate::http::query::{FieldValidation, Persist, Query, WriteOptions};
 use crate::http::respond::{self, Answer};
 use crate::printers::{self, Headers, InvalidIncludeObject, MetaVersion, Options};
 use crate::resource::Served;
@@ -42,7 +43,8 @@ impl Call {
 
     /// Who sends the request, and what part of the object it is sent to; empty for the object itself.
     pub(crate) fn writer(&self, options: &WriteOptions, subresource: &'static str) -> Writer {
-        Writer::client(&self.headers, &self.query, options.persist, subresource)
+        let requester = Requester::writing(self.user.clone(), &self.query);
+        Writer::client(&self.headers, &self.query, options.persist, subresource).by(requester)
     }
 
     /// The refusal when that object is not there.
@@ -73,6 +75,28 @@ impl Call {
         self.core.access.authorize(&self.user, &asked)
     }
 
+    /// Lets an object that is posted to a part of the object be changed and looked at.
+    pub(crate) async fn admit_part(
+        &mut self,
+        part: &'static str,
+        mut object: Value,
+        persist: Persist,
+    ) -> Result<Value, ApiError> {
+        let asked = Asked {
+            served: &self.served,
+            operation: Operation::Create,
+            subresource: part,
+            namespace: self.namespace.as_deref(),
+            name: &self.name,
+            requester: &Requester::writing(self.user.clone(), &self.query),
+            persist,
+        };
+        let (core, warnings) = (&self.core, &mut self.warnings);
+        Box::pin(core.mutate(&asked, &mut object, &Value::Null, warnings)).await?;
+        Box::pin(core.inspect(&asked, &object, &Value::Null, warnings)).await?;
+        Ok(object)
+    }
+
     /// Deals with unknown and duplicate fields as the client wished.
     pub(crate) fn strict(
         &mut self,
@@ -92,12 +116,13 @@ impl Call {
     }
 
     /// Answers with an object that was written.
-    pub(crate) fn answer_written(
+    pub(crate) async fn answer_written(
         &self,
         code: StatusCode,
         written: &Written,
     ) -> Result<Answer, ApiError> {
-        self.answer_object(code, written.body(&self.served)?)
+        let body = self.core.written(&self.served, written).await?;
+        self.answer_object(code, body)
     }
 
     /// Answers with an object, compact JSON of the served version, in the representation asked for.

@@ -29,5 +29,5 @@ pub(crate) async fn create(call: &mut Call, body: &[u8]) -> Result<Answer, ApiEr
             &mut call.warnings,
         )
         .await?;
-    call.answer_written(StatusCode::CREATED, &written)
+    call.answer_written(StatusCode::CREATED, &written).await
 }

@@ -14,7 +14,7 @@ use super::call::Call;
 use super::list::{self, Selection};
 use super::options::ListOptions;
 use super::write::{Written, encode_at, storage_error};
-use crate::admission;
+use crate::admission::{self, Asked, Operation};
 use crate::core::Core;
 use crate::environment::rfc3339;
 use crate::http::query::Persist;
@@ -39,12 +39,27 @@ enum Deleted {
 /// Deletes one object.
 pub(crate) async fn delete(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
     let options = DeleteOptions::read(call, body)?;
+    delete_with(call, options).await
+}
+
+/// Deletes one object for a request that was admitted as something else.
+pub(crate) async fn delete_admitted(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
+    let options = DeleteOptions {
+        requester: None,
+        ..DeleteOptions::read(call, body)?
+    };
+    delete_with(call, options).await
+}
+
+async fn delete_with(call: &mut Call, options: DeleteOptions) -> Result<Answer, ApiError> {
     if options.propagation.is_none() {
         call.warnings
             .extend(call.served.strategy().orphaning_warning.map(str::to_owned));
     }
     let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
-    let deleted = core.delete(&served, &key, &options).await?;
+    let deleted = core
+        .delete(&served, &key, &options, &mut call.warnings)
+        .await?;
     match deleted {
         Deleted::Gone(last, _) if !served.strategy().returns_deleted_object => {
             let status = status::success(served.about(), &call.name, object::uid(&last));
@@ -64,7 +79,7 @@ pub(crate) async fn delete(call: &mut Call, body: &[u8]) -> Result<Answer, ApiEr
                 Some(false) => StatusCode::ACCEPTED,
                 _ => StatusCode::OK,
             };
-            call.answer_written(code, &written)
+            call.answer_written(code, &written).await
         }
     }
 }
@@ -76,7 +91,8 @@ pub(crate) async fn delete_collection(call: &mut Call, body: &[u8]) -> Result<An
     let page = list::select(call, &list_options).await?;
     let (core, served) = (call.core.clone(), call.served.clone());
     for record in &page.records {
-        match core.delete(&served, record.key(), &options).await {
+        let deleted = core.delete(&served, record.key(), &options, &mut call.warnings);
+        match deleted.await {
             Ok(_) => {}
             // Somebody else deleted it first, which is what was asked for.
             Err(error) if error.code() == StatusCode::NOT_FOUND => {}
@@ -88,7 +104,7 @@ pub(crate) async fn delete_collection(call: &mut Call, body: &[u8]) -> Result<An
         remaining: None,
         ..page
     };
-    list::answer(call, page)
+    list::answer(call, page).await
 }
 
 impl Core {
@@ -97,6 +113,7 @@ impl Core {
         served: &Arc<Served>,
         key: &str,
         options: &DeleteOptions,
+        warnings: &mut Vec<String>,
     ) -> Result<Deleted, ApiError> {
         let name = key.rsplit('/').next().unwrap_or(key);
         admission::before_delete(served, name)?;
@@ -105,9 +122,13 @@ impl Core {
             let Some(record) = served.collection.get(key) else {
                 return Err(ApiError::not_found(served.about(), name));
             };
-            let old = served.revive(&record)?;
+            let old = self.revive(served, &record).await?;
             options.check_preconditions(served, name, &record)?;
             let plan = self.plan(served, &old, options);
+            if !matches!(plan, Plan::Nothing) {
+                self.admit_delete(served, &record, &old, options, warnings)
+                    .await?;
+            }
             let write = match &plan {
                 Plan::Nothing => return Ok(Deleted::Going(Written::Stored(record))),
                 _ if options.persist == Persist::DryRun => return Ok(dry_run(plan, &record)),
@@ -118,7 +139,7 @@ impl Core {
                 Plan::Mark(marked) => Write::Update {
                     key: key.to_owned(),
                     expected_revision: record.revision(),
-                    draft: served.draft(marked.clone()),
+                    draft: self.draft(served, marked.clone()).await?,
                 },
             };
             match served.collection.commit_durable(write).await {
@@ -138,6 +159,32 @@ impl Core {
             }
         }
         Err(ApiError::modified(served.about(), name))
+    }
+
+    /// Lets a delete be looked at. Those who may change objects are asked too, though there is nothing to change.
+    async fn admit_delete(
+        &self,
+        served: &Arc<Served>,
+        record: &Record,
+        old: &Value,
+        options: &DeleteOptions,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let Some(requester) = &options.requester else {
+            return Ok(());
+        };
+        let asked = Asked {
+            served,
+            operation: Operation::Delete,
+            subresource: "",
+            namespace: record.namespace(),
+            name: record.name(),
+            requester,
+            persist: options.persist,
+        };
+        Box::pin(self.mutate(&asked, &mut Value::Null, old, warnings)).await?;
+        Box::pin(self.inspect(&asked, &Value::Null, old, warnings)).await?;
+        Ok(())
     }
 
     /// Decides what a delete does to an object as it stands.

@@ -28,7 +28,8 @@ pub(crate) async fn get(call: &mut Call) -> Result<Answer, ApiError> {
         .collection
         .get(&call.key())
         .ok_or_else(|| call.not_found())?;
-    call.answer_object(StatusCode::OK, call.served.body(&record)?)
+    let body = call.core.body(&call.served, &record).await?;
+    call.answer_object(StatusCode::OK, body)
 }
 
 impl Core {

@@ -4,6 +4,7 @@ mod body;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::BodyExt;
 use kubewright_schema::selector::{FieldSelector, LabelSelector, Labels};
@@ -99,7 +100,7 @@ impl Matcher {
 pub(crate) async fn list(call: &mut Call) -> Result<Answer, ApiError> {
     let options = ListOptions::read(&call.query)?;
     let page = select(call, &options).await?;
-    answer(call, page)
+    answer(call, page).await
 }
 
 /// Finds the objects of a page.
@@ -188,7 +189,7 @@ fn asked(at: At) -> u64 {
 }
 
 /// Writes a page in the representation asked for.
-pub(crate) fn answer(call: &Call, page: Selection) -> Result<Answer, ApiError> {
+pub(crate) async fn answer(call: &Call, page: Selection) -> Result<Answer, ApiError> {
     let (revision, token) = (
         page.revision.to_string(),
         page.from.as_ref().map(Token::encode).unwrap_or_default(),
@@ -199,14 +200,14 @@ pub(crate) fn answer(call: &Call, page: Selection) -> Result<Answer, ApiError> {
         remaining_item_count: page.remaining.map(|n| n as i64),
     };
     let served = &call.served;
+    let bodies = call.core.bodies(served, &page.records).await?;
     match call.accept.representation {
-        Representation::Object | Representation::Discovery(_) => {
-            objects(call, &page.records, &meta)
-        }
+        Representation::Object | Representation::Discovery(_) => objects(call, bodies, &meta),
         Representation::PartialMetadata(version) => {
             let mut list = PartialList::new(&meta, version);
-            for record in &page.records {
-                list.item(&served.revive(record)?);
+            for body in &bodies {
+                let object: Value = serde_json::from_slice(body).map_err(ApiError::internal)?;
+                list.item(&object);
             }
             Ok(respond::json(
                 StatusCode::OK,
@@ -217,10 +218,9 @@ pub(crate) fn answer(call: &Call, page: Selection) -> Result<Answer, ApiError> {
         Representation::Table(version) => {
             let (options, now) = (call.table_options(version)?, call.core.environment.now());
             let mut table = Table::new(&served.printer, options, Headers::Shown, &meta, now);
-            for record in &page.records {
-                let body = served.body(record)?;
-                let object: Value = serde_json::from_slice(&body).map_err(ApiError::internal)?;
-                table.row(&object, &body);
+            for body in &bodies {
+                let object: Value = serde_json::from_slice(body).map_err(ApiError::internal)?;
+                table.row(&object, body);
             }
             Ok(respond::json(
                 StatusCode::OK,
@@ -231,12 +231,8 @@ pub(crate) fn answer(call: &Call, page: Selection) -> Result<Answer, ApiError> {
     }
 }
 
-fn objects(
-    call: &Call,
-    records: &[Arc<Record>],
-    meta: &ListMetadata<'_>,
-) -> Result<Answer, ApiError> {
-    let body = ListBody::new(&call.served, records, meta)?;
+fn objects(call: &Call, bodies: Vec<Bytes>, meta: &ListMetadata<'_>) -> Result<Answer, ApiError> {
+    let body = ListBody::new(&call.served, bodies, meta);
     if call.accept.format == Format::Json {
         return Ok(respond::answer(
             StatusCode::OK,

@@ -17,6 +17,8 @@ mod update;
 pub(crate) mod watch;
 pub(crate) mod write;
 
+pub(crate) use patch::check_size;
+
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -49,7 +49,7 @@ pub(crate) async fn patch(call: &mut Call, bytes: &[u8], part: Part) -> Result<A
     if options.field_validation == FieldValidation::Warn {
         call.warnings.extend(dropped);
     }
-    call.answer_written(StatusCode::OK, &written?)
+    call.answer_written(StatusCode::OK, &written?).await
 }
 
 /// The object that a patch makes of another. Names and namespaces cannot be patched away.
@@ -182,7 +182,7 @@ fn unsupported(served: &Served) -> ApiError {
 }
 
 /// Counts what a value would take as JSON, roughly, and refuses what no request could have sent.
-pub(super) fn check_size(value: &Value) -> Result<(), ApiError> {
+pub(crate) fn check_size(value: &Value) -> Result<(), ApiError> {
     fn size(value: &Value, left: &mut usize) -> Option<()> {
         let own = match value {
             Value::String(s) => s.len() + 2,

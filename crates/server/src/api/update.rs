@@ -30,7 +30,7 @@ pub(crate) async fn update(call: &mut Call, body: &[u8], part: Part) -> Result<A
             guard.check(Some(old), &object).map(|()| object.clone())
         })
         .await?;
-    call.answer_written(StatusCode::OK, &written)
+    call.answer_written(StatusCode::OK, &written).await
 }
 
 async fn create_instead(
@@ -58,7 +58,7 @@ async fn create_instead(
             &mut call.warnings,
         )
         .await?;
-    call.answer_written(StatusCode::CREATED, &written)
+    call.answer_written(StatusCode::CREATED, &written).await
 }
 
 /// The name and namespace in the object must be those of the path; absent ones are filled in.

@@ -159,6 +159,13 @@ struct Watcher {
     _permit: WatchPermit,
 }
 
+/// What a watcher has to tell at once.
+enum Ready {
+    Frame(Bytes),
+    /// An event of this kind with an object that was stored at a revision and is to be converted.
+    Convert(&'static str, Bytes, u64),
+}
+
 /// What a watcher waits for.
 enum Wake {
     Events(Result<(), u64>),
@@ -173,8 +180,13 @@ impl Watcher {
             return None;
         }
         loop {
-            if let Some(frame) = self.ready() {
-                return Some(frame);
+            match self.ready() {
+                Some(Ready::Frame(frame)) => return Some(frame),
+                Some(Ready::Convert(kind, body, revision)) => {
+                    let body = self.core.present(&self.served, body, revision).await;
+                    return Some(self.render(kind, body));
+                }
+                None => {}
             }
             match self.wake().await {
                 Wake::Events(Ok(())) => {}
@@ -194,17 +206,16 @@ impl Watcher {
         }
     }
 
-    /// A frame that need not be waited for.
-    fn ready(&mut self) -> Option<Bytes> {
+    /// What need not be waited for, but for a webhook.
+    fn ready(&mut self) -> Option<Ready> {
         if let Some(record) = self.initial.next() {
-            let body = self.served.body(&record);
-            return Some(self.render("ADDED", body));
+            return Some(self.object("ADDED", record.body().clone(), record.revision()));
         }
         if let Some(revision) = self.end.take() {
-            return Some(self.bookmark_frame(
+            return Some(Ready::Frame(self.bookmark_frame(
                 revision,
                 r#","annotations":{"k8s.io/initial-events-end":"true"}"#,
-            ));
+            )));
         }
         while let Some(event) = self.batch.pop() {
             if event.revision() > self.after
@@ -249,13 +260,21 @@ impl Watcher {
         self.framing.frame("BOOKMARK", object.as_bytes())
     }
 
-    fn event(&mut self, event: &Event, delivery: Delivery) -> Bytes {
+    fn event(&mut self, event: &Event, delivery: Delivery) -> Ready {
         let as_stored = matches!(self.renderer, Renderer::Object) && self.framing == Framing::Json;
         if as_stored && !self.served.must_revive(event.revision()) {
-            return event.frame(delivery);
+            return Ready::Frame(event.frame(delivery));
         }
-        let body = self.served.present(event.body(delivery), event.revision());
-        self.render(delivery.as_str(), body)
+        self.object(delivery.as_str(), event.body(delivery), event.revision())
+    }
+
+    /// The event about an object, unless a webhook has to convert it first.
+    fn object(&mut self, kind: &'static str, body: Bytes, revision: u64) -> Ready {
+        if self.served.needs_webhook(revision) {
+            return Ready::Convert(kind, body, revision);
+        }
+        let body = self.served.present(body, revision);
+        Ready::Frame(self.render(kind, body))
     }
 
     fn render(&mut self, kind: &str, body: Result<Bytes, ApiError>) -> Bytes {

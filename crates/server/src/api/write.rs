@@ -4,12 +4,12 @@ mod create;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use kubewright_schema::FieldError;
 use kubewright_schema::apply::keep_times;
 use serde_json::{Value, json};
 
-use crate::admission;
+use super::subresource::scale;
+use crate::admission::{self, Asked, Held, Operation};
 use crate::allocate::Claims;
 use crate::core::Core;
 use crate::fields::{FieldManagement, Writer};
@@ -53,23 +53,6 @@ pub(crate) enum Written {
         /// Resource version to show; none for an object that was never stored.
         version: Option<u64>,
     },
-}
-
-impl Written {
-    /// The object as JSON of the served version.
-    pub(crate) fn body(&self, served: &Served) -> Result<Bytes, ApiError> {
-        match self {
-            Written::Stored(record) => served.body(record),
-            Written::Value { value, version } => {
-                Ok(encode_at(served, value.clone(), *version).into())
-            }
-        }
-    }
-
-    /// The object as a value of the served version.
-    pub(crate) fn value(&self, served: &Served) -> Result<Value, ApiError> {
-        serde_json::from_slice(&self.body(served)?).map_err(ApiError::internal)
-    }
 }
 
 /// An object with a given resource version, or without one.
@@ -133,12 +116,32 @@ impl Core {
             let Some(record) = served.collection.get(key) else {
                 return Err(ApiError::not_found(served.about(), name));
             };
-            let old = served.revive(&record)?;
+            let old = self.revive(served, &record).await?;
             let mut new = change(&old)?;
             check_preconditions(served, &new, &old, &record)?;
             // An update without a version is one of the newest.
             object::set_meta(&mut new, "resourceVersion", record.revision().to_string());
-            let claims = self.prepare(served, &mut new, &old, part, writer)?;
+            served.default(&mut new);
+            self.manage(served, Some(&old), &mut new, part, writer);
+            let requester = writer.requester();
+            let asked = requester.as_deref().map(|requester| Asked {
+                served,
+                operation: Operation::Update,
+                subresource: writer.subresource(),
+                namespace: record.namespace(),
+                name,
+                requester,
+                persist: writer.persist,
+            });
+            if let Some(asked) = &asked {
+                Box::pin(self.admit_update(asked, &mut new, &old, writer, warnings)).await?;
+            }
+            let claims = self.prepare(served, &mut new, &old, part)?;
+            let mut _held = None;
+            if let Some(asked) = &asked {
+                let review = self.review_update(asked, &new, &old, writer, warnings);
+                _held = Box::pin(review).await?;
+            }
             let gone = object::is_deleting(&old) && may_go(&new);
             if writer.persist == Persist::DryRun {
                 warnings.extend(served.strategy().update_warnings(&new, &old));
@@ -157,7 +160,7 @@ impl Core {
                 Write::Update {
                     key: key.to_owned(),
                     expected_revision: expected,
-                    draft: served.draft(new.clone()),
+                    draft: self.draft(served, new.clone()).await?,
                 }
             };
             match served.collection.commit_durable(write).await {
@@ -182,6 +185,40 @@ impl Core {
         Err(ApiError::modified(served.about(), name))
     }
 
+    /// Lets an update be changed, as the object or as its scale, whichever was sent.
+    async fn admit_update(
+        &self,
+        asked: &Asked<'_>,
+        new: &mut Value,
+        old: &Value,
+        writer: &Writer,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        if !writer.is_scaling() {
+            return self.mutate(asked, new, old, warnings).await;
+        }
+        let (mut scale, before) = (scale::of(asked.served, new), scale::of(asked.served, old));
+        self.mutate(asked, &mut scale, &before, warnings).await?;
+        scale::put(asked.served, new, &scale);
+        Ok(())
+    }
+
+    /// Lets an update be looked at, as the object or as its scale.
+    async fn review_update(
+        &self,
+        asked: &Asked<'_>,
+        new: &Value,
+        old: &Value,
+        writer: &Writer,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Held>, ApiError> {
+        if !writer.is_scaling() {
+            return self.inspect(asked, new, old, warnings).await;
+        }
+        let (scale, before) = (scale::of(asked.served, new), scale::of(asked.served, old));
+        self.inspect(asked, &scale, &before, warnings).await
+    }
+
     /// Restores what an update may not change, and validates the rest.
     fn prepare(
         &self,
@@ -189,10 +226,7 @@ impl Core {
         new: &mut Value,
         old: &Value,
         part: Part,
-        writer: &Writer,
     ) -> Result<Claims, ApiError> {
-        served.default(new);
-        self.manage(served, Some(old), new, part, writer);
         keep_metadata(new, old);
         let strategy = served.strategy();
         match part {

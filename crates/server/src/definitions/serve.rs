@@ -5,11 +5,12 @@ use std::sync::Arc;
 use kubewright_schema::Table;
 use kubewright_schema::catalog::{Resource, Subresource, Verb};
 use kubewright_schema::crd::{
-    ColumnDefinition, Columns, CompiledVersion, Definition, Names, SelectableFields, Version,
+    ColumnDefinition, Columns, CompiledVersion, Conversion, Definition, Names, SelectableFields,
+    Version,
 };
 use serde_json::Value;
 
-use crate::conversion::collection_name;
+use crate::conversion::{ConversionHook, collection_name};
 use crate::core::Core;
 use crate::kinds::custom_strategy;
 use crate::object;
@@ -46,6 +47,10 @@ impl Core {
         let schema_revision = self
             .schema_revision(&group, &names.plural, generation)
             .unwrap_or(revision);
+        let conversion = match &definition.conversion {
+            Conversion::Webhook(webhook) => Some(Arc::new(ConversionHook::read(webhook))),
+            _ => None,
+        };
         let mut versions = Vec::new();
         for version in definition.versions.iter().filter(|v| v.served) {
             let compiled = compile(version)?;
@@ -63,6 +68,7 @@ impl Core {
                     scale: version.scale.clone(),
                     selectable: SelectableFields::new(version),
                     stored_api_version: stored.clone(),
+                    conversion: conversion.clone(),
                     generation,
                     schema_revision,
                     terminating: stage == Stage::Terminating,

@@ -1,4 +1,4 @@
-//! Webhook configurations and admission policies.
+//! Webhook configurations.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,13 @@ use kubewright_schema::FieldError;
 use kubewright_schema::names;
 use serde_json::{Value, json};
 
+use super::admission_policy::validate_conditions;
 use super::checks::{Errors, invalid_each, one_of, one_of_if_set};
 use super::path::Path;
 use super::selector;
-use super::strategy::{Generation, StatusMeta, Strategy};
-use super::value::{ensure, is_empty, items, items_mut, set_default, strings, text};
+use super::strategy::{Generation, Strategy};
+use super::value::{is_empty, items, items_mut, set_default, strings, text};
+use crate::admission::NAMES;
 
 /// ValidatingWebhookConfigurations.
 pub(super) static VALIDATING_WEBHOOKS: Strategy = Strategy {
@@ -43,45 +45,6 @@ pub(super) static MUTATING_WEBHOOKS: Strategy = Strategy {
     },
     ..Strategy::PLAIN
 };
-
-/// ValidatingAdmissionPolicies and MutatingAdmissionPolicies.
-pub(super) static ADMISSION_POLICY: Strategy = Strategy {
-    generation: Generation::Field("spec"),
-    has_status: true,
-    status_meta: StatusMeta::Closed,
-    allow_unconditional_update: false,
-    default: |object| {
-        let spec = ensure(object, "spec");
-        set_default(spec, "failurePolicy", "Fail");
-        if let Some(constraints) = spec.get_mut("matchConstraints") {
-            default_match(constraints);
-        }
-    },
-    ..Strategy::PLAIN
-};
-
-/// Bindings of admission policies.
-pub(super) static ADMISSION_POLICY_BINDING: Strategy = Strategy {
-    generation: Generation::Field("spec"),
-    allow_unconditional_update: false,
-    default: |object| {
-        if let Some(resources) = ensure(object, "spec").get_mut("matchResources") {
-            default_match(resources);
-        }
-    },
-    ..Strategy::PLAIN
-};
-
-fn default_match(resources: &mut Value) {
-    set_default(resources, "matchPolicy", "Equivalent");
-    set_default(resources, "namespaceSelector", json!({}));
-    set_default(resources, "objectSelector", json!({}));
-    for list in ["resourceRules", "excludeResourceRules"] {
-        for rule in items_mut(resources.get_mut(list)) {
-            set_default(rule, "scope", "*");
-        }
-    }
-}
 
 fn default_webhooks(object: &mut Value) {
     for hook in items_mut(object.get_mut("webhooks")) {
@@ -160,6 +123,8 @@ fn validate_webhook(hook: &Value, path: &Path<'_>, errors: &mut Errors) {
     for field in ["namespaceSelector", "objectSelector"] {
         selector::validate(&hook[field], &path.child(field), errors);
     }
+    let conditions = path.child("matchConditions");
+    validate_conditions(&hook["matchConditions"], &NAMES[..3], &conditions, errors);
     validate_client(&hook["clientConfig"], &path.child("clientConfig"), errors);
 }
 
@@ -179,7 +144,7 @@ fn validate_name(name: &str, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn validate_rule(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
+pub(super) fn validate_rule(rule: &Value, path: &Path<'_>, errors: &mut Errors) {
     let operations = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
     validate_wildcard(rule, "operations", "operations", path, errors);
     let at = path.child("operations");

@@ -131,6 +131,21 @@ fn validate_no_new_finalizers(new: &Value, old: &Value, errors: &mut Errors) {
     errors.push(FieldError::forbidden(METADATA.child("finalizers"), &detail));
 }
 
+/// What is wrong with labels or annotations, whichever the field names.
+pub(crate) fn pair_errors(field: &str, pairs: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let path = METADATA.child(if field == "labels" {
+        "labels"
+    } else {
+        "annotations"
+    });
+    match field {
+        "labels" => validate_labels(pairs, &path, &mut errors),
+        _ => validate_annotations(pairs, &path, &mut errors),
+    }
+    errors
+}
+
 /// Checks keys and values of labels.
 pub(crate) fn validate_labels(labels: &Value, path: &Path<'_>, errors: &mut Errors) {
     for (key, value) in entries(labels) {

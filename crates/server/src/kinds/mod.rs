@@ -12,7 +12,7 @@ mod custom;
 mod name_rule;
 mod path;
 mod strategy;
-mod value;
+pub(crate) mod value;
 
 #[cfg(test)]
 mod robustness;
@@ -22,6 +22,7 @@ mod testing;
 mod tests;
 
 mod admission;
+mod admission_policy;
 mod autoscaling;
 mod batch;
 mod config;
@@ -169,9 +170,9 @@ fn small_group(group: &str, kind: &str) -> &'static Strategy {
             &admission::VALIDATING_WEBHOOKS
         }
         ("admissionregistration.k8s.io", kind) if kind.ends_with("Binding") => {
-            &admission::ADMISSION_POLICY_BINDING
+            &admission_policy::ADMISSION_POLICY_BINDING
         }
-        ("admissionregistration.k8s.io", _) => &admission::ADMISSION_POLICY,
+        ("admissionregistration.k8s.io", _) => &admission_policy::ADMISSION_POLICY,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => &CUSTOM_RESOURCE_DEFINITION,
         ("apiregistration.k8s.io", "APIService") => &API_SERVICE,
         ("autoscaling", "HorizontalPodAutoscaler") => &autoscaling::HORIZONTAL_POD_AUTOSCALER,

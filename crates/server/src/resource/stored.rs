@@ -26,13 +26,18 @@ impl Served {
                     (conversion.from_storage)(&mut value);
                 }
             }
-            Nature::Custom(custom) => {
-                value["apiVersion"] = Value::from(self.api_version.as_str());
-                crd::prune(&custom.version, &mut value);
-                crd::default(&custom.version, &mut value);
-            }
+            Nature::Custom(_) => self.adopt(&mut value),
         }
         Ok(value)
+    }
+
+    /// Makes a custom object of another version one of this: its fields are those that both have.
+    pub(crate) fn adopt(&self, value: &mut Value) {
+        if let Nature::Custom(custom) = &self.nature {
+            value["apiVersion"] = Value::from(self.api_version.as_str());
+            crd::prune(&custom.version, value);
+            crd::default(&custom.version, value);
+        }
     }
 
     /// Whether what was stored at a revision may not be sent as it is: it is of another version, or older than the
@@ -103,6 +108,19 @@ impl Served {
             uid,
             labels,
             fields,
+            body,
+            version_at,
+        }
+    }
+
+    /// A custom object as the store takes it, with what a webhook made of it for the store.
+    pub(crate) fn draft_converted(&self, value: &Value, mut stored: Value) -> Draft {
+        object::set_meta(&mut stored, "resourceVersion", "");
+        let (body, version_at) = self.encode(&stored);
+        Draft {
+            uid: object::uid(value).into(),
+            labels: object::labels(&stored),
+            fields: self.selectable_fields(value),
             body,
             version_at,
         }

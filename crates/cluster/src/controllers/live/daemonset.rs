@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Cluster;
 use crate::controllers::daemonset::template::target;
 
-fn set(image: &str) -> Value {
+pub(super) fn set(image: &str) -> Value {
     json!({
         "metadata": {"name": "agent", "namespace": "default"},
         "spec": {
@@ -21,11 +21,11 @@ fn set(image: &str) -> Value {
     })
 }
 
-fn node(name: &str) -> Value {
+pub(super) fn node(name: &str) -> Value {
     json!({"metadata": {"name": name}})
 }
 
-fn is_complete(set: &DaemonSet, nodes: i32) -> bool {
+pub(super) fn is_complete(set: &DaemonSet, nodes: i32) -> bool {
     let status = set.status.clone().unwrap_or_default();
     status.observed_generation == set.metadata.generation
         && status.desired_number_scheduled == nodes

@@ -9,7 +9,7 @@ use super::Cluster;
 use crate::controllers::deployment::samples::image;
 
 /// A Deployment with many defaults to be filled in: its template must still be that of its set afterwards.
-fn deployment(image: &str, replicas: i32) -> Value {
+pub(super) fn deployment(image: &str, replicas: i32) -> Value {
     json!({
         "metadata": {"name": "web", "namespace": "default"},
         "spec": {
@@ -43,7 +43,7 @@ fn reason<'a>(deployment: &'a Deployment, type_: &str) -> Option<&'a str> {
 }
 
 /// Whether a rollout is over and all pods have this revision.
-fn is_complete(deployment: &Deployment, replicas: i32, revision: &str) -> bool {
+pub(super) fn is_complete(deployment: &Deployment, replicas: i32, revision: &str) -> bool {
     let status = deployment.status.clone().unwrap_or_default();
     let annotations = deployment.metadata.annotations.clone().unwrap_or_default();
     status.observed_generation == deployment.metadata.generation

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Cluster, names};
 
-fn set(image: &str, replicas: i32) -> Value {
+pub(super) fn set(image: &str, replicas: i32) -> Value {
     json!({
         "metadata": {"name": "web", "namespace": "default"},
         "spec": {
@@ -27,7 +27,7 @@ fn set(image: &str, replicas: i32) -> Value {
 }
 
 /// Whether all pods are there, serve, and have the latest revision.
-fn is_complete(set: &StatefulSet, replicas: i32) -> bool {
+pub(super) fn is_complete(set: &StatefulSet, replicas: i32) -> bool {
     let status = set.status.clone().unwrap_or_default();
     status.observed_generation == set.metadata.generation
         && status.replicas == replicas

@@ -27,6 +27,10 @@ pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>])
         }
         ("join", [Value::List(list), separator @ ..]) => join(eval, list, separator),
         ("strings.quote", [Value::Text(text)]) => Ok(Value::text(quote(read(eval, text)?))),
+        ("jsonpatch.escapeKey", [Value::Text(text)]) => {
+            let key = read(eval, text)?;
+            Ok(Value::text(key.replace('~', "~0").replace('/', "~1")))
+        }
         (_, [Value::Text(text), rest @ ..]) => of_text(eval, name, text, rest),
         _ => no_overload(),
     }

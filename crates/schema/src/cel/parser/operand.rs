@@ -1,6 +1,6 @@
 //! Operands: literals, names, calls, lists and maps.
 
-use super::super::ast::{Element, Entry, Kind, Literal, Node};
+use super::super::ast::{Construct, Element, Entry, FieldEntry, Kind, Literal, Node};
 use super::super::escape::RESERVED;
 use super::super::lexer::TokenKind;
 use super::super::macros;
@@ -56,15 +56,38 @@ impl Parser<'_> {
             return macros::function(open, &name, args);
         }
         if self.is("{") {
-            return Err(self.issue(
-                open,
-                format!("undeclared reference to '{name}' (in container '')"),
-            ));
+            return self.construct(open, &name);
         }
         if RESERVED.contains(&&*name) {
             return Err(self.issue(at, format!("reserved identifier: {name}")));
         }
         self.node(at, Kind::Ident(name))
+    }
+
+    /// `{field: value}` after the name of a type.
+    pub(super) fn construct(&mut self, at: usize, type_name: &str) -> Parsed<Node> {
+        self.expect("{")?;
+        let mut fields = Vec::new();
+        while !self.take("}") {
+            let optional = self.take("?");
+            let name = self.field_name()?;
+            self.expect(":")?;
+            let value = self.expression()?;
+            fields.push(FieldEntry {
+                optional,
+                name,
+                value,
+            });
+            if !self.take(",") {
+                self.expect("}")?;
+                break;
+            }
+        }
+        let construct = Construct {
+            type_name: type_name.into(),
+            fields,
+        };
+        self.node(at, Kind::Construct(Box::new(construct)))
     }
 
     fn list(&mut self, at: usize) -> Parsed<Node> {

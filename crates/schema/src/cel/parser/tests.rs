@@ -38,6 +38,13 @@ fn shape(node: &Node) -> String {
             let entries: Vec<String> = entries.iter().map(entry).collect();
             format!("{{{}}}", entries.join(" "))
         }
+        Kind::Construct(construct) => {
+            let fields = construct.fields.iter();
+            let fields: Vec<String> = fields
+                .map(|field| format!("{}:{}", field.name, shape(&field.value)))
+                .collect();
+            format!("{}{{{}}}", construct.type_name, fields.join(" "))
+        }
         Kind::Fold(fold) => {
             let second = fold.second.as_deref().unwrap_or("");
             let filter = fold.filter.as_ref().map(shape).unwrap_or_default();
@@ -127,8 +134,8 @@ fn syntax_errors_name_the_place() {
         ("a.all(x.y, true)", "1:8: argument must be a simple name"),
         ("9223372036854775808", "1:1: invalid int literal"),
         (
-            "Foo{a: 1}",
-            "1:4: undeclared reference to 'Foo' (in container '')",
+            "Foo{1: 1}",
+            "1:5: Syntax error: no viable alternative at input",
         ),
         ("a.`b`", "1:3: unsupported syntax: '`'"),
     ];

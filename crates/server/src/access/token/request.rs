@@ -28,7 +28,7 @@ const MIN_SECONDS: i64 = 600;
 const MAX_SECONDS: i64 = 1 << 32;
 
 /// Makes a token for the service account that the request names.
-pub(crate) fn create(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
+pub(crate) async fn create(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::read(&call.query, "CreateOptions")?;
     let ty = request_type()?;
     let decoded = call
@@ -49,6 +49,7 @@ pub(crate) fn create(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
         .collection
         .get(&call.key())
         .ok_or_else(|| call.not_found())?;
+    let mut request = call.admit_part("token", request, options.persist).await?;
     complete(call, &account, &mut request)?;
     let seconds = seconds(&request)?;
     let bound = bind(call, &account, &request["spec"]["boundObjectRef"])?;

@@ -3,6 +3,7 @@
 use kubewright_schema::{FieldError, Table};
 use serde_json::{Value, json};
 
+use crate::admission::Requester;
 use crate::api::call::Call;
 use crate::http::accept::Protobuf;
 use crate::http::body;
@@ -26,6 +27,8 @@ pub(crate) struct DeleteOptions {
     /// The old way to say it; matters for the status code alone.
     pub(super) orphan_dependents: Option<bool>,
     pub(super) persist: Persist,
+    /// Who has to be admitted; nobody when the delete was admitted in another form.
+    pub(super) requester: Option<Requester>,
 }
 
 /// What happens to dependents.
@@ -97,6 +100,10 @@ impl DeleteOptions {
             propagation,
             orphan_dependents,
             persist,
+            requester: Some(Requester::deleting(
+                call.user.clone(),
+                object.as_object().cloned().unwrap_or_default(),
+            )),
         })
     }
 

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -10,8 +9,6 @@ use http_body::{Body, Frame, SizeHint};
 
 use crate::printers::ListMetadata;
 use crate::resource::{Nature, Served};
-use crate::status::ApiError;
-use crate::storage::Record;
 
 /// A list is sent in pieces of about this size.
 const CHUNK: usize = 64 * 1024;
@@ -28,20 +25,15 @@ pub(super) struct ListBody {
 }
 
 impl ListBody {
-    pub(super) fn new(
-        served: &Served,
-        records: &[Arc<Record>],
-        meta: &ListMetadata<'_>,
-    ) -> Result<Self, ApiError> {
+    pub(super) fn new(served: &Served, bodies: Vec<Bytes>, meta: &ListMetadata<'_>) -> Self {
         let api_version = served.api_version.as_str();
         let prefix = format!(
             r#"{{"kind":"{}","apiVersion":"{api_version}","#,
             served.resource.kind
         );
         let builtin = matches!(served.nature, Nature::Builtin(_));
-        let mut items = Vec::with_capacity(records.len());
-        for record in records {
-            let body = served.body(record)?;
+        let mut items = Vec::with_capacity(bodies.len());
+        for body in bodies {
             // Items of built-in lists do not repeat their type.
             let typed = builtin && body.starts_with(prefix.as_bytes());
             items.push(if typed {
@@ -57,14 +49,14 @@ impl ListBody {
             + tail.len()
             + commas
             + items.iter().map(|i| i.len() + open.len()).sum::<usize>();
-        Ok(Self {
+        Self {
             head,
             open,
             items: items.into_iter(),
             first: true,
             tail: Some(tail),
             left,
-        })
+        }
     }
 
     fn next_chunk(&mut self) -> Option<Bytes> {

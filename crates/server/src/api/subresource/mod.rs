@@ -4,7 +4,7 @@ mod budget;
 mod log;
 mod namespace;
 mod pod;
-mod scale;
+pub(crate) mod scale;
 
 use http::Method;
 
@@ -47,7 +47,7 @@ pub(crate) async fn dispatch(
         }
         "finalize" => namespace::finalize(call, body).await,
         "binding" => pod::bind(call, body).await,
-        "token" => token::create(call, body),
+        "token" => token::create(call, body).await,
         "eviction" => pod::evict(call, body).await,
         _ => Err(ApiError::no_such_resource()),
     }

@@ -49,5 +49,5 @@ pub(crate) async fn finalize(call: &mut Call, body: &[u8]) -> Result<Answer, Api
             change,
         )
         .await?;
-    call.answer_written(StatusCode::OK, &written)
+    call.answer_written(StatusCode::OK, &written).await
 }

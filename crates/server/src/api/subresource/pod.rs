@@ -19,6 +19,7 @@ use crate::status::ApiError;
 pub(crate) async fn bind(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::read(&call.query, "CreateOptions")?;
     let binding = read(call, body, "io.k8s.api.core.v1.Binding")?;
+    let binding = call.admit_part("binding", binding, options.persist).await?;
     let node = binding["target"]["name"].as_str().unwrap_or("").to_owned();
     let kind = binding["target"]["kind"].as_str().unwrap_or("Node");
     if node.is_empty() || kind != "Node" {
@@ -47,7 +48,7 @@ pub(crate) async fn bind(call: &mut Call, body: &[u8]) -> Result<Answer, ApiErro
         set_scheduled(&mut new, &now);
         Ok(new)
     };
-    let writer = call.writer(&options, "binding").settled();
+    let writer = call.writer(&options, "binding").settled().admitted();
     core.update(
         &served,
         &key,
@@ -80,6 +81,8 @@ pub(crate) async fn evict(call: &mut Call, body: &[u8]) -> Result<Answer, ApiErr
         .get(&call.key())
         .ok_or_else(|| call.not_found())?;
     let pod = call.served.revive(&record)?;
+    let persist = WriteOptions::read(&call.query, "CreateOptions")?.persist;
+    let eviction = call.admit_part("eviction", eviction, persist).await?;
     let phase = pod["status"]["phase"].as_str().unwrap_or("");
     let unguarded =
         matches!(phase, "Succeeded" | "Failed" | "Pending") || object::is_deleting(&pod);
@@ -92,7 +95,7 @@ pub(crate) async fn evict(call: &mut Call, body: &[u8]) -> Result<Answer, ApiErr
     } else {
         b""
     };
-    delete::delete(call, options).await?;
+    delete::delete_admitted(call, options).await?;
     Ok(created(call))
 }
 
@@ -159,7 +162,7 @@ pub(crate) async fn restricted(
             change,
         )
         .await?;
-    call.answer_written(StatusCode::OK, &written)
+    call.answer_written(StatusCode::OK, &written).await
 }
 
 /// The name of a part that has one of its own.

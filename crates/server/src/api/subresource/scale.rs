@@ -31,7 +31,8 @@ pub(crate) async fn dispatch(call: &mut Call, verb: &str, body: &[u8]) -> Result
                 .collection
                 .get(&call.key())
                 .ok_or_else(|| call.not_found())?;
-            let scale = of(&call.served, &call.served.revive(&record)?);
+            let object = call.core.revive(&call.served, &record).await?;
+            let scale = of(&call.served, &object);
             Ok(respond::typed(
                 StatusCode::OK,
                 call.accept.format,
@@ -137,7 +138,9 @@ async fn write(
             update,
         )
         .await?;
-    let scale = of(&served, &written.value(&served)?);
+    let written = core.written(&served, &written).await?;
+    let written = serde_json::from_slice(&written).map_err(ApiError::internal)?;
+    let scale = of(&served, &written);
     Ok(respond::typed(
         StatusCode::OK,
         call.accept.format,
@@ -166,7 +169,7 @@ fn validate(scale: &Value, replicas: i64) -> Result<(), ApiError> {
 }
 
 /// The scale of an object.
-fn of(served: &Served, value: &Value) -> Value {
+pub(crate) fn of(served: &Served, value: &Value) -> Value {
     let mut metadata = json!({});
     for field in [
         "name",
@@ -233,6 +236,12 @@ fn custom_parts(value: &Value, paths: &ScalePaths) -> (i64, i64, Option<String>)
         number(&paths.status_replicas_path),
         selector,
     )
+}
+
+/// Gives an object the number of replicas that a scale says.
+pub(crate) fn put(served: &Served, value: &mut Value, scale: &Value) {
+    let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
+    set_replicas(served, value, replicas);
 }
 
 fn set_replicas(served: &Served, value: &mut Value, replicas: i64) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Part, Written, match_namespace, storage_error};
-use crate::admission;
+use crate::admission::{self, Asked, Operation};
 use crate::core::Core;
 use crate::fields::Writer;
 use crate::http::query::Persist;
@@ -36,6 +36,26 @@ impl Core {
         }
         served.default(&mut value);
         self.manage(served, None, &mut value, Part::Whole, writer);
+        let requester = writer.requester();
+        let asked = requester.as_deref().map(|requester| Asked {
+            served,
+            operation: Operation::Create,
+            subresource: "",
+            namespace,
+            name: "",
+            requester,
+            persist: writer.persist,
+        });
+        if let Some(asked) = asked {
+            let name = object::name(&value).to_owned();
+            let asked = Asked {
+                name: &name,
+                ..asked
+            };
+            wipe_metadata(&mut value);
+            Box::pin(self.mutate(&asked, &mut value, &Value::Null, warnings)).await?;
+            match_namespace(&mut value, namespace)?;
+        }
         let generated =
             object::name(&value).is_empty() && !object::meta_str(&value, "generateName").is_empty();
         let prefix = object::meta_str(&value, "generateName").to_owned();
@@ -54,7 +74,14 @@ impl Core {
                 std::mem::take(&mut value)
             };
             let written = self
-                .create_once(served, namespace, candidate, writer.persist, warnings)
+                .create_once(
+                    served,
+                    namespace,
+                    candidate,
+                    writer.persist,
+                    asked,
+                    warnings,
+                )
                 .await;
             match written {
                 Err(CreateError::Exists(name)) if generated && attempt < NAME_ATTEMPTS => {
@@ -79,9 +106,10 @@ impl Core {
         namespace: Option<&str>,
         mut value: Value,
         persist: Persist,
+        asked: Option<Asked<'_>>,
         warnings: &mut Vec<String>,
     ) -> Result<Written, CreateError> {
-        admission::namespace_accepts(self, served, namespace, object::name(&value))?;
+        admission::kind_accepts(served, object::name(&value))?;
         let (uid, now) = (self.environment.uid(), self.environment.now_rfc3339());
         begin_metadata(&mut value, &uid, &now);
         served.strategy().prepare_for_create(
@@ -101,6 +129,14 @@ impl Core {
         }
         warnings.extend(served.strategy().warnings(&value));
         let name = object::name(&value).to_owned();
+        let mut _held = None;
+        if let Some(asked) = asked {
+            let asked = Asked {
+                name: &name,
+                ..asked
+            };
+            _held = Box::pin(self.inspect(&asked, &value, &Value::Null, warnings)).await?;
+        }
         let key = served.key(namespace, &name);
         if persist == Persist::DryRun {
             return match served.collection.get(&key) {
@@ -113,7 +149,7 @@ impl Core {
         }
         let write = Write::Create {
             key: key.clone(),
-            draft: served.draft(value),
+            draft: self.draft(served, value).await?,
         };
         let _settling = self.settling(served).await;
         match served.collection.commit_durable(write).await {
@@ -152,16 +188,23 @@ fn generated_name(prefix: &str, suffix: &str) -> String {
     format!("{}{suffix}", &prefix[..cut])
 }
 
-/// Metadata that the server alone sets.
-fn begin_metadata(value: &mut Value, uid: &str, now: &str) {
+/// Takes away metadata that a client cannot bring along.
+fn wipe_metadata(value: &mut Value) {
     for field in [
         "deletionTimestamp",
         "deletionGracePeriodSeconds",
         "selfLink",
-        "generation",
+        "uid",
+        "creationTimestamp",
     ] {
         object::remove_meta(value, field);
     }
+}
+
+/// Metadata that the server alone sets.
+fn begin_metadata(value: &mut Value, uid: &str, now: &str) {
+    wipe_metadata(value);
+    object::remove_meta(value, "generation");
     object::set_meta(value, "uid", uid);
     object::set_meta(value, "creationTimestamp", now);
 }

@@ -17,6 +17,7 @@ mod warnings;
 
 pub(super) use defaults::{resource_list as default_resource_list, template as default_template};
 pub(crate) use ephemeral::validate_added as validate_ephemeral_containers;
+pub(crate) use quality::class as quality_class;
 pub(super) use resources::validate_quantity;
 pub(super) use scheduling::{validate_node_selector, validate_taints};
 pub(super) use spec::{mismatch, validate_runs_forever, validate_selected, validate_template};

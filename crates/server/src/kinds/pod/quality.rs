@@ -10,7 +10,7 @@ use crate::kinds::value::{entries, items, text};
 const COMPUTE: [&str; 2] = ["cpu", "memory"];
 
 /// `Guaranteed`, `Burstable` or `BestEffort`.
-pub(super) fn class(spec: &Value) -> &'static str {
+pub(crate) fn class(spec: &Value) -> &'static str {
     let of_pod = !spec["resources"].is_null();
     let holders: Vec<&Value> = if of_pod {
         vec![spec]

@@ -1,5 +1,5 @@
-//! What happens around a write beyond the object itself: namespaces must exist, Services get addresses, definitions
-//! come to life.
+//! What happens around a write whoever asks for it: Services get addresses, definitions come to life, some namespaces
+//! stay. Unlike plugins it cannot be switched off and holds for the server's own writes too.
 
 use std::sync::Arc;
 
@@ -24,36 +24,13 @@ const NAMESPACES: About<'static> = About {
     resource: "namespaces",
 };
 
-/// Refuses new objects where there is no namespace, or one that is on its way out.
-pub(crate) fn namespace_accepts(
-    core: &Core,
-    served: &Served,
-    namespace: Option<&str>,
-    name: &str,
-) -> Result<(), ApiError> {
+/// Refuses new objects of a kind that is going away.
+pub(crate) fn kind_accepts(served: &Served, name: &str) -> Result<(), ApiError> {
     if served.custom().is_some_and(|custom| custom.terminating) {
         let why = "create not allowed while custom resource definition is terminating";
         return Err(ApiError::forbidden(served.about(), name, why));
     }
-    let Some(namespace) = namespace else {
-        return Ok(());
-    };
-    let namespaces = core.registry.now().builtin("", "v1", "namespaces");
-    let Some(record) = namespaces.collection.get(namespace) else {
-        return Err(ApiError::not_found(NAMESPACES, namespace));
-    };
-    if record.fields().get("status.phase") != Some("Terminating") {
-        return Ok(());
-    }
-    let why = format!(
-        "unable to create new content in namespace {namespace} because it is being terminated"
-    );
-    let cause = format!("namespace {namespace} is being terminated");
-    Err(ApiError::forbidden(served.about(), name, &why).with_cause(
-        "NamespaceTerminating",
-        &cause,
-        "metadata.namespace",
-    ))
+    Ok(())
 }
 
 /// Gives a new object what only the server can give.

@@ -1,0 +1,51 @@
+//! What plugins look up in the store.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::core::Core;
+use crate::resource::Served;
+use crate::status::ApiError;
+use crate::storage::At;
+
+/// The namespaces.
+pub(super) fn namespaces(core: &Core) -> Arc<Served> {
+    core.registry.now().builtin("", "v1", "namespaces")
+}
+
+/// A namespace, if it is there.
+pub(super) fn namespace(core: &Core, name: &str) -> Result<Option<Value>, ApiError> {
+    let served = namespaces(core);
+    let record = served.collection.get(name);
+    record.map(|record| served.revive(&record)).transpose()
+}
+
+/// The objects of a built-in resource in a namespace, or all of them for an empty one.
+pub(super) fn all(
+    core: &Core,
+    (group, version, plural): (&str, &str, &str),
+    namespace: &str,
+) -> Result<Vec<Value>, ApiError> {
+    let served = core.registry.now().builtin(group, version, plural);
+    let snapshot = served.collection.snapshot(At::Latest);
+    let snapshot = snapshot.map_err(ApiError::internal)?;
+    let prefix = match namespace {
+        "" => String::new(),
+        namespace => format!("{namespace}/"),
+    };
+    let records = snapshot.range(&prefix, None);
+    records.map(|record| served.revive(record)).collect()
+}
+
+/// One object of a built-in resource.
+pub(super) fn one(
+    core: &Core,
+    (group, version, plural): (&str, &str, &str),
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Option<Value>, ApiError> {
+    let served = core.registry.now().builtin(group, version, plural);
+    let record = served.collection.get(&served.key(namespace, name));
+    record.map(|record| served.revive(&record)).transpose()
+}

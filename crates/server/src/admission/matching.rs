@@ -1,0 +1,278 @@
+//! Which requests a webhook or a policy is about: rules, selectors, and other versions of the same objects.
+
+use std::sync::Arc;
+
+use kubewright_schema::selector::LabelSelector;
+use serde_json::Value;
+
+use super::attributes::{Asked, Operation};
+use super::lookup;
+use crate::core::Core;
+use crate::kinds::value::{items, strings, text};
+use crate::object;
+use crate::resource::Served;
+use crate::status::ApiError;
+
+/// Kinds that nobody outside decides about, or a mistake in one could not be corrected any more.
+const EXEMPT: [&str; 6] = [
+    "ValidatingWebhookConfiguration",
+    "MutatingWebhookConfiguration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+];
+
+/// Whether webhooks and policies are not asked at all.
+pub(super) fn is_exempt(asked: &Asked<'_>) -> bool {
+    let resource = &asked.served.resource;
+    &*resource.group == "admissionregistration.k8s.io" && EXEMPT.contains(&&*resource.kind)
+}
+
+/// Operations on resources.
+#[derive(Debug)]
+struct Rule {
+    operations: Vec<String>,
+    groups: Vec<String>,
+    versions: Vec<String>,
+    /// `pods`, `pods/status`, `*`, `*/scale`, `pods/*`, `*/*`
+    resources: Vec<String>,
+    scope: Scope,
+    /// Names of objects; none for all of them.
+    names: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    All,
+    Namespaced,
+    Cluster,
+}
+
+impl Rule {
+    fn read(rule: &Value) -> Self {
+        let list = |field: &str| strings(&rule[field]).map(str::to_owned).collect();
+        Self {
+            operations: list("operations"),
+            groups: list("apiGroups"),
+            versions: list("apiVersions"),
+            resources: list("resources"),
+            scope: match text(&rule["scope"]) {
+                "Namespaced" => Scope::Namespaced,
+                "Cluster" => Scope::Cluster,
+                _ => Scope::All,
+            },
+            names: list("resourceNames"),
+        }
+    }
+
+    /// Whether it is about a request, taken as one of this resource.
+    fn matches(&self, asked: &Asked<'_>, served: &Served) -> bool {
+        let resource = &served.resource;
+        let any =
+            |list: &[String], wanted: &str| list.iter().any(|one| one == "*" || one == wanted);
+        let scope = match self.scope {
+            Scope::All => true,
+            Scope::Namespaced => asked.namespace.is_some(),
+            Scope::Cluster => asked.namespace.is_none(),
+        };
+        scope
+            && any(&self.operations, asked.operation.as_str())
+            && any(&self.groups, &resource.group)
+            && any(&self.versions, &resource.version)
+            && self.has_resource(&resource.plural, asked.subresource)
+            && (self.names.is_empty() || self.names.iter().any(|name| name == asked.name))
+    }
+
+    fn has_resource(&self, plural: &str, subresource: &str) -> bool {
+        self.resources.iter().any(|entry| {
+            let (resource, part) = entry.split_once('/').unwrap_or((entry, ""));
+            (resource == "*" || resource == plural) && (part == "*" || part == subresource)
+        })
+    }
+}
+
+/// What has to hold for a webhook or a policy to be asked.
+#[derive(Debug)]
+pub(super) struct Criteria {
+    rules: Vec<Rule>,
+    excluded: Vec<Rule>,
+    equivalence: Equivalence,
+    namespaces: LabelSelector,
+    objects: LabelSelector,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Equivalence {
+    /// The same objects at another version or in another group match too.
+    Equivalent,
+    Exact,
+}
+
+impl Criteria {
+    /// Reads a webhook (`rules`) or the constraints of a policy (`resourceRules`).
+    pub(super) fn read(value: &Value) -> Result<Self, String> {
+        let selector = |field: &str| match &value[field] {
+            Value::Null => Ok(LabelSelector::everything()),
+            selector => LabelSelector::from_object(selector).map_err(|e| e.to_string()),
+        };
+        let rules = |field: &str| {
+            items(&value[field])
+                .iter()
+                .map(Rule::read)
+                .collect::<Vec<_>>()
+        };
+        let mut all = rules("rules");
+        all.extend(rules("resourceRules"));
+        Ok(Self {
+            rules: all,
+            excluded: rules("excludeResourceRules"),
+            equivalence: match text(&value["matchPolicy"]) {
+                "Exact" => Equivalence::Exact,
+                _ => Equivalence::Equivalent,
+            },
+            namespaces: selector("namespaceSelector")?,
+            objects: selector("objectSelector")?,
+        })
+    }
+
+    /// The version at which the object is to be shown, or nothing when the request is none of its business.
+    pub(super) fn matches(
+        &self,
+        core: &Core,
+        asked: &Asked<'_>,
+        object: &Value,
+        old: &Value,
+    ) -> Result<Option<Arc<Served>>, ApiError> {
+        let Some(shown) = self.ruled(core, asked) else {
+            return Ok(None);
+        };
+        if self.is_excluded(core, asked) || !self.selects_object(object, old) {
+            return Ok(None);
+        }
+        let selected = self.selects_namespace(core, asked, object, old)?;
+        Ok(selected.then_some(shown))
+    }
+
+    /// As [`Criteria::matches`] for a binding, where no rules at all mean every request.
+    pub(super) fn includes(
+        &self,
+        core: &Core,
+        asked: &Asked<'_>,
+        object: &Value,
+        old: &Value,
+    ) -> Result<bool, ApiError> {
+        if !self.rules.is_empty() {
+            return Ok(self.matches(core, asked, object, old)?.is_some());
+        }
+        Ok(!self.is_excluded(core, asked)
+            && self.selects_object(object, old)
+            && self.selects_namespace(core, asked, object, old)?)
+    }
+
+    fn ruled(&self, core: &Core, asked: &Asked<'_>) -> Option<Arc<Served>> {
+        first_match(&self.rules, self.equivalence, core, asked)
+    }
+
+    fn is_excluded(&self, core: &Core, asked: &Asked<'_>) -> bool {
+        first_match(&self.excluded, self.equivalence, core, asked).is_some()
+    }
+
+    fn selects_object(&self, object: &Value, old: &Value) -> bool {
+        let selects =
+            |value: &Value| value.is_object() && self.objects.matches(&object::labels(value));
+        self.objects.is_everything() || selects(object) || selects(old)
+    }
+
+    /// Objects outside of namespaces are always selected; a namespace is judged by its own labels.
+    fn selects_namespace(
+        &self,
+        core: &Core,
+        asked: &Asked<'_>,
+        object: &Value,
+        old: &Value,
+    ) -> Result<bool, ApiError> {
+        if self.namespaces.is_everything() {
+            return Ok(true);
+        }
+        if asked.is("", "Namespace") {
+            let current = match asked.operation {
+                Operation::Delete => old,
+                _ => object,
+            };
+            return Ok(self.namespaces.matches(&object::labels(current)));
+        }
+        let Some(namespace) = asked.namespace else {
+            return Ok(true);
+        };
+        let found = lookup::namespaces(core).collection.get(namespace);
+        Ok(found.is_some_and(|record| self.namespaces.matches(record.labels())))
+    }
+}
+
+/// The resource that the first fitting rule is about: the one of the request, or else another version of it.
+fn first_match(
+    rules: &[Rule],
+    equivalence: Equivalence,
+    core: &Core,
+    asked: &Asked<'_>,
+) -> Option<Arc<Served>> {
+    if rules.iter().any(|rule| rule.matches(asked, asked.served)) {
+        return Some(asked.served.clone());
+    }
+    if equivalence == Equivalence::Exact || rules.is_empty() {
+        return None;
+    }
+    let resources = core.registry.now();
+    let others: Vec<&Arc<Served>> = resources
+        .all
+        .iter()
+        .filter(|other| other.collection.name() == asked.served.collection.name())
+        .filter(|other| {
+            asked.subresource.is_empty() || other.resource.subresource(asked.subresource).is_some()
+        })
+        .collect();
+    let mut found = rules
+        .iter()
+        .filter_map(|rule| others.iter().find(|other| rule.matches(asked, other)));
+    found.next().map(|other| Arc::clone(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn resources_of_rules_name_parts() {
+        for (resources, plural, part, expect) in [
+            (json!(["pods"]), "pods", "", true),
+            (json!(["pods"]), "pods", "status", false),
+            (json!(["pods/status"]), "pods", "status", true),
+            (json!(["pods/*"]), "pods", "status", true),
+            (json!(["pods/*"]), "pods", "", true),
+            (json!(["*"]), "pods", "", true),
+            (json!(["*"]), "pods", "status", false),
+            (json!(["*/scale"]), "deployments", "scale", true),
+            (json!(["*/*"]), "pods", "status", true),
+        ] {
+            let rule = Rule::read(&json!({"resources": resources}));
+            assert_eq!(
+                rule.has_resource(plural, part),
+                expect,
+                "{resources} {plural}/{part}"
+            );
+        }
+    }
+
+    #[test]
+    fn old_and_new_objects_are_selected() {
+        let criteria = Criteria::read(&json!({"objectSelector": {"matchLabels": {"a": "b"}}}));
+        let criteria = criteria.expect("a selector");
+        let labelled = json!({"metadata": {"labels": {"a": "b"}}});
+        assert!(criteria.selects_object(&labelled, &Value::Null));
+        assert!(criteria.selects_object(&json!({}), &labelled));
+        assert!(!criteria.selects_object(&json!({}), &Value::Null));
+    }
+}

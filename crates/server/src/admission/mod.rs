@@ -1,0 +1,223 @@
+//! Admission: what stands between a request that may be made and an object that is stored.
+//!
+//! The order is the one of Kubernetes. First those that change the object: plugins, mutating policies, mutating
+//! webhooks, and all of them once more when one of the latter changed something. Then the kind's own validation,
+//! which is not here. Then those that only look: plugins, validating policies, validating webhooks, quota last.
+//!
+//! Each plugin is a file with a pure decision over the object and what the store has; [`chain`] reads the store,
+//! calls out, and keeps the order. [`around`] is what holds for the server's own writes too.
+
+mod around;
+mod attributes;
+mod authority;
+mod cache;
+mod chain;
+mod expression;
+mod limit_range;
+mod lookup;
+mod matching;
+mod namespace;
+mod pod_security;
+mod policy;
+mod priority;
+mod quota;
+mod resources;
+mod service_account;
+mod storage_class;
+mod webhook;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+pub(crate) use around::{
+    after_delete, after_write, before_create, before_delete, before_update, has_consequences,
+    kind_accepts, mark_deleted, used, validate_create, validate_update,
+};
+pub(crate) use attributes::{Asked, Operation, Requester};
+pub(crate) use expression::{NAMES, declare};
+pub(crate) use policy::SCOPE;
+pub(crate) use quota::Held;
+
+use policy::Policies;
+use quota::Locks;
+use webhook::Webhooks;
+
+/// A part of admission that can be switched on and off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Plugin {
+    /// Nothing is created where there is no namespace, or one that is going.
+    NamespaceLifecycle,
+    /// Pods get default requests and limits, and stay within those of their namespace.
+    LimitRanger,
+    /// Pods run as a service account that exists, and get its token.
+    ServiceAccount,
+    /// Pods keep to the security standard that their namespace's labels name.
+    PodSecurity,
+    /// Pods get the number of their priority class.
+    Priority,
+    /// Claims get the storage class that is marked as the default.
+    DefaultStorageClass,
+    /// MutatingAdmissionPolicies.
+    MutatingAdmissionPolicy,
+    /// MutatingWebhookConfigurations.
+    MutatingAdmissionWebhook,
+    /// ValidatingAdmissionPolicies.
+    ValidatingAdmissionPolicy,
+    /// ValidatingWebhookConfigurations.
+    ValidatingAdmissionWebhook,
+    /// Namespaces use no more than their quota.
+    ResourceQuota,
+}
+
+impl Plugin {
+    /// All of them, in the order in which they are asked.
+    pub const ALL: [Plugin; 11] = [
+        Plugin::NamespaceLifecycle,
+        Plugin::LimitRanger,
+        Plugin::ServiceAccount,
+        Plugin::PodSecurity,
+        Plugin::Priority,
+        Plugin::DefaultStorageClass,
+        Plugin::MutatingAdmissionPolicy,
+        Plugin::MutatingAdmissionWebhook,
+        Plugin::ValidatingAdmissionPolicy,
+        Plugin::ValidatingAdmissionWebhook,
+        Plugin::ResourceQuota,
+    ];
+
+    /// The name that `--enable-admission-plugins` of a real server takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Plugin::NamespaceLifecycle => "NamespaceLifecycle",
+            Plugin::LimitRanger => "LimitRanger",
+            Plugin::ServiceAccount => "ServiceAccount",
+            Plugin::PodSecurity => "PodSecurity",
+            Plugin::Priority => "Priority",
+            Plugin::DefaultStorageClass => "DefaultStorageClass",
+            Plugin::MutatingAdmissionPolicy => "MutatingAdmissionPolicy",
+            Plugin::MutatingAdmissionWebhook => "MutatingAdmissionWebhook",
+            Plugin::ValidatingAdmissionPolicy => "ValidatingAdmissionPolicy",
+            Plugin::ValidatingAdmissionWebhook => "ValidatingAdmissionWebhook",
+            Plugin::ResourceQuota => "ResourceQuota",
+        }
+    }
+}
+
+impl fmt::Display for Plugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that no plugin has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no admission plugin {0:?}")]
+pub struct UnknownPlugin(String);
+
+impl FromStr for Plugin {
+    type Err = UnknownPlugin;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPlugin> {
+        let found = Plugin::ALL.into_iter().find(|plugin| plugin.name() == name);
+        found.ok_or_else(|| UnknownPlugin(name.to_owned()))
+    }
+}
+
+/// Which plugins a server asks. By default all but [`Plugin::ServiceAccount`]: without a controller that makes the
+/// account `default` in every namespace, it would refuse every pod.
+///
+/// # Examples
+/// ```
+/// use kubewright_server::{Admission, Plugin};
+///
+/// let admission = Admission::default()
+///     .enable(Plugin::ServiceAccount)
+///     .disable(Plugin::PodSecurity);
+/// assert!(admission.has(Plugin::ServiceAccount));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub struct Admission(BTreeSet<Plugin>);
+
+impl Default for Admission {
+    fn default() -> Self {
+        Self(Plugin::ALL.into()).disable(Plugin::ServiceAccount)
+    }
+}
+
+impl Admission {
+    /// No plugin at all.
+    pub fn none() -> Self {
+        Self(BTreeSet::new())
+    }
+
+    /// Asks this plugin too.
+    pub fn enable(mut self, plugin: Plugin) -> Self {
+        self.0.insert(plugin);
+        self
+    }
+
+    /// Does not ask this plugin.
+    pub fn disable(mut self, plugin: Plugin) -> Self {
+        self.0.remove(&plugin);
+        self
+    }
+
+    /// Whether this plugin is asked.
+    pub fn has(&self, plugin: Plugin) -> bool {
+        self.0.contains(&plugin)
+    }
+}
+
+/// What admission keeps from request to request.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    plugins: Admission,
+    /// Held from the look at a namespace's use until the write that adds to it.
+    locks: Locks,
+    webhooks: Webhooks,
+    policies: Policies,
+}
+
+impl Gate {
+    pub(crate) fn new(plugins: Admission) -> Self {
+        Self {
+            plugins,
+            locks: Locks::default(),
+            webhooks: Webhooks::default(),
+            policies: Policies::default(),
+        }
+    }
+
+    /// A gate for a copy of the server. What is compiled goes by the versions of objects, and is compiled again.
+    pub(crate) fn fork(&self) -> Self {
+        Self::new(self.plugins.clone())
+    }
+
+    fn has(&self, plugin: Plugin) -> bool {
+        self.plugins.has(plugin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plugins_are_found_by_their_names() {
+        for plugin in Plugin::ALL {
+            assert_eq!(plugin.name().parse(), Ok(plugin));
+        }
+        assert!("AlwaysDeny".parse::<Plugin>().is_err());
+    }
+
+    #[test]
+    fn service_accounts_are_asked_for_on_demand() {
+        let by_default = Admission::default();
+        assert!(!by_default.has(Plugin::ServiceAccount));
+        assert!(by_default.has(Plugin::LimitRanger));
+        assert!(!Admission::none().has(Plugin::LimitRanger));
+    }
+}

@@ -1,0 +1,44 @@
+//! Policies: expressions of an administrator that judge or change what is admitted.
+
+mod binding;
+mod definition;
+mod mutating;
+mod mutation;
+mod params;
+mod validating;
+mod variables;
+
+pub(crate) use variables::SCOPE;
+
+use super::cache::Cache;
+use binding::Binding;
+use definition::Definition;
+use mutation::Mutation;
+use validating::Validation;
+
+/// The policies of a server with their bindings.
+#[derive(Debug)]
+pub(super) struct Policies {
+    validating: Cache<Definition<Validation>>,
+    validating_bindings: Cache<Binding>,
+    mutating: Cache<Definition<Mutation>>,
+    mutating_bindings: Cache<Binding>,
+}
+
+impl Default for Policies {
+    fn default() -> Self {
+        Self {
+            validating: Cache::of("validatingadmissionpolicies"),
+            validating_bindings: Cache::of("validatingadmissionpolicybindings"),
+            mutating: Cache::of("mutatingadmissionpolicies"),
+            mutating_bindings: Cache::of("mutatingadmissionpolicybindings"),
+        }
+    }
+}
+
+/// What an expression that fails means for the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnFailure {
+    Fail,
+    Ignore,
+}

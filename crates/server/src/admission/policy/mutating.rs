@@ -1,0 +1,181 @@
+//! MutatingAdmissionPolicies.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use kubewright_schema::Table;
+use kubewright_schema::apply::Typed;
+use kubewright_schema::cel::Expression;
+use serde_json::Value;
+
+use super::binding::{Application, Binding, applications};
+use super::definition::Definition;
+use super::mutation::Mutation;
+use super::validating::namespace;
+use super::{OnFailure, Policies, variables};
+use crate::admission::attributes::Asked;
+use crate::admission::expression::Inputs;
+use crate::admission::webhook::Reinvocation;
+use crate::core::Core;
+use crate::object;
+use crate::resource::Served;
+use crate::status::ApiError;
+
+impl Policies {
+    /// Lets the mutating policies change an object, by the names of the policies.
+    pub(in crate::admission) async fn mutate(
+        &self,
+        core: &Core,
+        asked: &Asked<'_>,
+        object: &mut Value,
+        old: &Value,
+        rounds: &mut Reinvocation,
+    ) -> Result<(), ApiError> {
+        let policies = self.mutating.all(core, |policy| {
+            Definition::read(policy, "mutations", Mutation::read)
+        })?;
+        if policies.is_empty() {
+            return Ok(());
+        }
+        let bindings = self.mutating_bindings.all(core, Binding::read)?;
+        let found = applications(core, policies, bindings, asked, object, old).await?;
+        let mut failures = Vec::new();
+        for application in &found {
+            let failed = apply(core, application, asked, object, old, rounds).await?;
+            if application.policy.on_failure == OnFailure::Fail {
+                failures.extend(failed.into_iter().map(|why| told(application, &why)));
+            }
+        }
+        refusal(asked, object, &failures)
+    }
+}
+
+/// `policy 'p' with binding 'b' denied request: …`
+fn told(application: &Application<Mutation>, why: &str) -> String {
+    let (policy, binding) = (&application.policy.name, &application.binding.name);
+    format!("policy '{policy}' with binding '{binding}' denied request: {why}")
+}
+
+fn refusal(asked: &Asked<'_>, object: &Value, failures: &[String]) -> Result<(), ApiError> {
+    let Some(first) = failures.first() else {
+        return Ok(());
+    };
+    let error = asked
+        .forbidden(object, "admission request denied by policy")
+        .because(StatusCode::FORBIDDEN, "Invalid")
+        .saying(first);
+    let add = |error: ApiError, failure: &String| error.with_cause("", failure, "");
+    Err(failures.iter().fold(error, add))
+}
+
+/// Applies a policy once for each of its parameters, and gives what went wrong.
+async fn apply(
+    core: &Core,
+    application: &Application<Mutation>,
+    asked: &Asked<'_>,
+    object: &mut Value,
+    old: &Value,
+    rounds: &mut Reinvocation,
+) -> Result<Vec<String>, ApiError> {
+    let params = match &application.params {
+        Ok(params) => params,
+        Err(why) => return Ok(vec![format!("failed to configure binding: {why}")]),
+    };
+    let (policy, shown) = (&application.policy, &application.shown);
+    let mut failures = Vec::new();
+    for param in params {
+        let who = format!(
+            "policy/{}/{}/{}/{}",
+            policy.name,
+            application.binding.name,
+            object::namespace(param),
+            object::name(param)
+        );
+        let mut inputs = inputs(core, asked, shown, object, old).await?;
+        inputs.params = param.clone();
+        match policy.conditions.hold(&inputs) {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(why) => {
+                failures.push(why);
+                continue;
+            }
+        }
+        if !rounds.wants(&who) {
+            continue;
+        }
+        let before = object.clone();
+        failures.extend(run(core, policy, asked, shown, object, &mut inputs).await?);
+        if *object != before {
+            rounds.changed();
+        }
+        if policy.again {
+            rounds.remember(&who);
+        }
+    }
+    Ok(failures)
+}
+
+async fn inputs<'c>(
+    core: &'c Core,
+    asked: &Asked<'_>,
+    shown: &Arc<Served>,
+    object: &Value,
+    old: &Value,
+) -> Result<Inputs<'c>, ApiError> {
+    let new = core.shown_at(asked.served, shown, object.clone()).await?;
+    let old = core.shown_at(asked.served, shown, old.clone()).await?;
+    let mut inputs = Inputs::new(core, asked, shown, &new, &old);
+    inputs.namespace = namespace(core, asked)?;
+    Ok(inputs)
+}
+
+/// Runs the mutations of a policy, each on what the one before it made.
+async fn run(
+    core: &Core,
+    policy: &Definition<Mutation>,
+    asked: &Asked<'_>,
+    shown: &Arc<Served>,
+    object: &mut Value,
+    inputs: &mut Inputs<'_>,
+) -> Result<Vec<String>, ApiError> {
+    let mut failures = Vec::new();
+    if inputs.object.is_null() {
+        return Ok(failures);
+    }
+    let mut budget = variables::budget();
+    for mutation in &policy.rules {
+        match mutated(policy, mutation, asked, shown, inputs, &mut budget) {
+            Err(why) => failures.push(why),
+            Ok(made) if made == inputs.object => {}
+            Ok(mut made) => {
+                core.settle(asked, shown, &mut made, &inputs.object).await?;
+                *object = made.clone();
+                inputs.object = core.shown_at(asked.served, shown, made).await?;
+            }
+        }
+    }
+    Ok(failures)
+}
+
+fn mutated(
+    policy: &Definition<Mutation>,
+    mutation: &Mutation,
+    asked: &Asked<'_>,
+    shown: &Served,
+    inputs: &Inputs<'_>,
+    budget: &mut u64,
+) -> Result<Value, String> {
+    let users: Vec<&Expression> = mutation.expression().into_iter().collect();
+    let variables = policy.variables.evaluate(&users, inputs, budget);
+    let kind = asked.kind();
+    let typed = if kind.kind == *asked.served.resource.kind {
+        let (table, ty) = shown.ty();
+        Typed::new(table, ty)
+    } else {
+        let table = Table::builtin();
+        let ty = table.kind(&kind.group, &kind.version, &kind.kind);
+        ty.map_or(Typed::deduced(table), |ty| Typed::new(table, ty))
+    };
+    mutation.apply(typed, inputs, variables, budget)
+}

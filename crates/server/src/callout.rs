@@ -1,0 +1,12 @@
+//! Calls from the server to webhooks: where they are, whom to trust there, and how long to wait.
+//!
+//! A call is one connection, HTTP/1.1 over TLS, one JSON object each way. Redirects are not followed, answers are
+//! limited in size, and the whole of it in time.
+
+mod client;
+mod services;
+mod target;
+
+pub(crate) use client::call;
+pub use services::Services;
+pub(crate) use target::Target;

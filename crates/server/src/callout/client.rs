@@ -1,0 +1,185 @@
+//! One call to a webhook.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+
+use super::services::resolve;
+use super::target::{Place, Target};
+use crate::core::Core;
+
+/// Largest answer of a webhook: an object of the largest size, in base64, and more than that.
+const MAX_ANSWER: usize = 8 * 1024 * 1024;
+/// Most of an unexpected answer that is told.
+const MAX_SHOWN: usize = 256;
+
+/// Posts JSON to a webhook and gives the JSON it answers with, or why there is none in the words of a Go client.
+pub(crate) async fn call(
+    core: &Core,
+    target: &Target,
+    body: &Value,
+    timeout: Option<Duration>,
+) -> Result<Value, String> {
+    let query = timeout.map_or(String::new(), |t| format!("?timeout={}s", t.as_secs()));
+    let path = format!("{}{query}", target.path);
+    let shown = format!("Post \"https://{}{path}\"", target.authority);
+    let exchange = exchange(core, target, &path, body);
+    let result = match timeout {
+        None => exchange.await,
+        Some(timeout) => match tokio::time::timeout(timeout, exchange).await {
+            Ok(result) => result,
+            Err(_) => Err(Failure::Transport("context deadline exceeded".into())),
+        },
+    };
+    result.map_err(|failure| match failure {
+        Failure::Transport(why) => format!("{shown}: {why}"),
+        Failure::Answer(why) => why,
+    })
+}
+
+/// What went wrong: on the way, or with the answer.
+enum Failure {
+    Transport(String),
+    Answer(String),
+}
+
+async fn exchange(
+    core: &Core,
+    target: &Target,
+    path: &str,
+    body: &Value,
+) -> Result<Value, Failure> {
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri(path)
+        .header(HOST, &target.authority)
+        .header(CONTENT_TYPE, "application/json")
+        .header(ACCEPT, "application/json, */*")
+        .header(USER_AGENT, "kube-apiserver-admission")
+        .body(Full::new(Bytes::from(body.to_string())))
+        .map_err(transport)?;
+    let stream = connect(core, target).await?;
+    let tls = TlsConnector::from(target.tls.clone());
+    let stream = tls.connect(target.server_name.clone(), stream).await;
+    let stream = stream.map_err(|e| Failure::Transport(tls_error(&e)))?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(transport)?;
+    // The connection ends with the call, however the call ends.
+    let mut driver = JoinSet::new();
+    driver.spawn(connection);
+    let response = sender.send_request(request).await.map_err(transport)?;
+    let status = response.status();
+    let answer = Limited::new(response.into_body(), MAX_ANSWER)
+        .collect()
+        .await;
+    let answer = answer.map_err(transport)?.to_bytes();
+    read(status, &answer).map_err(Failure::Answer)
+}
+
+async fn connect(core: &Core, target: &Target) -> Result<TcpStream, Failure> {
+    let (dialled, stream) = match &target.place {
+        Place::Host(host, port) => {
+            let stream = TcpStream::connect((host.as_str(), *port)).await;
+            (format!("{host}:{port}"), stream)
+        }
+        Place::Service {
+            namespace,
+            name,
+            port,
+        } => {
+            let address: SocketAddr =
+                resolve(core, namespace, name, *port).map_err(Failure::Transport)?;
+            (address.to_string(), TcpStream::connect(address).await)
+        }
+    };
+    stream.map_err(|error| {
+        let why = match error.kind() {
+            std::io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+            std::io::ErrorKind::HostUnreachable => "no route to host".to_owned(),
+            _ => error.to_string(),
+        };
+        Failure::Transport(format!("dial tcp {dialled}: connect: {why}"))
+    })
+}
+
+fn transport(error: impl std::fmt::Display) -> Failure {
+    Failure::Transport(error.to_string())
+}
+
+fn tls_error(error: &std::io::Error) -> String {
+    use rustls::{CertificateError, Error};
+    let inner = error.get_ref().and_then(|e| e.downcast_ref::<Error>());
+    match inner {
+        Some(Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        )) => "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+            .into(),
+        Some(Error::InvalidCertificate(CertificateError::Expired)) => {
+            "tls: failed to verify certificate: x509: certificate has expired or is not yet valid"
+                .into()
+        }
+        Some(other) => format!("tls: failed to verify certificate: x509: {other}"),
+        None => error.to_string(),
+    }
+}
+
+fn read(status: StatusCode, answer: &[u8]) -> Result<Value, String> {
+    let shown = String::from_utf8_lossy(&answer[..answer.len().min(MAX_SHOWN)]);
+    match status.as_u16() {
+        200..=299 => serde_json::from_slice(answer)
+            .map_err(|e| format!("couldn't get version/kind; json parse error: {e}")),
+        404 => Err("the server could not find the requested resource".into()),
+        500..=599 => Err(format!(
+            "an error on the server ({:?}) has prevented the request from succeeding",
+            shown.trim()
+        )),
+        code => Err(format!(
+            "the server responded with the status code {code} but did not return more information"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read_in_the_words_of_a_go_client() {
+        for (status, body, expect) in [
+            (200, r#"{"a":1}"#, Ok(())),
+            (
+                404,
+                "",
+                Err("the server could not find the requested resource"),
+            ),
+            (
+                500,
+                "boom\n",
+                Err(r#"an error on the server ("boom") has prevented the request from succeeding"#),
+            ),
+            (
+                302,
+                "",
+                Err(
+                    "the server responded with the status code 302 but did not return more information",
+                ),
+            ),
+        ] {
+            let status = StatusCode::from_u16(status).expect("a code");
+            let found = read(status, body.as_bytes()).map(drop);
+            assert_eq!(found, expect.map_err(str::to_owned));
+        }
+        assert!(read(StatusCode::OK, b"nope").is_err());
+    }
+}
