@@ -31,9 +31,9 @@ const RECOUNT: Duration = Duration::from_secs(300);
 /// Keeps the status of quotas.
 pub(crate) fn controller() -> Controller {
     Controller::of::<ResourceQuota>("resourcequota")
-        .watches(Watch::of::<Pod>().map(|pod, client| quotas_of(pod, client)))
-        .watches(Watch::of::<Service>().map(|service, client| quotas_of(service, client)))
-        .watches(Watch::of::<PersistentVolumeClaim>().map(|claim, client| quotas_of(claim, client)))
+        .watches(Watch::of::<Pod>().map(quotas_of))
+        .watches(Watch::of::<Service>().map(quotas_of))
+        .watches(Watch::of::<PersistentVolumeClaim>().map(quotas_of))
         .watches(existence::<ConfigMap>())
         .watches(existence::<Secret>())
         .watches(existence::<ReplicationController>())
@@ -51,7 +51,7 @@ fn existence<K: Resource<DynamicType = ()>>() -> Watch<PartialObjectMeta<Dynamic
     let changes = |event: &Event<_>| !matches!(event, Event::Updated { .. });
     Watch::metadata(&ApiResource::erase::<K>(&()))
         .when(Predicate::new(changes))
-        .map(|object, client| quotas_of(object, client))
+        .map(quotas_of)
 }
 
 /// The quotas of the namespace of an object.
