@@ -1,6 +1,7 @@
 //! The machine that figures were measured on, as far as it explains them.
 
 use std::fs;
+use std::time::Duration;
 
 /// How many processes wanted a core in the last minute.
 pub(crate) fn load_average() -> String {
@@ -45,6 +46,13 @@ pub(crate) fn resident(process: u32) -> u64 {
 /// A figure of our own memory in bytes: `VmRSS:` is what there is, `VmHWM:` the most there was.
 pub(crate) fn own(name: &str) -> u64 {
     field("/proc/self/status", name) * 1_024
+}
+
+/// How long this thread has had a processor.
+pub(crate) fn processor_time() -> Duration {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split(' ').next().and_then(|n| n.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
 /// Starts the count of the most memory there was afresh.

@@ -22,7 +22,7 @@ const PACE: usize = 200;
 /// How long a process is left alone before its memory is read.
 const SETTLE: Duration = Duration::from_secs(2);
 /// How long events may take to come.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Be measured against a source.
 #[derive(clap::Args, Clone)]
@@ -157,12 +157,12 @@ impl Control<'_> {
         self.listener.wait(before, updates).await
     }
 
-    /// Has the watch expire, and reads the memory after the relist.
+    /// Has the watch expire, and reads the memory before and during the relist.
     pub(crate) async fn relist(&self, outcome: &mut Outcome) -> Result<()> {
         machine::forget_peak()?;
+        outcome.relist_steady = machine::own("VmRSS:");
         self.order("/bench/relist").await?;
         tokio::time::sleep(SETTLE).await;
-        outcome.relist_steady = machine::own("VmRSS:");
         outcome.relist_peak = machine::own("VmHWM:");
         Ok(())
     }

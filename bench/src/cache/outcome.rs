@@ -13,8 +13,6 @@ pub(crate) struct Outcome {
     /// Memory after the sync, and the most there was until then.
     pub(crate) steady: u64,
     pub(crate) peak: u64,
-    /// Memory after the allocator was asked to give back what it can.
-    pub(crate) trimmed: u64,
     pub(crate) gets_per_second: f64,
     /// Gets that end with a value of the caller's own or, with us, one that is decoded.
     pub(crate) copies_per_second: f64,
@@ -27,7 +25,7 @@ pub(crate) struct Outcome {
     /// The same when the handler decodes the object; with the peers it always is.
     pub(crate) decoded_events_per_second: f64,
     pub(crate) decoded_latency_p50_seconds: f64,
-    /// Memory after a relist, and the most there was during it.
+    /// Memory before a relist, and the most there was during it.
     pub(crate) relist_steady: u64,
     pub(crate) relist_peak: u64,
 }
@@ -49,7 +47,6 @@ impl Outcome {
             sync_seconds: self.sync_seconds.min(other.sync_seconds),
             steady: self.steady.min(other.steady),
             peak: self.peak.min(other.peak),
-            trimmed: self.trimmed.min(other.trimmed),
             gets_per_second: more(self.gets_per_second, other.gets_per_second),
             copies_per_second: more(self.copies_per_second, other.copies_per_second),
             few_per_second: more(self.few_per_second, other.few_per_second),

@@ -12,8 +12,8 @@ use tempfile::TempDir;
 use super::outcome::{Outcome, QueueOutcome};
 use crate::stopwatch::Stopwatch;
 
-/// How long one process may take.
-const PATIENCE: Duration = Duration::from_secs(400);
+/// How long one process may take. It takes a minute, unless others take the machine.
+const PATIENCE: Duration = Duration::from_secs(1_800);
 /// How often it is looked at.
 const INTERVAL: Duration = Duration::from_millis(20);
 /// Events that are taken as fast as they come, at most.
@@ -172,7 +172,7 @@ fn informer(command: &mut Command, source: &Serving, form: &str, steps: Steps) {
 }
 
 fn queue(command: &mut Command, keys: usize) {
-    command.args(["queue", "--keys", &keys.to_string(), "--rounds", "3"]);
+    command.args(["queue", "--keys", &keys.to_string(), "--rounds", "5"]);
 }
 
 /// Runs a process to its end and reads its line.

@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
 }
 
 /// How long a client may take to open its watch again.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Serves until the process is ended.
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
