@@ -1,6 +1,7 @@
 //! The machine that figures were measured on, as far as it explains them.
 
 use std::fs;
+use std::time::Duration;
 
 /// How many processes wanted a core in the last minute.
 pub(crate) fn load_average() -> String {
@@ -29,16 +30,41 @@ pub(crate) fn describe(load_before: &str) -> String {
 
 /// Kilobytes of memory.
 fn memory() -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    total.map_or(0, kilobytes)
+    field("/proc/meminfo", "MemTotal:")
+}
+
+/// Memory that nobody uses, in bytes.
+pub(crate) fn available() -> u64 {
+    field("/proc/meminfo", "MemAvailable:") * 1_024
 }
 
 /// Resident memory of a process in bytes; zero when it is gone.
 pub(crate) fn resident(process: u32) -> u64 {
-    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let resident = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    resident.map_or(0, |value| kilobytes(value) * 1_024)
+    field(&format!("/proc/{process}/status"), "VmRSS:") * 1_024
+}
+
+/// A figure of our own memory in bytes: `VmRSS:` is what there is, `VmHWM:` the most there was.
+pub(crate) fn own(name: &str) -> u64 {
+    field("/proc/self/status", name) * 1_024
+}
+
+/// How long this thread has had a processor.
+pub(crate) fn processor_time() -> Duration {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split(' ').next().and_then(|n| n.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
+}
+
+/// Starts the count of the most memory there was afresh.
+pub(crate) fn forget_peak() -> std::io::Result<()> {
+    fs::write("/proc/self/clear_refs", "5")
+}
+
+/// The kilobytes that a file says after a name; zero when it does not.
+fn field(file: &str, name: &str) -> u64 {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let value = text.lines().find_map(|line| line.strip_prefix(name));
+    value.map_or(0, kilobytes)
 }
 
 fn kilobytes(value: &str) -> u64 {

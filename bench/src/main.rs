@@ -1,14 +1,17 @@
-//! `kubewright-bench`: measures API servers as their users see them, over TLS, from another process.
+//! `kubewright-bench`: measures what we build as its users see it, from another process.
 //!
-//! `cargo xtask bench server` builds it and the server in release and runs it. Where a kube-apiserver and an etcd are
-//! on PATH, they are measured by the same client in the same run.
+//! `cargo xtask bench` builds it in release and runs it. `server` measures API servers over TLS; where a kube-apiserver
+//! and an etcd are on PATH, they are measured by the same client in the same run. `cache` measures informers and
+//! work queues beside those of kube-rs and client-go; the other commands are its parts.
 
+mod cache;
 mod fan_out;
 mod figure;
 mod growth;
 mod load;
 mod machine;
 mod objects;
+mod page;
 mod report;
 mod single;
 mod stopwatch;
@@ -17,19 +20,29 @@ mod upstream;
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Parser;
 
 use figure::Figure;
 use target::Target;
 
-/// Measure API servers over TLS.
+/// Measure what we build.
 #[derive(Parser)]
-struct Arguments {
+enum Command {
+    Server(Server),
+    Cache(cache::Arguments),
+    Serve(cache::source::Arguments),
+    Client(cache::client::Arguments),
+    Queue(cache::queue::Arguments),
+}
+
+/// Measure API servers over TLS.
+#[derive(clap::Args)]
+struct Server {
     /// The `kubewright` to measure
     #[arg(long)]
     kubewright: PathBuf,
-    /// Write the figures to this file as well
+    /// Write the figures into this page as well
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
     /// A tenth of everything: to see that it runs, not for figures
@@ -52,29 +65,38 @@ impl Amount {
 }
 
 fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+    let command = Command::parse();
+    let mut runtime = match command {
+        // It is to take no more than one core from those it serves.
+        Command::Serve(_) => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = runtime.enable_all().build()?;
+    match command {
+        Command::Server(arguments) => runtime.block_on(server(arguments)),
+        Command::Cache(arguments) => runtime.block_on(cache::run(arguments)),
+        Command::Serve(arguments) => runtime.block_on(cache::source::run(arguments)),
+        Command::Client(arguments) => runtime.block_on(cache::client::run(arguments)),
+        Command::Queue(arguments) => cache::queue::run(&runtime, &arguments),
+    }
+}
+
+async fn server(arguments: Server) -> Result<()> {
     let amount = Amount {
         divisor: if arguments.quick { 10 } else { 1 },
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
     let before = machine::load_average();
     let ours = Target::Kubewright(arguments.kubewright);
-    let mut columns = vec![(
-        "kubewright".to_owned(),
-        runtime.block_on(measure(&ours, amount))?,
-    )];
+    let mut columns = vec![("kubewright".to_owned(), measure(&ours, amount).await?)];
     if let Some(upstream) = upstream::on_path() {
         let name = upstream.name.clone();
         let target = Target::Upstream(upstream);
-        columns.push((name, runtime.block_on(measure(&target, amount))?));
+        columns.push((name, measure(&target, amount).await?));
     }
     let machine = machine::describe(&before);
     report::print(&columns, &machine);
     if let Some(path) = arguments.write {
-        std::fs::write(&path, report::markdown(&columns, &machine))
-            .with_context(|| format!("writing {}", path.display()))?;
+        page::replace(&path, "server", &report::markdown(&columns, &machine))?;
     }
     Ok(())
 }

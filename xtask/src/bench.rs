@@ -1,5 +1,6 @@
-//! `cargo xtask bench`: builds the server and the benchmark in release and runs the one against the other.
+//! `cargo xtask bench`: builds the programs and the benchmark in release and runs the one against the other.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
@@ -9,6 +10,8 @@ use crate::workspace::{self, Profile};
 
 /// The page that `--write` writes.
 const PAGE: &str = "docs/benchmarks.md";
+/// The programs that stand for client-go.
+const GO: &str = "bench/peers/go";
 
 /// Arguments of `cargo xtask bench`.
 #[derive(clap::Args)]
@@ -20,6 +23,7 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 enum What {
     Server(Server),
+    Cache(Cache),
 }
 
 /// Measure the API server over TLS: start, memory, creates, gets, lists, watches, fan-out, growth
@@ -29,7 +33,7 @@ enum What {
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 struct Server {
-    /// Rewrite docs/benchmarks.md with the figures
+    /// Rewrite the section of docs/benchmarks.md
     #[arg(long)]
     write: bool,
     /// A tenth of everything: to see that it runs, not for figures
@@ -37,11 +41,31 @@ struct Server {
     quick: bool,
 }
 
+/// Measure informers and work queues beside those of kube-rs and client-go: sync, memory, events, reads, queues
+///
+/// client-go is measured where Go is on the machine; its modules come from the Go module proxy. A run takes
+/// about seven minutes and 8 GB of memory, and wants a machine that does nothing else.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+struct Cache {
+    /// Rewrite the section of docs/benchmarks.md
+    #[arg(long)]
+    write: bool,
+    /// A hundredth of everything: to see that it runs, not for figures
+    #[arg(long, conflicts_with = "write")]
+    quick: bool,
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let What::Server(server) = &arguments.what;
+    match &arguments.what {
+        What::Server(server) => run_server(server),
+        What::Cache(cache) => run_cache(cache),
+    }
+}
+
+fn run_server(server: &Server) -> Result<()> {
     let kubewright = workspace::build("kubewright-cli", "kubewright", Profile::Release)?;
-    let bench = workspace::build("kubewright-bench", "kubewright-bench", Profile::Release)?;
-    let mut command = Command::new(bench);
+    let mut command = bench("server")?;
     command.arg("--kubewright").arg(kubewright);
     if server.quick {
         command.arg("--quick");
@@ -49,6 +73,49 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if server.write {
         command.arg("--write").arg(workspace::root().join(PAGE));
     }
+    finish(command)
+}
+
+fn run_cache(cache: &Cache) -> Result<()> {
+    let mut command = bench("cache")?;
+    match client_go() {
+        Ok(program) => command.arg("--client-go").arg(program),
+        Err(error) => command.arg("--no-client-go").arg(format!("{error:#}")),
+    };
+    if cache.quick {
+        command.arg("--quick");
+    }
+    if cache.write {
+        command.arg("--write").arg(workspace::root().join(PAGE));
+    }
+    finish(command)
+}
+
+/// The benchmark, built, with its command.
+fn bench(what: &str) -> Result<Command> {
+    let bench = workspace::build("kubewright-bench", "kubewright-bench", Profile::Release)?;
+    let mut command = Command::new(bench);
+    command.arg(what);
+    Ok(command)
+}
+
+/// Builds the program that stands for client-go.
+fn client_go() -> Result<PathBuf> {
+    let program = workspace::target().join("release").join("client-go-peer");
+    let status = Command::new("go")
+        .current_dir(workspace::root().join(GO))
+        .args(["build", "-o"])
+        .arg(&program)
+        .arg(".")
+        .status()
+        .context("Go is not on this machine")?;
+    if !status.success() {
+        bail!("its program could not be built");
+    }
+    Ok(program)
+}
+
+fn finish(mut command: Command) -> Result<()> {
     let status = command
         .status()
         .context("the benchmark could not be started")?;

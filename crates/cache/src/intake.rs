@@ -64,6 +64,9 @@ impl Intake {
     /// # Errors
     /// When it is no watch event at all: something was lost, and the watch cannot go on.
     pub(crate) fn event(&self, line: &[u8]) -> Result<WatchEvent, Failure> {
+        if let Some(event) = self.usual(line) {
+            return Ok(event);
+        }
         let (kind, object) = envelope(line).map_err(|Malformed| {
             let start = String::from_utf8_lossy(&line[..line.len().min(120)]).into_owned();
             Failure::new(FailureKind::Malformed, format!("no watch event: {start}"))
@@ -84,6 +87,32 @@ impl Intake {
                     message: format!("unknown watch event {other:?}"),
                 });
                 Ok(WatchEvent::Skipped)
+            }
+        }
+    }
+
+    /// Reads a change as API servers write it: the type first, and nothing after the object. That the object ends where
+    /// the line does is seen when it is parsed, so such a line is gone through once. Nothing when anything is unusual.
+    fn usual(&self, line: &[u8]) -> Option<WatchEvent> {
+        const KINDS: [(&[u8], fn(Arc<Object>) -> WatchEvent); 3] = [
+            (b"MODIFIED", WatchEvent::Modified),
+            (b"ADDED", WatchEvent::Added),
+            (b"DELETED", WatchEvent::Deleted),
+        ];
+        let rest = line.strip_prefix(br#"{"type":""#)?;
+        let mut kinds = KINDS.into_iter();
+        let (event, rest) =
+            kinds.find_map(|(kind, event)| Some((event, rest.strip_prefix(kind)?)))?;
+        let object = rest.strip_prefix(br#"","object":"#)?.strip_suffix(b"}")?;
+        match parse::parse(object, &self.shape, None) {
+            Ok(object) => Some(match event(object) {
+                WatchEvent::Added(object) => WatchEvent::Added(self.reuse(object)),
+                other => other,
+            }),
+            Err(ParseError::Malformed) => None,
+            Err(error) => {
+                self.refuse(object, &error);
+                Some(WatchEvent::Skipped)
             }
         }
     }
@@ -182,6 +211,7 @@ mod tests {
         for line in [
             format!(r#"{{"type":"MODIFIED","object":{object}}}"#),
             format!(r#" {{ "object" : {object} , "type" : "MODIFIED" }} "#),
+            format!(r#"{{"type":"MODIFIED","object":{object},"later":{{"metadata":{{}}}}}}"#),
         ] {
             let event = intake.event(line.as_bytes());
             assert!(matches!(event, Ok(WatchEvent::Modified(o)) if o.resource_version() == "3"));

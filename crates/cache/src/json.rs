@@ -10,6 +10,9 @@ use memchr::memchr2;
 /// Where a value is in the bytes it was found in.
 pub(crate) type Span = Range<usize>;
 
+/// Strings up to this length are short.
+const SHORT: usize = 24;
+
 /// Scans over one value, and can wait for more bytes in the middle of it.
 #[derive(Debug, Default)]
 pub(crate) struct Skip {
@@ -37,43 +40,71 @@ impl Skip {
     /// The end of the value that `bytes` starts with; nothing while it is not complete. Called again with more
     /// bytes it goes on where it stopped.
     pub(crate) fn end(&mut self, bytes: &[u8]) -> Option<usize> {
-        while self.seen < bytes.len() {
-            if self.state == State::Text {
-                if self.text(bytes)? == Finished::Yes {
-                    return Some(self.seen);
-                }
-                continue;
-            }
-            let byte = bytes[self.seen];
-            if self.state == State::Scalar && ends_scalar(byte) {
-                return Some(self.seen);
-            }
-            self.seen += 1;
-            if self.outside(byte) == Finished::Yes {
+        loop {
+            let finished = match self.state {
+                State::Before => self.begin(bytes)?,
+                State::Structure => self.structure(bytes)?,
+                State::Text => self.text(bytes)?,
+                State::Scalar => self.scalar(bytes)?,
+            };
+            if finished == Finished::Yes {
                 return Some(self.seen);
             }
         }
-        None
     }
 
-    /// One byte outside of a string.
-    fn outside(&mut self, byte: u8) -> Finished {
+    /// Looks at the first byte that is no white space: it says what kind of value this is.
+    fn begin(&mut self, bytes: &[u8]) -> Option<Finished> {
+        let at = skip_whitespace(bytes, self.seen);
+        self.seen = at;
+        let byte = *bytes.get(at)?;
+        self.seen = at + 1;
         match byte {
             b'"' => self.state = State::Text,
             b'{' | b'[' => {
-                self.depth += 1;
+                self.depth = 1;
                 self.state = State::Structure;
             }
-            b'}' | b']' => {
-                self.depth = self.depth.saturating_sub(1);
-                return Finished::when(self.depth == 0);
-            }
-            _ if self.state == State::Before && !byte.is_ascii_whitespace() => {
-                self.state = State::Scalar;
-            }
-            _ => {}
+            b'}' | b']' => return Some(Finished::Yes),
+            _ => self.state = State::Scalar,
         }
-        Finished::No
+        Some(Finished::No)
+    }
+
+    /// Goes through brackets, and over strings that are short, which most are; nothing when the bytes end first.
+    fn structure(&mut self, bytes: &[u8]) -> Option<Finished> {
+        let (mut at, mut depth) = (self.seen, self.depth);
+        while let Some(&byte) = bytes.get(at) {
+            at += 1;
+            match byte {
+                b'"' => match short_text(bytes, at) {
+                    Some(end) => at = end,
+                    None => {
+                        (self.seen, self.depth, self.state) = (at, depth, State::Text);
+                        return Some(Finished::No);
+                    }
+                },
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        (self.seen, self.depth) = (at, depth);
+                        return Some(Finished::Yes);
+                    }
+                }
+                _ => {}
+            }
+        }
+        (self.seen, self.depth) = (at, depth);
+        None
+    }
+
+    /// Goes to the end of a number or a word; nothing when the bytes end first, for then more of it may come.
+    fn scalar(&mut self, bytes: &[u8]) -> Option<Finished> {
+        while !ends_scalar(*bytes.get(self.seen)?) {
+            self.seen += 1;
+        }
+        Some(Finished::Yes)
     }
 
     /// Goes to the end of a string; nothing when the bytes end first.
@@ -106,6 +137,19 @@ enum Finished {
 impl Finished {
     fn when(yes: bool) -> Self {
         if yes { Self::Yes } else { Self::No }
+    }
+}
+
+/// The end of a string that begins at `at`, after its quote, if it is near and nothing is escaped before it. Short
+/// strings are read faster byte by byte than by a search that is made for long ones.
+fn short_text(bytes: &[u8], at: usize) -> Option<usize> {
+    let near = bytes.get(at..)?.iter().take(SHORT);
+    let found = near
+        .enumerate()
+        .find(|(_, byte)| matches!(byte, b'"' | b'\\'));
+    match found {
+        Some((length, b'"')) => Some(at + length + 1),
+        _ => None,
     }
 }
 
@@ -144,6 +188,16 @@ impl<'a> Walk<'a> {
 
     /// The next member of an object; nothing at its end.
     pub(crate) fn member(&mut self) -> Result<Option<Member>, Malformed> {
+        let Some(name) = self.name()? else {
+            return Ok(None);
+        };
+        let value = self.value()?;
+        Ok(Some(Member { name, value }))
+    }
+
+    /// The name of the next member of an object, without its quotes; nothing at the end of the object. The value comes
+    /// next: it has to be taken with [`value`](Walk::value), or walked through with [`inside`](Walk::inside).
+    pub(crate) fn name(&mut self) -> Result<Option<Span>, Malformed> {
         if self.closes(b'}')? {
             return Ok(None);
         }
@@ -156,11 +210,17 @@ impl<'a> Walk<'a> {
             return Err(Malformed);
         }
         self.at += 1;
-        let value = self.value()?;
-        Ok(Some(Member {
-            name: name.start + 1..name.end - 1,
-            value,
-        }))
+        Ok(Some(name.start + 1..name.end - 1))
+    }
+
+    /// Walks through the members of the object that comes next, instead of skipping it first.
+    pub(crate) fn inside(&mut self, mut visit: impl FnMut(Member)) -> Result<(), Malformed> {
+        let mut inner = Walk::new(self.bytes, self.at..self.bytes.len(), b'{')?;
+        while let Some(member) = inner.member()? {
+            visit(member);
+        }
+        self.at = inner.at;
+        Ok(())
     }
 
     /// Where the walk stands: after what it returned last.
@@ -183,7 +243,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn value(&mut self) -> Result<Span, Malformed> {
+    /// The value that comes next.
+    pub(crate) fn value(&mut self) -> Result<Span, Malformed> {
         let start = skip_whitespace(self.bytes, self.at);
         let rest = self.bytes.get(start..).ok_or(Malformed)?;
         let length = Skip::default().end(rest).ok_or(Malformed)?;

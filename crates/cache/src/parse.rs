@@ -74,7 +74,9 @@ pub(crate) fn parse(
 
 fn build(json: &[u8], shape: &Shape, types: Option<&TypeMeta>) -> Result<Arc<Object>, ParseError> {
     let layout = Layout::find(json, shape).map_err(|Malformed| ParseError::Malformed)?;
-    let key = layout.key(json).ok_or(ParseError::Unnamed)?;
+    if layout.name.is_empty() {
+        return Err(ParseError::Unnamed);
+    }
     let value = match (&shape.decode, shape.keep) {
         (Some(decode), Keep::Checked | Keep::Decoded) => {
             let whole = layout.write(json, types).0;
@@ -86,10 +88,14 @@ fn build(json: &[u8], shape: &Shape, types: Option<&TypeMeta>) -> Result<Arc<Obj
         }
         _ => Value::None,
     };
-    let (body, spans) = match value {
-        Value::Kept(_) => layout.metadata_only().write(json, None),
-        _ => layout.write(json, types),
+    let types = types.filter(|_| !matches!(value, Value::Kept(_)));
+    let layout = match value {
+        Value::Kept(_) => layout.metadata_only(),
+        _ => layout,
     };
+    let (body, spans) = layout.write(json, types);
+    // Made after the body, so that key and object, which every lookup reads together, lie together.
+    let key = layout.key(json).ok_or(ParseError::Unnamed)?;
     Ok(Arc::new(Object::new(key, body, spans, value)))
 }
 
@@ -109,14 +115,18 @@ impl Layout {
         let mut layout = Self::default();
         let mut seen_metadata = false;
         let mut walk = Walk::new(json, 0..json.len(), b'{')?;
-        while let Some(member) = walk.member()? {
-            let name = &json[member.name.clone()];
+        while let Some(span) = walk.name()? {
+            let name = &json[span.clone()];
+            if name == b"metadata" {
+                walk.inside(|member| layout.note_metadata(json, member, shape))?;
+                seen_metadata = true;
+                continue;
+            }
+            let member = Member {
+                name: span,
+                value: walk.value()?,
+            };
             match name {
-                b"metadata" => {
-                    layout.find_metadata(json, member.value, shape)?;
-                    seen_metadata = true;
-                    continue;
-                }
                 b"kind" => layout.has_kind = true,
                 _ if is_cut(&shape.top_level, name) => continue,
                 _ => {}
@@ -134,19 +144,15 @@ impl Layout {
         }
     }
 
-    fn find_metadata(&mut self, json: &[u8], span: Span, shape: &Shape) -> Result<(), Malformed> {
-        let mut walk = Walk::new(json, span, b'{')?;
-        while let Some(member) = walk.member()? {
-            let name = &json[member.name.clone()];
-            match name {
-                b"name" => self.name = member.value.clone(),
-                b"namespace" => self.namespace = member.value.clone(),
-                _ if is_cut(&shape.metadata, name) => continue,
-                _ => {}
-            }
-            self.metadata.push(member);
+    fn note_metadata(&mut self, json: &[u8], member: Member, shape: &Shape) {
+        let name = &json[member.name.clone()];
+        match name {
+            b"name" => self.name = member.value.clone(),
+            b"namespace" => self.namespace = member.value.clone(),
+            _ if is_cut(&shape.metadata, name) => return,
+            _ => {}
         }
-        Ok(())
+        self.metadata.push(member);
     }
 
     fn key(&self, json: &[u8]) -> Option<Key> {
@@ -159,6 +165,8 @@ impl Layout {
         Self {
             metadata: self.metadata,
             has_kind: true,
+            name: self.name,
+            namespace: self.namespace,
             ..Self::default()
         }
     }

@@ -9,6 +9,7 @@
 //!
 //! What others must be told is collected in [`Wake`] and taken by the shell after each call.
 
+mod inbox;
 mod terms;
 
 use std::time::Duration;
@@ -29,6 +30,8 @@ const RINGS_PER_CALL: usize = 256;
 
 /// The state of one queue.
 pub(crate) struct Machine<K> {
+    /// Adds that came last and are not in the slots yet. Empty when anything is asked about keys.
+    inbox: Vec<inbox::Waiting<K>>,
     slots: Slots<K>,
     /// Every slot whose phase is `Ready` has exactly one valid entry here, and no other slot has one.
     lanes: Lanes,
@@ -64,6 +67,7 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         capacity: usize,
     ) -> Self {
         Self {
+            inbox: Vec::new(),
             slots: Slots::with_capacity(capacity),
             lanes: Lanes::new(policy),
             alarms: Alarms::default(),
@@ -87,6 +91,11 @@ impl<K: Eq + Clone + 'static> Machine<K> {
             return;
         }
         let priority = self.lanes.effective(how.priority);
+        if how.when == When::Now && self.may_gather() {
+            self.gather(key, priority);
+            return;
+        }
+        self.take_in();
         let slot = self.slots.intern(key);
         match how.when {
             When::Now => {
@@ -191,6 +200,7 @@ impl<K: Eq + Clone + 'static> Machine<K> {
 
     /// Moves the time on: delayed keys that are due become ready, in the order in which they are due.
     pub(crate) fn advance(&mut self, now: Moment) {
+        self.take_in();
         self.now = self.now.max(now);
         for _ in 0..RINGS_PER_CALL {
             let Some(slot) = self.alarms.ring(&mut self.slots, self.now) else {
@@ -203,6 +213,7 @@ impl<K: Eq + Clone + 'static> Machine<K> {
 
     /// The key whose turn it is.
     pub(crate) fn get(&mut self, now: impl FnOnce() -> Moment) -> Next<K> {
+        self.take_in();
         self.advance_if_it_matters(now);
         let slots = &self.slots;
         let valid = |entry: Entry| {
@@ -245,6 +256,7 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         finish: Finish,
         now: impl FnOnce() -> Moment,
     ) -> Vec<K> {
+        self.take_in();
         match finish {
             Finish::Ended | Finish::Succeeded => self.advance_if_it_matters(now),
             Finish::Failed | Finish::Again(_) => self.advance(now()),
@@ -325,6 +337,7 @@ impl<K: Eq + Clone + 'static> Machine<K> {
 
     /// Starts the count of requeues of a key afresh. Returns keys that the queue forgets altogether.
     pub(crate) fn forget(&mut self, key: &K, hash: u32) -> Vec<K> {
+        self.take_in();
         self.limiter.forget(key);
         let Some(slot) = self.slots.find(key, hash) else {
             return Vec::new();
@@ -340,7 +353,8 @@ impl<K: Eq + Clone + 'static> Machine<K> {
     }
 
     /// How many keys are ready. Those that are due but have not been moved yet count from the next call on.
-    pub(crate) fn len(&self) -> usize {
+    pub(crate) fn len(&mut self) -> usize {
+        self.take_in();
         self.ready
     }
 
@@ -369,11 +383,17 @@ impl<K: Eq + Clone + 'static> Machine<K> {
 
     /// Whether nothing is ready and nothing runs.
     pub(crate) fn is_drained(&self) -> bool {
-        self.ready == 0 && self.running.is_empty()
+        self.inbox.is_empty() && self.ready == 0 && self.running.is_empty()
     }
 
     /// Who must look again because of the calls since the last time this was asked.
     pub(crate) fn take_wake(&mut self) -> Wake {
+        self.take_in();
+        self.take_wake_of_others()
+    }
+
+    /// The same where no worker sleeps: adds may go on gathering.
+    pub(crate) fn take_wake_of_others(&mut self) -> Wake {
         let mut wake = std::mem::take(&mut self.wake);
         wake.workers = wake.workers.min(self.ready);
         wake

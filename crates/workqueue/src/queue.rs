@@ -330,8 +330,11 @@ impl<K: Key> Queue<K> {
     }
 
     fn unlock_and_wake(&self, mut state: MutexGuard<'_, State<K>>) {
-        let wake = state.machine.take_wake();
         let (post, sleepers) = (state.timekeeper, state.sleepers);
+        let wake = match sleepers {
+            0 => state.machine.take_wake_of_others(),
+            _ => state.machine.take_wake(),
+        };
         drop(state);
         for _ in 0..wake.workers.min(sleepers) {
             self.shared.workers.notify_one();

@@ -108,6 +108,11 @@ impl<K> Slots<K> {
         }
     }
 
+    /// Keys with these hashes are about to be looked up.
+    pub(crate) fn foresee(&self, hashes: impl Iterator<Item = u32>) {
+        self.table.foresee(hashes);
+    }
+
     /// How many keys are in memory.
     pub(crate) fn len(&self) -> usize {
         self.table.len()
@@ -141,6 +146,9 @@ impl<K> Slots<K> {
 
     /// Frees the retired slots and returns their keys, to be dropped where it does not matter how long that takes.
     pub(crate) fn free_retired(&mut self) -> Vec<K> {
+        let retired = self.retired.iter();
+        self.table
+            .foresee(retired.map(|&slot| self.slots[slot as usize].hash));
         let mut keys = Vec::with_capacity(self.retired.len());
         for slot in self.retired.drain(..) {
             let unused = &mut self.slots[slot as usize];

@@ -63,6 +63,13 @@ impl Table {
         self.len
     }
 
+    /// Looks at the first cell of each hash. The processor waits for all of them at once, while the lookups that follow,
+    /// each of which depends on what it finds, would wait for one after the other.
+    pub(crate) fn foresee(&self, hashes: impl Iterator<Item = u32>) {
+        let cells = hashes.map(|hash| self.cells[self.first(hash)]);
+        std::hint::black_box(cells.fold(0, u64::wrapping_add));
+    }
+
     /// The slot with this hash that `is_it`.
     pub(crate) fn find(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         self.position(hash, is_it).map(|at| self.cell(at).slot())

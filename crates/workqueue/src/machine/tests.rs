@@ -534,3 +534,38 @@ fn nobody_asks_for_the_time_without_need() {
     let stats = machine.stats("", Moment::at(ms(50)));
     assert_eq!((stats.adds, stats.work_duration.count()), (1, 0));
 }
+
+#[test]
+fn adds_that_gather_come_out_as_if_taken_one_by_one() {
+    let machine = |durations| {
+        let limiter = Box::new(ExponentialBackoff::new(ms(1), ms(1000)));
+        Machine::new(PriorityPolicy::Strict, limiter, durations, 0)
+    };
+    let order = |mut machine: Machine<u32>| {
+        let now = Moment::default;
+        let add = |machine: &mut Machine<u32>, key: u32| {
+            let how = Add::now().priority(Priority((key % 3) as i32));
+            let hash = key % 50;
+            machine.add(Hashed { key, hash }, how, now);
+        };
+        // Twice each, so that duplicates gather too, and more than gather at once.
+        (0..300).for_each(|turn| add(&mut machine, turn % 150));
+        let Next::Run(running) = machine.get(now) else {
+            panic!("there are keys");
+        };
+        add(&mut machine, running.key);
+        assert!(!machine.is_drained());
+        machine.done(&running, Finish::Ended, now);
+        let mut order = vec![running.key];
+        while let Next::Run(run) = machine.get(now) {
+            order.push(run.key);
+            machine.done(&run, Finish::Ended, now);
+        }
+        machine.check_invariants();
+        assert!(machine.is_drained());
+        order
+    };
+    let one_by_one = order(machine(Durations::Measured));
+    assert_eq!(one_by_one.len(), 151);
+    assert_eq!(order(machine(Durations::Unknown)), one_by_one);
+}
