@@ -39,12 +39,22 @@ enum Deleted {
 /// Deletes one object.
 pub(crate) async fn delete(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
     let options = DeleteOptions::read(call, body)?;
+    delete_one(call, &options).await
+}
+
+/// Deletes one object as the options say that another request carries.
+pub(crate) async fn delete_by(call: &mut Call, options: &Value) -> Result<Answer, ApiError> {
+    let options = DeleteOptions::of(options, call.query.all("dryRun"))?;
+    delete_one(call, &options).await
+}
+
+async fn delete_one(call: &mut Call, options: &DeleteOptions) -> Result<Answer, ApiError> {
     if options.propagation.is_none() {
         call.warnings
             .extend(call.served.strategy().orphaning_warning.map(str::to_owned));
     }
     let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
-    let deleted = core.delete(&served, &key, &options).await?;
+    let deleted = core.delete(&served, &key, options).await?;
     match deleted {
         Deleted::Gone(last, _) if !served.strategy().returns_deleted_object => {
             let status = status::success(served.about(), &call.name, object::uid(&last));

@@ -39,11 +39,17 @@ pub(super) enum Propagation {
 impl DeleteOptions {
     /// Reads the options from the body, or from the query when there is no body.
     pub(super) fn read(call: &Call, body: &[u8]) -> Result<Self, ApiError> {
-        let object = if body.is_empty() {
-            from_query(&call.query)?
-        } else {
-            from_body(call, body)?
-        };
+        if body.is_empty() {
+            return Self::of(&from_query(&call.query)?, std::iter::empty());
+        }
+        Self::of(&from_body(call, body)?, call.query.all("dryRun"))
+    }
+
+    /// The options that an object says; a dry run may be asked for beside it.
+    pub(super) fn of<'a>(
+        object: &'a Value,
+        dry_run: impl Iterator<Item = &'a str>,
+    ) -> Result<Self, ApiError> {
         let text = |pointer: &str| {
             object
                 .pointer(pointer)
@@ -82,8 +88,7 @@ impl DeleteOptions {
             .into_iter()
             .flatten()
             .filter_map(Value::as_str);
-        let in_query = call.query.all("dryRun").filter(|_| !body.is_empty());
-        let persist = read_dry_run(in_body.chain(in_query), &mut errors);
+        let persist = read_dry_run(in_body.chain(dry_run), &mut errors);
         if !errors.is_empty() {
             return Err(ApiError::invalid_options("DeleteOptions", &errors));
         }
