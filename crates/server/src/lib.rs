@@ -24,6 +24,7 @@ mod allocate;
 mod api;
 mod auth;
 mod bootstrap;
+mod certificates;
 mod conversion;
 mod core;
 mod definitions;
@@ -46,6 +47,7 @@ mod status;
 
 pub use access::Authorization;
 pub use auth::{Tokens, User};
+pub use certificates::Certificates;
 pub use core::RequestLimits;
 pub use environment::{Clock, Environment};
 pub use fields::FieldManagement;

@@ -15,6 +15,7 @@ use crate::access::audit::AuditLog;
 use crate::access::token::Issuer;
 use crate::access::{Access, Authorization};
 use crate::auth::{Caller, Tokens, User};
+use crate::certificates::Certificates;
 use crate::core::{Core, RequestLimits};
 use crate::environment::Environment;
 use crate::fields::FieldManagement;
@@ -40,7 +41,7 @@ pub struct Server {
 struct Stopping(Arc<Core>);
 
 /// How a server is to be.
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[must_use]
 pub struct Builder {
     environment: Environment,
@@ -53,6 +54,8 @@ pub struct Builder {
     authorization: Authorization,
     audit_log: Option<PathBuf>,
     field_management: FieldManagement,
+    token_issuer: Option<String>,
+    token_key: Option<String>,
 }
 
 /// Why a server could not start or listen.
@@ -149,6 +152,18 @@ impl Builder {
         self
     }
 
+    /// The issuer that tokens of service accounts name, which is also the audience that the server itself is.
+    pub fn token_issuer(mut self, issuer: impl Into<String>) -> Self {
+        self.token_issuer = Some(issuer.into());
+        self
+    }
+
+    /// The key (PEM, P-256) that signs tokens of service accounts, instead of one that is made or kept.
+    pub fn token_key(mut self, key: impl Into<String>) -> Self {
+        self.token_key = Some(key.into());
+        self
+    }
+
     /// Starts the server. It answers in-process calls at once; see [`Server::listen`] for sockets.
     ///
     /// # Errors
@@ -195,7 +210,14 @@ impl Builder {
             .data_dir
             .as_ref()
             .map(|directory| directory.join("pki"));
-        let issuer = Issuer::load_or_generate(keys.as_deref()).map_err(StartError::Pki)?;
+        let issuer = match &self.token_key {
+            Some(pem) => Issuer::of_key(pem),
+            None => Issuer::load_or_generate(keys.as_deref()),
+        };
+        let mut issuer = issuer.map_err(StartError::Pki)?;
+        if let Some(name) = &self.token_issuer {
+            issuer.name.clone_from(name);
+        }
         let audit = self.audit_log.as_deref().map(|path| {
             AuditLog::open(path).map_err(|source| StartError::AuditLog {
                 path: path.display().to_string(),
@@ -203,6 +225,16 @@ impl Builder {
             })
         });
         Ok(Access::new(self.authorization, issuer, audit.transpose()?))
+    }
+}
+
+impl std::fmt::Debug for Builder {
+    /// Says nothing of keys and tokens.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("data_dir", &self.data_dir)
+            .field("authorization", &self.authorization)
+            .finish_non_exhaustive()
     }
 }
 
@@ -248,8 +280,21 @@ impl Server {
     /// # Errors
     /// When the address cannot be had, or keys cannot be made or read.
     pub async fn listen(&self, address: SocketAddr) -> Result<Endpoint, StartError> {
+        self.listen_with(address, &Certificates::default()).await
+    }
+
+    /// As [`Server::listen`], with certificates from outside.
+    ///
+    /// # Errors
+    /// As [`Server::listen`], and when the certificates cannot be used.
+    pub async fn listen_with(
+        &self,
+        address: SocketAddr,
+        certificates: &Certificates,
+    ) -> Result<Endpoint, StartError> {
         let pki = self.pki(&[address.ip()]).map_err(StartError::Pki)?;
-        let tls = TlsAcceptor::from(pki.server_config().map_err(StartError::Pki)?);
+        let config = pki.server_config(certificates).map_err(StartError::Pki)?;
+        let tls = TlsAcceptor::from(config);
         let failed = |source| StartError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let local = listener.local_addr().map_err(failed)?;
@@ -264,7 +309,7 @@ impl Server {
         ));
         let url = url(local);
         Ok(Endpoint {
-            kubeconfig: Kubeconfig::new(&pki, &url),
+            kubeconfig: Kubeconfig::new(&pki, &url, pki.shown_authority(certificates)),
             url,
             address: local,
             cancel,
