@@ -163,7 +163,8 @@ fn shell_path(path: &Path) -> String {
     }
 }
 
-async fn wait_for_signal() -> anyhow::Result<()> {
+/// Returns when the process is asked to end.
+pub(crate) async fn wait_for_signal() -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("signals cannot be received")?;
     tokio::select! {
         result = tokio::signal::ctrl_c() => result.context("signals cannot be received"),
