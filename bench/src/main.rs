@@ -3,6 +3,7 @@
 //! `cargo xtask bench server` builds it and the server in release and runs it. Where a kube-apiserver and an etcd are
 //! on PATH, they are measured by the same client in the same run.
 
+mod cost;
 mod fan_out;
 mod figure;
 mod growth;
@@ -72,9 +73,11 @@ fn main() -> Result<()> {
     }
     let machine = machine::describe(&before);
     report::print(&columns, &machine);
+    let costs = runtime.block_on(cost::measure(&ours, amount))?;
+    cost::print(&costs);
     if let Some(path) = arguments.write {
-        std::fs::write(&path, report::markdown(&columns, &machine))
-            .with_context(|| format!("writing {}", path.display()))?;
+        let page = report::markdown(&columns, &machine) + &cost::markdown(&costs);
+        std::fs::write(&path, page).with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(())
 }

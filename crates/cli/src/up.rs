@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use kubewright_server::storage::Fsync;
-use kubewright_server::{Authorization, Server};
+use kubewright_server::{Authorization, FieldManagement, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Start an API server on this machine and keep it running until Ctrl-C
@@ -40,6 +40,10 @@ pub(crate) struct Up {
     #[arg(long, value_enum, default_value_t = Mode::Rbac)]
     authorization: Mode,
 
+    /// Whether objects tell who manages which of their fields; without, writes are cheaper and no apply conflicts
+    #[arg(long, value_enum, default_value_t = ManagedFields::On)]
+    managed_fields: ManagedFields,
+
     /// File to write every request to, as audit events in lines of JSON
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
@@ -54,6 +58,22 @@ pub(crate) struct Up {
 enum Mode {
     Rbac,
     AlwaysAllow,
+}
+
+/// Whether the server keeps account of who manages which fields.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ManagedFields {
+    On,
+    Off,
+}
+
+impl From<ManagedFields> for FieldManagement {
+    fn from(managed_fields: ManagedFields) -> Self {
+        match managed_fields {
+            ManagedFields::On => Self::Tracked,
+            ManagedFields::Off => Self::Off,
+        }
+    }
 }
 
 impl From<Mode> for Authorization {
@@ -75,7 +95,9 @@ impl Up {
     }
 
     async fn serve(self) -> anyhow::Result<()> {
-        let mut builder = Server::builder().authorization(self.authorization.into());
+        let mut builder = Server::builder()
+            .authorization(self.authorization.into())
+            .field_management(self.managed_fields.into());
         if let Some(file) = &self.audit_log {
             builder = builder.audit_log(file);
         }
