@@ -15,9 +15,9 @@ pub(super) fn read(input: &[u8]) -> Told {
         Ok(parsed) => parsed.value,
         Err(error) => return Told::refused(start(&error.to_string())),
     };
-    let mut definition = value["document"].take();
-    let object = value["patch"].take();
-    if !definition.is_object() || !definition["spec"].is_object() {
+    let mut take = |name: &str| value.get_mut(name).map(Value::take).unwrap_or_default();
+    let (mut definition, object) = (take("document"), take("patch"));
+    if !definition["spec"].is_object() {
         return Told::refused("no definition");
     }
     default_definition(&mut definition);

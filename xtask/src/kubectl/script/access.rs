@@ -87,9 +87,9 @@ fn autoscaling() -> Vec<Step> {
             .prints("horizontalpodautoscaler.autoscaling/scaled autoscaled"),
         kubectl("get hpa scaled -o jsonpath='{.spec.minReplicas} {.spec.maxReplicas} {.spec.scaleTargetRef.name}'")
             .prints_exactly("2 5 scaled"),
-        kubectl("get hpa.v1.autoscaling scaled -o jsonpath={.spec.targetCPUUtilizationPercentage}")
+        kubectl("get horizontalpodautoscalers.v1.autoscaling scaled -o jsonpath={.spec.targetCPUUtilizationPercentage}")
             .prints_exactly("60"),
-        kubectl("get hpa.v2.autoscaling scaled -o jsonpath={.spec.metrics[0].resource.target.averageUtilization}")
+        kubectl("get horizontalpodautoscalers.v2.autoscaling scaled -o jsonpath={.spec.metrics[0].resource.target.averageUtilization}")
             .prints_exactly("60"),
         kubectl("delete hpa,deployment scaled").prints("\"scaled\" deleted"),
     ]
