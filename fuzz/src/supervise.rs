@@ -14,6 +14,8 @@ use crate::{finding, progress};
 
 /// How often a process is looked at.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// How many times longer an input may take on the clock than on a processor.
+const WAITING: u32 = 30;
 /// How often a target is started again after it ended in the middle of an input.
 const MAX_STARTS: u64 = 10;
 
@@ -29,7 +31,7 @@ pub(crate) struct Run {
     /// Where the randomness starts
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How long one input may take, in milliseconds
+    /// How long one input may take on a processor, in milliseconds
     #[arg(long, default_value_t = 2_000)]
     patience: u64,
     /// Directory with a directory for each target
@@ -143,9 +145,10 @@ fn spawn(work: &Work) -> Result<Child> {
         .context("the working process cannot be started")
 }
 
-/// Looks at a process until it ends or stays with one input for too long.
+/// Looks at a process until it ends or stays with one input for too long: in time on a processor, so that a busy machine
+/// is no finding, or in a multiple of it on the clock, so that an input that waits forever is one.
 fn attend(child: &mut Child, file: &Path, patience: Duration) -> Result<End> {
-    let mut seen = (None, Instant::now());
+    let mut seen = (None, Instant::now(), Duration::ZERO);
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(match status.success() {
@@ -154,15 +157,29 @@ fn attend(child: &mut Child, file: &Path, patience: Duration) -> Result<End> {
             });
         }
         let number = progress::read(file).map(|attempt| attempt.number);
+        let used = processor_time(child.id());
         if number != seen.0 {
-            seen = (number, Instant::now());
-        } else if number.is_some() && seen.1.elapsed() > patience {
+            seen = (number, Instant::now(), used);
+        } else if number.is_some()
+            && (used.saturating_sub(seen.2) > patience || seen.1.elapsed() > patience * WAITING)
+        {
             child.kill()?;
             child.wait()?;
             return Ok(End::Hung);
         }
-        thread::sleep(INTERVAL);
+        // Nobody tells when another process goes on; this looks again.
+        thread::park_timeout(INTERVAL);
     }
+}
+
+/// The time that a process has spent on a processor; nothing where the system does not tell.
+fn processor_time(process: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name in parentheses may contain spaces; the times are the 12th and 13th field behind it, in hundredths.
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
 }
 
 fn output(child: &mut Child) -> String {

@@ -151,7 +151,13 @@ fn listen_for_panics() -> LastPanic {
     let heard = last.clone();
     std::panic::set_hook(Box::new(move |info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
-        let text = info.payload_as_str().unwrap_or("");
+        let payload = info.payload();
+        let owned = payload.downcast_ref::<String>().map(String::as_str);
+        let text = payload
+            .downcast_ref::<&str>()
+            .copied()
+            .or(owned)
+            .unwrap_or("");
         let first: String = text
             .lines()
             .next()

@@ -44,7 +44,7 @@ pub(crate) fn tool(command: &mut Command, what: &str) -> Result<Result<Output, M
     let said = output.stderr.lines().chain(output.stdout.lines());
     let last = said
         .filter(|line| !line.trim().is_empty())
-        .last()
+        .next_back()
         .unwrap_or("no reason given");
     Ok(Err(Missing(format!("{what}: {}", last.trim()))))
 }
