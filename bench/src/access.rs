@@ -53,6 +53,20 @@ impl Access {
         })
     }
 
+    /// As [`Access::of_kubeconfig`], but as whoever this bearer token belongs to.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is of another shape, or the token cannot be sent.
+    pub fn of_kubeconfig_with_token(path: &Path, token: &str) -> Result<Self> {
+        let text = fs::read_to_string(path)
+            .with_context(|| format!("reading the kubeconfig {}", path.display()))?;
+        let config: Value = serde_saphyr::from_str(&text).context("the kubeconfig is not YAML")?;
+        let cluster = &config["clusters"][0]["cluster"];
+        let authority = decode(&cluster["certificate-authority-data"])?;
+        let address = address(cluster["server"].as_str().unwrap_or_default())?;
+        Self::with_token(address, &String::from_utf8(authority)?, token)
+    }
+
     /// For a server whose certificate is signed by this authority (PEM) and that accepts this bearer token.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! work queues beside those of kube-rs and client-go; the other commands are its parts.
 
 mod cache;
+mod cost;
 mod fan_out;
 mod figure;
 mod growth;
@@ -95,8 +96,11 @@ async fn server(arguments: Server) -> Result<()> {
     }
     let machine = machine::describe(&before);
     report::print(&columns, &machine);
+    let costs = runtime.block_on(cost::measure(&ours, amount))?;
+    cost::print(&costs);
     if let Some(path) = arguments.write {
-        page::replace(&path, "server", &report::markdown(&columns, &machine))?;
+        let section = report::markdown(&columns, &machine) + &cost::markdown(&costs);
+        page::replace(&path, "server", &section)?;
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ pub(crate) struct Running {
     /// From starting the process to a good answer of `/readyz`.
     pub(crate) start: Duration,
     processes: Vec<Process>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 /// A process that ends when this is dropped.
@@ -41,6 +41,11 @@ pub(crate) struct Process(Child);
 impl Target {
     /// Starts a fresh server and waits until it is ready.
     pub(crate) async fn start(&self) -> Result<Running> {
+        self.start_with(&[]).await
+    }
+
+    /// As [`Target::start`], with arguments that only our server knows.
+    pub(crate) async fn start_with(&self, arguments: &[&str]) -> Result<Running> {
         let folder = tempfile::tempdir()?;
         let address = free_address()?;
         let stopwatch = Stopwatch::start();
@@ -51,7 +56,8 @@ impl Target {
                 let mut command = Command::new(binary);
                 command
                     .args(["up", "--port", &port, "--kubeconfig"])
-                    .arg(&kubeconfig);
+                    .arg(&kubeconfig)
+                    .args(arguments);
                 let process = Process::start(&mut command)?;
                 (
                     vec![process],
@@ -68,7 +74,7 @@ impl Target {
             access,
             start: stopwatch.elapsed(),
             processes,
-            _folder: folder,
+            folder,
         })
     }
 }
@@ -80,6 +86,11 @@ impl Running {
             .iter()
             .map(|p| machine::resident(p.0.id()))
             .sum()
+    }
+
+    /// Where the kubeconfig of our server is.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
     }
 
     /// A new connection.

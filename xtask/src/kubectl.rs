@@ -6,7 +6,7 @@ mod discover;
 mod lane;
 mod report;
 mod script;
-mod server;
+pub(crate) mod server;
 mod step;
 
 use std::path::PathBuf;
@@ -16,14 +16,13 @@ use anyhow::{Result, bail};
 
 use crate::workspace::{self, Profile};
 use discover::Kubectl;
-use script::Choice;
 
 /// Drive every kubectl of this machine against the server, and check what they print
 ///
 /// Every program named `kubectl` or `kubectl.<version>` is used: those on PATH, and those beside the file that the
 /// `kubectl` on PATH is a link to. Each gets a fresh server (`kubewright up` on a free port, in a directory of its own)
 /// and runs the same script: create, apply, get in all its forms, watch, describe, explain, patch, edit, diff, wait,
-/// delete, for built-in kinds and for the Fruit CRD of examples/fruit. A step passes when its exit code and its
+/// delete, server-side apply, tokens, roles and autoscaling, for built-in kinds and for the Fruit CRD of examples/fruit. A step passes when its exit code and its
 /// output are right. The command fails when a step of any kubectl fails.
 #[derive(clap::Args)]
 #[command(
@@ -45,9 +44,6 @@ pub(crate) struct Arguments {
     /// Also use the kubectl of Debian's package kubernetes-client, unpacked under target/kubectl, not installed
     #[arg(long)]
     install_debian: bool,
-    /// Also run the group `protobuf`: bodies that kubectl sends in that format, and server-side apply
-    #[arg(long)]
-    protobuf: bool,
     /// Build and use the server in release
     #[arg(long)]
     release: bool,
@@ -58,10 +54,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let kubectls = kubectls(arguments)?;
-    let groups = script::groups(&Choice {
-        only: arguments.only.as_deref(),
-        protobuf: arguments.protobuf,
-    });
+    let groups = script::groups(arguments.only.as_deref());
     if groups.is_empty() {
         bail!(
             "no step matches {:?}",

@@ -1,7 +1,11 @@
 //! Development tasks of this repository, run as `cargo xtask <task>`.
 
 mod bench;
+mod clients;
+mod envtest;
+mod fuzz;
 mod kubectl;
+mod lanes;
 mod process;
 mod schema;
 mod workspace;
@@ -23,6 +27,9 @@ enum Command {
     /// Generate the table of built-in types from the published API definitions.
     Schema(schema::Arguments),
     Kubectl(kubectl::Arguments),
+    Clients(clients::Arguments),
+    Envtest(envtest::Arguments),
+    Fuzz(fuzz::Arguments),
     /// Measure the server from outside, in release.
     Bench(bench::Arguments),
 }
@@ -31,6 +38,9 @@ fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
         Command::Schema(arguments) => schema::run(arguments)?,
         Command::Kubectl(arguments) => return kubectl::run(&arguments),
+        Command::Clients(arguments) => return clients::run(&arguments),
+        Command::Envtest(arguments) => return envtest::run(&arguments),
+        Command::Fuzz(arguments) => return fuzz::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments)?,
     }
     Ok(ExitCode::SUCCESS)

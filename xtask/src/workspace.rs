@@ -10,6 +10,8 @@ use anyhow::{Context as _, Result, bail};
 pub(crate) enum Profile {
     Debug,
     Release,
+    /// Optimised, with the checks of a debug build.
+    Fuzz,
 }
 
 /// The root of the repository.
@@ -36,6 +38,10 @@ pub(crate) fn build(package: &str, program: &str, profile: Profile) -> Result<Pa
         Profile::Release => {
             cargo.arg("--release");
             "release"
+        }
+        Profile::Fuzz => {
+            cargo.args(["--profile", "fuzz"]);
+            "fuzz"
         }
     };
     let status = cargo.status().context("cargo could not be started")?;

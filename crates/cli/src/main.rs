@@ -1,8 +1,16 @@
 //! The `kubewright` command.
 
+mod envtest;
+mod etcd;
+mod flags;
+mod kube_apiserver;
+mod masquerade;
 mod up;
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand};
+use masquerade::Role;
 use tracing_subscriber::EnvFilter;
 
 /// Build, run and prove Kubernetes operators.
@@ -16,6 +24,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Up(up::Up),
+    Envtest(envtest::Envtest),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -25,7 +34,13 @@ fn main() -> anyhow::Result<()> {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .init();
+    let called = std::env::args_os().next().map(PathBuf::from);
+    if let Some(role) = called.as_deref().and_then(Role::of) {
+        let arguments = std::env::args_os().skip(1);
+        return role.play(arguments.map(|argument| argument.to_string_lossy().into_owned()));
+    }
     match Arguments::parse().command {
         Command::Up(up) => up.run(),
+        Command::Envtest(envtest) => envtest.run(),
     }
 }

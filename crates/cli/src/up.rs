@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use kubewright_cluster::Cluster;
 use kubewright_server::storage::Fsync;
-use kubewright_server::{Authorization, Server};
+use kubewright_server::{Authorization, FieldManagement, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Start a cluster on this machine and keep it running until Ctrl-C
@@ -50,6 +50,10 @@ pub(crate) struct Up {
     #[arg(long, value_enum, default_value_t = Mode::Rbac)]
     authorization: Mode,
 
+    /// Whether objects tell who manages which of their fields; without, writes are cheaper and no apply conflicts
+    #[arg(long, value_enum, default_value_t = ManagedFields::On)]
+    managed_fields: ManagedFields,
+
     /// File to write every request to, as audit events in lines of JSON
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
@@ -64,6 +68,22 @@ pub(crate) struct Up {
 enum Mode {
     Rbac,
     AlwaysAllow,
+}
+
+/// Whether the server keeps account of who manages which fields.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ManagedFields {
+    On,
+    Off,
+}
+
+impl From<ManagedFields> for FieldManagement {
+    fn from(managed_fields: ManagedFields) -> Self {
+        match managed_fields {
+            ManagedFields::On => Self::Tracked,
+            ManagedFields::Off => Self::Off,
+        }
+    }
 }
 
 impl From<Mode> for Authorization {
@@ -85,8 +105,10 @@ impl Up {
     }
 
     async fn serve(self) -> anyhow::Result<()> {
+        let management = self.managed_fields.into();
         let mut builder = Cluster::builder()
             .authorization(self.authorization.into())
+            .server(|server| server.field_management(management))
             .nodes(self.nodes);
         if self.no_controllers {
             builder = builder.without_controllers();
@@ -197,7 +219,8 @@ fn shell_path(path: &Path) -> String {
     }
 }
 
-async fn wait_for_signal() -> anyhow::Result<()> {
+/// Returns when the process is asked to end.
+pub(crate) async fn wait_for_signal() -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("signals cannot be received")?;
     tokio::select! {
         result = tokio::signal::ctrl_c() => result.context("signals cannot be received"),

@@ -110,6 +110,8 @@ static AUTOSCALING_V1: Conversion = Conversion {
             .and_then(|m| cpu_value(m, "current"));
         if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
             status.remove("conditions");
+            // Version 1 always tells this number, version 2 leaves out a zero.
+            status.entry("currentReplicas").or_insert(json!(0));
             if let Some(current) = current {
                 status.insert("currentCPUUtilizationPercentage".into(), current);
             }
@@ -189,5 +191,8 @@ mod tests {
         );
         (AUTOSCALING_V1.from_storage)(&mut object);
         assert_eq!(object, original);
+        let mut stored = json!({"spec": {}, "status": {"desiredReplicas": 0}});
+        (AUTOSCALING_V1.from_storage)(&mut stored);
+        assert_eq!(stored["status"]["currentReplicas"], 0);
     }
 }

@@ -14,15 +14,15 @@ use crate::pki::{Pki, write_private};
 pub struct Kubeconfig(String);
 
 impl Kubeconfig {
-    /// For the administrator's certificate, and this URL.
-    pub fn new(pki: &Pki, url: &str) -> Self {
+    /// For the administrator's certificate, a server at this URL, and the authority (PEM) that vouches for it.
+    pub(crate) fn new(pki: &Pki, url: &str, authority: &str) -> Self {
         let base64 = |pem: &str| STANDARD.encode(pem);
         Self(format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: kubewright\nclusters:\n- name: kubewright\n  cluster:\n    \
              server: {url}\n    certificate-authority-data: {}\ncontexts:\n- name: kubewright\n  context:\n    \
              cluster: kubewright\n    user: kubernetes-admin\nusers:\n- name: kubernetes-admin\n  user:\n    \
              client-certificate-data: {}\n    client-key-data: {}\n",
-            base64(pki.authority()),
+            base64(authority),
             base64(pki.admin_certificate()),
             base64(pki.admin_key()),
         ))

@@ -15,11 +15,12 @@ use rcgen::{
 };
 use rustls::RootCertStore;
 use rustls::ServerConfig;
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 
 use crate::auth::User;
+use crate::certificates::{Certificates, Serving};
 
 /// Names under which the server is known besides those it listens on.
 const NAMES: [&str; 5] = [
@@ -64,7 +65,7 @@ pub enum PkiError {
 }
 
 /// A certificate authority and the two certificates that a server needs.
-pub struct Pki {
+pub(crate) struct Pki {
     authority: String,
     server: Pair,
     admin: Pair,
@@ -141,43 +142,57 @@ impl Pki {
         })
     }
 
-    /// The authority's certificate, PEM.
-    pub fn authority(&self) -> &str {
-        &self.authority
-    }
-
     /// The administrator's certificate, PEM.
-    pub fn admin_certificate(&self) -> &str {
+    pub(crate) fn admin_certificate(&self) -> &str {
         &self.admin.certificate
     }
 
     /// The administrator's key, PEM.
-    pub fn admin_key(&self) -> &str {
+    pub(crate) fn admin_key(&self) -> &str {
         &self.admin.key
+    }
+
+    /// The authority that clients find the server's certificate good by, PEM.
+    pub(crate) fn shown_authority<'a>(&'a self, certificates: &'a Certificates) -> &'a str {
+        certificates
+            .given()
+            .map_or(&self.authority, |given| &given.chain)
+    }
+
+    /// The server's certificate followed by its authority, and its key.
+    pub(crate) fn into_serving(self) -> (String, String) {
+        (self.server.certificate + &self.authority, self.server.key)
     }
 
     /// TLS as the server speaks it: 1.2 and newer, HTTP/2 and HTTP/1.1, client certificates welcome.
     ///
     /// # Errors
-    /// When the TLS library refuses what was made here.
-    pub fn server_config(&self) -> Result<Arc<ServerConfig>, PkiError> {
+    /// When the TLS library refuses what was made here or given.
+    pub(crate) fn server_config(
+        &self,
+        certificates: &Certificates,
+    ) -> Result<Arc<ServerConfig>, PkiError> {
         let tls = |e: &dyn std::fmt::Display| PkiError::Tls(e.to_string());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut roots = RootCertStore::empty();
-        roots
-            .add(certificate(&self.authority)?)
-            .map_err(|e| tls(&e))?;
+        let own = [certificate(&self.authority)?];
+        for authority in own.into_iter().chain(certificates.authorities()?) {
+            roots.add(authority).map_err(|e| tls(&e))?;
+        }
         let verifier =
             WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
                 .allow_unauthenticated()
                 .build()
                 .map_err(|e| tls(&e))?;
-        let key = PrivateKeyDer::from_pem_slice(self.server.key.as_bytes()).map_err(|e| tls(&e))?;
+        let serving = certificates.given().cloned().unwrap_or_else(|| Serving {
+            chain: self.server.certificate.clone(),
+            key: self.server.key.clone(),
+        });
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|e| tls(&e))?
             .with_client_cert_verifier(verifier)
-            .with_single_cert(vec![certificate(&self.server.certificate)?], key)
+            .with_single_cert(serving.chain()?, serving.key()?)
             .map_err(|e| tls(&e))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Arc::new(config))

@@ -17,6 +17,7 @@ use crate::access::{Access, Authorization};
 use crate::admission::Admission;
 use crate::auth::{Caller, Tokens, User};
 use crate::callout::Services;
+use crate::certificates::Certificates;
 use crate::core::{Core, RequestLimits};
 use crate::environment::Environment;
 use crate::fields::FieldManagement;
@@ -61,6 +62,8 @@ pub struct Builder {
     pod_logs: Option<Arc<dyn PodLogs>>,
     admission: Admission,
     services: Services,
+    token_issuer: Option<String>,
+    token_key: Option<String>,
 }
 
 /// Why a server could not start or listen.
@@ -175,6 +178,18 @@ impl Builder {
         self
     }
 
+    /// The issuer that tokens of service accounts name, which is also the audience that the server itself is.
+    pub fn token_issuer(mut self, issuer: impl Into<String>) -> Self {
+        self.token_issuer = Some(issuer.into());
+        self
+    }
+
+    /// The key (PEM, P-256) that signs tokens of service accounts, instead of one that is made or kept.
+    pub fn token_key(mut self, key: impl Into<String>) -> Self {
+        self.token_key = Some(key.into());
+        self
+    }
+
     /// Starts the server. It answers in-process calls at once; see [`Server::listen`] for sockets.
     ///
     /// # Errors
@@ -222,7 +237,14 @@ impl Builder {
             .data_dir
             .as_ref()
             .map(|directory| directory.join("pki"));
-        let issuer = Issuer::load_or_generate(keys.as_deref()).map_err(StartError::Pki)?;
+        let issuer = match &self.token_key {
+            Some(pem) => Issuer::of_key(pem),
+            None => Issuer::load_or_generate(keys.as_deref()),
+        };
+        let mut issuer = issuer.map_err(StartError::Pki)?;
+        if let Some(name) = &self.token_issuer {
+            issuer.name.clone_from(name);
+        }
         let audit = self.audit_log.as_deref().map(|path| {
             AuditLog::open(path).map_err(|source| StartError::AuditLog {
                 path: path.display().to_string(),
@@ -234,6 +256,7 @@ impl Builder {
 }
 
 impl std::fmt::Debug for Builder {
+    /// Says nothing of keys and tokens.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Builder")
             .field("data_dir", &self.data_dir)
@@ -313,8 +336,21 @@ impl Server {
     /// # Errors
     /// When the address cannot be had, or keys cannot be made or read.
     pub async fn listen(&self, address: SocketAddr) -> Result<Endpoint, StartError> {
+        self.listen_with(address, &Certificates::default()).await
+    }
+
+    /// As [`Server::listen`], with certificates from outside.
+    ///
+    /// # Errors
+    /// As [`Server::listen`], and when the certificates cannot be used.
+    pub async fn listen_with(
+        &self,
+        address: SocketAddr,
+        certificates: &Certificates,
+    ) -> Result<Endpoint, StartError> {
         let pki = self.pki(&[address.ip()]).map_err(StartError::Pki)?;
-        let tls = TlsAcceptor::from(pki.server_config().map_err(StartError::Pki)?);
+        let config = pki.server_config(certificates).map_err(StartError::Pki)?;
+        let tls = TlsAcceptor::from(config);
         let failed = |source| StartError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let local = listener.local_addr().map_err(failed)?;
@@ -329,7 +365,7 @@ impl Server {
         ));
         let url = url(local);
         Ok(Endpoint {
-            kubeconfig: Kubeconfig::new(&pki, &url),
+            kubeconfig: Kubeconfig::new(&pki, &url, pki.shown_authority(certificates)),
             url,
             address: local,
             cancel,

@@ -128,7 +128,7 @@ impl ApiService {
             Target::Health(path) => Ok(health::health(&self.core, &path, &query)),
             Target::Version => Ok(health::version()),
             Target::Metrics => Ok(health::metrics(&self.core)),
-            Target::OpenIdConfiguration => Ok(token::configuration()),
+            Target::OpenIdConfiguration => Ok(token::configuration(&self.core.access.issuer)),
             Target::OpenIdKeys => Ok(token::keys(&self.core.access.issuer)),
             Target::Unknown => Ok(respond::page_not_found()),
             document => {

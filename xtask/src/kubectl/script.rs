@@ -1,5 +1,6 @@
 //! The script: what every kubectl has to get right.
 
+mod access;
 mod config_maps;
 mod deletion;
 mod deployments;
@@ -11,14 +12,8 @@ mod waiting;
 
 use super::step::Group;
 
-/// Which groups are run.
-pub(crate) struct Choice<'a> {
-    pub(crate) only: Option<&'a str>,
-    pub(crate) protobuf: bool,
-}
-
 /// The groups that were chosen, in the order in which they are run.
-pub(crate) fn groups(choice: &Choice<'_>) -> Vec<Group> {
+pub(crate) fn groups(only: Option<&str>) -> Vec<Group> {
     let mut all = vec![
         discovery::group(),
         config_maps::group(),
@@ -27,11 +22,10 @@ pub(crate) fn groups(choice: &Choice<'_>) -> Vec<Group> {
         waiting::group(),
         deletion::group(),
         fruit::group(),
+        protobuf::group(),
+        access::group(),
     ];
-    if choice.protobuf {
-        all.push(protobuf::group());
-    }
-    all.retain(|group| choice.only.is_none_or(|pattern| is_meant(group, pattern)));
+    all.retain(|group| only.is_none_or(|pattern| is_meant(group, pattern)));
     all
 }
 

@@ -317,3 +317,28 @@ proptest! {
         round_trip(ty, &value);
     }
 }
+
+/// Each write of an object reads what an earlier one wrote: a number that drifted would never come to rest.
+#[test]
+fn numbers_are_the_same_after_reading_what_was_written() {
+    for text in [
+        "922337202566854775807",
+        "1.7976931348623157e308",
+        "5e-324",
+        "0.1",
+        "123456789.123456789",
+        "-2.2250738585072014e-308",
+    ] {
+        let write = |text: &[u8]| {
+            let parsed = crate::decode::parse(text, crate::decode::Format::Json);
+            let mut out = Vec::new();
+            write_untyped(&parsed.expect("a number").value, &mut out);
+            out
+        };
+        let once = write(text.as_bytes());
+        assert_eq!(write(&once), once, "{text}");
+        let number: f64 = text.parse().expect("a number");
+        let written = String::from_utf8(once).expect("digits");
+        assert_eq!(written.parse(), Ok(number), "{text}");
+    }
+}

@@ -42,12 +42,9 @@ pub(crate) async fn delete(call: &mut Call, body: &[u8]) -> Result<Answer, ApiEr
     delete_with(call, options).await
 }
 
-/// Deletes one object for a request that was admitted as something else.
-pub(crate) async fn delete_admitted(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
-    let options = DeleteOptions {
-        requester: None,
-        ..DeleteOptions::read(call, body)?
-    };
+/// Deletes one object as the options say that another request carries, which was admitted as something else.
+pub(crate) async fn delete_by(call: &mut Call, options: &Value) -> Result<Answer, ApiError> {
+    let options = DeleteOptions::of(options, call.query.all("dryRun"))?;
     delete_with(call, options).await
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{strings, user_info};
-use crate::access::token::{Accepted, ISSUER, Refusal};
+use crate::access::token::{Accepted, Refusal};
 use crate::api::call::Call;
 use crate::status::ApiError;
 
@@ -23,7 +23,7 @@ pub(super) fn of_token(call: &Call, review: &Value) -> Result<Value, ApiError> {
     }
     let mut audiences = strings(&review["spec"]["audiences"]);
     if audiences.is_empty() {
-        audiences.push(ISSUER.to_owned());
+        audiences.push(call.core.access.issuer.name.clone());
     }
     Ok(match find(call, token, audiences) {
         Ok(accepted) => json!({

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use memchr::memmem;
 
+use super::Refusal;
 use super::claims::{Claims, Reference};
-use super::{ISSUER, Refusal};
 use crate::access::{service_account_groups, service_account_name};
 use crate::auth::User;
 use crate::core::Core;
@@ -26,7 +26,7 @@ pub(crate) struct Accepted {
 impl Core {
     /// The user of a service account's token that is meant for this server.
     pub(crate) fn service_account(&self, token: &str) -> Option<User> {
-        match self.check_token(token, &[ISSUER.to_owned()]) {
+        match self.check_token(token, std::slice::from_ref(&self.access.issuer.name)) {
             Ok(accepted) => Some(accepted.user),
             Err(refusal) => {
                 tracing::debug!(%refusal, "token refused");

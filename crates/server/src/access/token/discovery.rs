@@ -4,15 +4,15 @@ use http::StatusCode;
 use http::header::{CACHE_CONTROL, HeaderValue};
 use serde_json::json;
 
-use super::{ISSUER, Issuer};
+use super::Issuer;
 use crate::http::body::full;
 use crate::http::respond::{self, Answer};
 
 /// `/.well-known/openid-configuration`
-pub(crate) fn configuration() -> Answer {
+pub(crate) fn configuration(issuer: &Issuer) -> Answer {
     let document = json!({
-        "issuer": ISSUER,
-        "jwks_uri": format!("{ISSUER}/openid/v1/jwks"),
+        "issuer": issuer.name,
+        "jwks_uri": format!("{}/openid/v1/jwks", issuer.name.trim_end_matches('/')),
         "response_types_supported": ["id_token"],
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": ["ES256"],

@@ -50,7 +50,8 @@ impl Key {
         Self::from_pem(&pem)
     }
 
-    fn from_pem(pem: &str) -> Result<Self, PkiError> {
+    /// The key of a PEM text.
+    pub(super) fn from_pem(pem: &str) -> Result<Self, PkiError> {
         let parsed =
             KeyPair::from_pem(pem).map_err(|source| PkiError::Make { what: WHAT, source })?;
         let random = SystemRandom::new();

@@ -30,8 +30,8 @@ pub(crate) use authenticate::Accepted;
 pub(crate) use discovery::{configuration, keys};
 pub(crate) use request::create;
 
-/// Who signs the tokens, and the audience that the server itself is.
-pub(crate) const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+/// Who signs the tokens when nobody says otherwise.
+const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 /// Longest token that is looked at.
 const MAX_TOKEN: usize = 16 * 1024;
 /// Most verified tokens that are remembered.
@@ -39,6 +39,8 @@ const MAX_REMEMBERED: usize = 1024;
 
 /// Signs tokens and checks signatures.
 pub(crate) struct Issuer {
+    /// What tokens call their issuer, and the audience that the server itself is.
+    pub(crate) name: String,
     key: Key,
     /// Claims of tokens whose signature was found good, by the hash of the token: checking a signature costs as much
     /// as the rest of a small request. Everything that can change is checked every time.
@@ -67,10 +69,23 @@ impl Issuer {
     /// # Errors
     /// When the key cannot be made, read or written.
     pub(crate) fn load_or_generate(directory: Option<&Path>) -> Result<Self, PkiError> {
-        Ok(Self {
-            key: Key::load_or_generate(directory)?,
+        Ok(Self::new(Key::load_or_generate(directory)?))
+    }
+
+    /// An issuer with this key, PEM.
+    ///
+    /// # Errors
+    /// When the key is not one of P-256.
+    pub(crate) fn of_key(pem: &str) -> Result<Self, PkiError> {
+        Ok(Self::new(Key::from_pem(pem)?))
+    }
+
+    fn new(key: Key) -> Self {
+        Self {
+            name: ISSUER.to_owned(),
+            key,
             verified: Mutex::default(),
-        })
+        }
     }
 
     /// A token that says this.
@@ -112,7 +127,7 @@ impl Issuer {
             serde_json::from_slice(&decode(header)?).map_err(|_| Refusal::Foreign)?;
         let claims: Claims =
             serde_json::from_slice(&decode(claims)?).map_err(|_| Refusal::Foreign)?;
-        if claims.issuer != ISSUER {
+        if claims.issuer != self.name {
             return Err(Refusal::Foreign);
         }
         // The algorithm is ours to choose, not the token's: one that names another is forged.

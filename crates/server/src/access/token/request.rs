@@ -5,7 +5,6 @@ use jiff::{SignedDuration, Timestamp};
 use kubewright_schema::{FieldError, Table, TypeId, encode};
 use serde_json::{Value, json};
 
-use super::ISSUER;
 use super::claims::{Bound, Claims, Reference};
 use crate::access::service_account_name;
 use crate::api::call::Call;
@@ -129,7 +128,7 @@ fn complete(call: &Call, account: &Record, request: &mut Value) -> Result<(), Ap
     }
     let spec = &mut request["spec"];
     if spec["audiences"].as_array().is_none_or(Vec::is_empty) {
-        spec["audiences"] = json!([ISSUER]);
+        spec["audiences"] = json!([call.core.access.issuer.name]);
     }
     if spec["expirationSeconds"].is_null() {
         spec["expirationSeconds"] = json!(DEFAULT_SECONDS);
@@ -254,7 +253,7 @@ fn claims(call: &Call, bound: Bound, request: &Value, now: Timestamp, seconds: i
             .collect(),
         expires: issued.saturating_add(seconds),
         issued,
-        issuer: ISSUER.to_owned(),
+        issuer: call.core.access.issuer.name.clone(),
         id: call.core.environment.uid(),
         subject: service_account_name(&bound.namespace, &bound.service_account.name),
         not_before: issued,

@@ -42,11 +42,22 @@ pub(super) enum Propagation {
 impl DeleteOptions {
     /// Reads the options from the body, or from the query when there is no body.
     pub(super) fn read(call: &Call, body: &[u8]) -> Result<Self, ApiError> {
-        let object = if body.is_empty() {
-            from_query(&call.query)?
-        } else {
-            from_body(call, body)?
+        let (object, dry_run) = match body.is_empty() {
+            true => (from_query(&call.query)?, Vec::new()),
+            false => (from_body(call, body)?, call.query.all("dryRun").collect()),
         };
+        let said = object.as_object().cloned().unwrap_or_default();
+        Ok(Self {
+            requester: Some(Requester::deleting(call.user.clone(), said)),
+            ..Self::of(&object, dry_run.into_iter())?
+        })
+    }
+
+    /// The options that an object says; a dry run may be asked for beside it. Nobody is asked whether it may be.
+    pub(super) fn of<'a>(
+        object: &'a Value,
+        dry_run: impl Iterator<Item = &'a str>,
+    ) -> Result<Self, ApiError> {
         let text = |pointer: &str| {
             object
                 .pointer(pointer)
@@ -85,8 +96,7 @@ impl DeleteOptions {
             .into_iter()
             .flatten()
             .filter_map(Value::as_str);
-        let in_query = call.query.all("dryRun").filter(|_| !body.is_empty());
-        let persist = read_dry_run(in_body.chain(in_query), &mut errors);
+        let persist = read_dry_run(in_body.chain(dry_run), &mut errors);
         if !errors.is_empty() {
             return Err(ApiError::invalid_options("DeleteOptions", &errors));
         }
@@ -100,10 +110,7 @@ impl DeleteOptions {
             propagation,
             orphan_dependents,
             persist,
-            requester: Some(Requester::deleting(
-                call.user.clone(),
-                object.as_object().cloned().unwrap_or_default(),
-            )),
+            requester: None,
         })
     }
 

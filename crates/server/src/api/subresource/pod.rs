@@ -89,13 +89,7 @@ pub(crate) async fn evict(call: &mut Call, body: &[u8]) -> Result<Answer, ApiErr
     if !unguarded {
         spend_budget(call, &pod).await?;
     }
-    let options = eviction["deleteOptions"].to_string();
-    let options = if eviction["deleteOptions"].is_object() {
-        options.as_bytes()
-    } else {
-        b""
-    };
-    delete::delete_admitted(call, options).await?;
+    delete::delete_by(call, &eviction["deleteOptions"]).await?;
     Ok(created(call))
 }
 

@@ -29,11 +29,6 @@ impl Core {
         warnings: &mut Vec<String>,
     ) -> Result<Written, ApiError> {
         match_namespace(&mut value, namespace)?;
-        if !object::resource_version(&value).is_empty() {
-            return Err(ApiError::unreasoned(
-                "resourceVersion should not be set on objects to be created",
-            ));
-        }
         served.default(&mut value);
         self.manage(served, None, &mut value, Part::Whole, writer);
         let requester = writer.requester();
@@ -146,6 +141,13 @@ impl Core {
                     version: None,
                 }),
             };
+        }
+        // Storage refuses these, which is why a dry run does not, and why everything else is told first.
+        if !object::resource_version(&value).is_empty() {
+            return Err(ApiError::unreasoned(
+                "resourceVersion should not be set on objects to be created",
+            )
+            .into());
         }
         let write = Write::Create {
             key: key.clone(),

@@ -1,0 +1,86 @@
+//! What the lanes of other languages share: their tools, and places to install into.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+use crate::process::{self, End, Output};
+use crate::workspace;
+
+/// How long an installation or a build may be silent.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A tool that is not there, or something that it could not do: why a lane is left out.
+#[derive(Debug, Clone)]
+pub(crate) struct Missing(pub(crate) String);
+
+/// The programs of a language in the repository.
+pub(crate) fn sources(language: &str) -> PathBuf {
+    workspace::root().join("xtask/lanes").join(language)
+}
+
+/// Where what a lane installs is kept.
+pub(crate) fn installed(name: &str) -> Result<PathBuf> {
+    let directory = workspace::target().join("lanes").join(name);
+    fs::create_dir_all(&directory).with_context(|| format!("making {}", directory.display()))?;
+    Ok(directory)
+}
+
+/// Whether a program is on PATH.
+pub(crate) fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+/// Runs a tool to its end; what it could not do is told in its own last words.
+pub(crate) fn tool(command: &mut Command, what: &str) -> Result<Result<Output, Missing>> {
+    let output = process::run(command, "", PATIENCE)?;
+    if output.end == End::Exited(0) {
+        return Ok(Ok(output));
+    }
+    let said = output.stderr.lines().chain(output.stdout.lines());
+    let last = said
+        .filter(|line| !line.trim().is_empty())
+        .next_back()
+        .unwrap_or("no reason given");
+    Ok(Err(Missing(format!("{what}: {}", last.trim()))))
+}
+
+/// Does something only when a text has changed since it was last done in a directory.
+pub(crate) fn once(
+    directory: &Path,
+    text: &str,
+    install: impl FnOnce() -> Result<Result<(), Missing>>,
+) -> Result<Result<(), Missing>> {
+    let stamp = directory.join(".installed");
+    if fs::read_to_string(&stamp).is_ok_and(|found| found == text) {
+        return Ok(Ok(()));
+    }
+    let done = install()?;
+    if done.is_ok() {
+        fs::write(&stamp, text).with_context(|| format!("writing {}", stamp.display()))?;
+    }
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_installation_is_repeated_only_when_it_changes_or_failed() {
+        let folder = tempfile::tempdir().expect("a temporary directory can be made");
+        let mut done = Vec::new();
+        for (text, works) in [("1", false), ("1", true), ("1", true), ("2", true)] {
+            let installed = once(folder.path(), text, || {
+                done.push(text);
+                Ok(works.then_some(()).ok_or_else(|| Missing("no".to_owned())))
+            });
+            installed.expect("the directory can be written to").ok();
+        }
+        assert_eq!(done, ["1", "1", "2"]);
+    }
+}
