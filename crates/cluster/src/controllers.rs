@@ -16,6 +16,7 @@ mod resource_quota;
 mod revisions;
 mod service_account;
 mod statefulset;
+mod volumes;
 
 use kubewright_runtime::{Environment, Error, Manager};
 use tokio_util::sync::CancellationToken;
@@ -47,7 +48,9 @@ pub(crate) struct Facts {
 pub(crate) fn register(manager: Manager, facts: &Facts) -> Manager {
     let (client, environment) = (manager.client(), facts.environment.clone());
     let manager = machines(manager, facts);
+    let first = client.clone();
     manager
+        .runnable(|_: CancellationToken| volumes::standard_class(first))
         .runnable(garbage_collector::GarbageCollector::new(client.clone(), environment.clone()))
         .runnable(pod_gc::PodGc::new(client, environment))
         .controller(namespace::controller())
@@ -62,6 +65,8 @@ pub(crate) fn register(manager: Manager, facts: &Facts) -> Manager {
         .controller(deployment::controller())
         .controller(statefulset::controller())
         .controller(daemonset::controller())
+        .controller(volumes::binder())
+        .controller(volumes::reclaimer())
 }
 
 /// Adds what makes pods run: nodes, what puts pods on them, and what watches over them.
