@@ -41,10 +41,9 @@ pub(crate) fn tool(command: &mut Command, what: &str) -> Result<Result<Output, M
     if output.end == End::Exited(0) {
         return Ok(Ok(output));
     }
-    let said = output.stderr.lines().chain(output.stdout.lines());
+    let mut said = output.stderr.lines().chain(output.stdout.lines());
     let last = said
-        .filter(|line| !line.trim().is_empty())
-        .next_back()
+        .rfind(|line| !line.trim().is_empty())
         .unwrap_or("no reason given");
     Ok(Err(Missing(format!("{what}: {}", last.trim()))))
 }
