@@ -55,7 +55,7 @@ impl Target {
                 let port = address.port().to_string();
                 let mut command = Command::new(binary);
                 command
-                    .args(["up", "--port", &port, "--kubeconfig"])
+                    .args(["up", "--no-controllers", "--port", &port, "--kubeconfig"])
                     .arg(&kubeconfig)
                     .args(arguments);
                 let process = Process::start(&mut command)?;

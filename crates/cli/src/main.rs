@@ -1,5 +1,6 @@
 //! The `kubewright` command.
 
+mod demo;
 mod envtest;
 mod etcd;
 mod flags;
@@ -23,6 +24,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Demo(demo::Demo),
     Up(up::Up),
     Envtest(envtest::Envtest),
 }
@@ -40,6 +42,7 @@ fn main() -> anyhow::Result<()> {
         return role.play(arguments.map(|argument| argument.to_string_lossy().into_owned()));
     }
     match Arguments::parse().command {
+        Command::Demo(demo) => demo.run(),
         Command::Up(up) => up.run(),
         Command::Envtest(envtest) => envtest.run(),
     }

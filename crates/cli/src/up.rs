@@ -207,7 +207,7 @@ fn parse_fsync(text: &str) -> Result<Fsync, String> {
 }
 
 /// A path as it can be pasted into a shell.
-fn shell_path(path: &Path) -> String {
+pub(crate) fn shell_path(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = text
         .chars()

@@ -32,7 +32,7 @@ impl Server {
         let mut command = Command::new(binary);
         command
             .current_dir(folder.path())
-            .args(["up", "--port=0", "--kubeconfig"])
+            .args(["up", "--no-controllers", "--port=0", "--kubeconfig"])
             .arg(&kubeconfig);
         let mut process = Running::start(&mut command, "")?;
         if !process.read_until(PATIENCE, |output| output.stdout.contains("answers at")) {
