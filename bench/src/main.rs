@@ -96,7 +96,7 @@ async fn server(arguments: Server) -> Result<()> {
     }
     let machine = machine::describe(&before);
     report::print(&columns, &machine);
-    let costs = runtime.block_on(cost::measure(&ours, amount))?;
+    let costs = cost::measure(&ours, amount).await?;
     cost::print(&costs);
     if let Some(path) = arguments.write {
         let section = report::markdown(&columns, &machine) + &cost::markdown(&costs);

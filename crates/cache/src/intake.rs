@@ -94,7 +94,8 @@ impl Intake {
     /// Reads a change as API servers write it: the type first, and nothing after the object. That the object ends where
     /// the line does is seen when it is parsed, so such a line is gone through once. Nothing when anything is unusual.
     fn usual(&self, line: &[u8]) -> Option<WatchEvent> {
-        const KINDS: [(&[u8], fn(Arc<Object>) -> WatchEvent); 3] = [
+        type Make = fn(Arc<Object>) -> WatchEvent;
+        const KINDS: [(&[u8], Make); 3] = [
             (b"MODIFIED", WatchEvent::Modified),
             (b"ADDED", WatchEvent::Added),
             (b"DELETED", WatchEvent::Deleted),

@@ -102,8 +102,11 @@ struct Shared {
     /// Dynamic and metadata shapes by their resource.
     named: Mutex<BTreeMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>,
     /// By group and plural: all versions of a resource share their writes.
-    guards: Mutex<BTreeMap<(String, String), Arc<Mutex<Guard>>>>,
+    guards: Mutex<BTreeMap<GroupPlural, Arc<Mutex<Guard>>>>,
 }
+
+/// A resource without its version.
+type GroupPlural = (String, String);
 
 /// How a client is made.
 #[derive(Clone)]

@@ -90,6 +90,17 @@ impl<E: Error + 'static> Error for FinalizeError<E> {
     }
 }
 
+impl From<FinalizeError<crate::Error>> for crate::Error {
+    /// What the caller's own functions said goes on as they said it.
+    fn from(error: FinalizeError<crate::Error>) -> Self {
+        match error {
+            FinalizeError::Apply(error) | FinalizeError::Cleanup(error) => error,
+            FinalizeError::Unnamed => Self::msg("the object has no name"),
+            FinalizeError::Add(error) | FinalizeError::Remove(error) => (*error).into(),
+        }
+    }
+}
+
 /// Whether the object has this finalizer.
 pub fn contains(object: &impl Resource, name: &str) -> bool {
     finalizers(object).iter().any(|finalizer| finalizer == name)

@@ -56,7 +56,7 @@ impl Running {
 }
 
 /// Copies each ConfigMap into a Secret that it owns.
-struct Copy(mpsc::UnboundedSender<String>);
+struct Copy(mpsc::Sender<String>);
 
 impl Reconciler<ConfigMap> for Copy {
     async fn reconcile(&self, config: Arc<ConfigMap>, cx: &Context) -> Result<Outcome, Error> {
@@ -74,12 +74,12 @@ impl Reconciler<ConfigMap> for Copy {
                 secret.data = Some(BTreeMap::from([("value".to_owned(), bytes)]));
             })
             .await?;
-        let _ = self.0.send(format!("{} {change:?}", key.as_str()));
+        let _ = self.0.try_send(format!("{} {change:?}", key.as_str()));
         Ok(Outcome::done())
     }
 
     async fn gone(&self, key: &Key, _cx: &Context) -> Result<Outcome, Error> {
-        let _ = self.0.send(format!("{} gone", key.as_str()));
+        let _ = self.0.try_send(format!("{} gone", key.as_str()));
         Ok(Outcome::done())
     }
 }
@@ -92,7 +92,7 @@ async fn object_is_reconciled_when_it_or_what_it_owns_changes() {
         .create(&config("a", "one"))
         .await
         .expect("it is created");
-    let (told, mut heard) = mpsc::unbounded_channel();
+    let (told, mut heard) = mpsc::channel(1024);
     let controller = Controller::of::<ConfigMap>("copy")
         .owns::<Secret>()
         .scope(kubewright_runtime::Scope::all().namespace("default"))
@@ -226,7 +226,7 @@ async fn failing_key_backs_off_and_a_panic_is_an_error() {
         .await
         .expect("it is created");
     let tries = AtomicUsize::new(0);
-    let (done, mut finished) = mpsc::unbounded_channel();
+    let (done, mut finished) = mpsc::channel(1024);
     let reconciler = from_fn(move |_: Arc<ConfigMap>, cx: Context| {
         let (number, done) = (tries.fetch_add(1, Ordering::SeqCst), done.clone());
         async move {
@@ -236,7 +236,7 @@ async fn failing_key_backs_off_and_a_panic_is_an_error() {
                 2 => Ok(Outcome::requeue()),
                 3 => Ok(Outcome::requeue_after(Duration::from_secs(60))),
                 _ => {
-                    let _ = done.send(cx.attempt());
+                    let _ = done.try_send(cx.attempt());
                     Err(Error::terminal("enough"))
                 }
             }
@@ -263,7 +263,7 @@ async fn failing_key_backs_off_and_a_panic_is_an_error() {
 #[tokio::test]
 async fn watch_can_be_added_and_removed_while_it_runs() {
     let (_server, kube) = server().await;
-    let (told, mut heard) = mpsc::unbounded_channel();
+    let (told, mut heard) = mpsc::channel(1024);
     let controller = Controller::of::<ConfigMap>("late")
         .scope(kubewright_runtime::Scope::all().namespace("kube-public"))
         .reconciler(Copy(told));
@@ -306,7 +306,7 @@ async fn watch_can_be_added_and_removed_while_it_runs() {
 async fn two_watches_of_one_kind_both_lead_to_reconciles() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
-    let (told, mut heard) = mpsc::unbounded_channel();
+    let (told, mut heard) = mpsc::channel(1024);
     let to =
         |name: &'static str| Watch::of::<Secret>().map(move |_, _| vec![Key::new("default", name)]);
     let mut secret = Secret::default();

@@ -63,11 +63,11 @@ impl Running {
 }
 
 /// Tells the key of each reconcile.
-struct Tell(mpsc::UnboundedSender<String>);
+struct Tell(mpsc::Sender<String>);
 
 impl Tell {
-    fn new() -> (Self, mpsc::UnboundedReceiver<String>) {
-        let (sender, receiver) = mpsc::unbounded_channel();
+    fn new() -> (Self, mpsc::Receiver<String>) {
+        let (sender, receiver) = mpsc::channel(1024);
         (Self(sender), receiver)
     }
 }
@@ -75,12 +75,12 @@ impl Tell {
 impl<K: Send + Sync + 'static> Reconciler<K> for Tell {
     async fn reconcile(&self, _: Arc<K>, cx: &Context) -> Result<Outcome, Error> {
         // The test may be over.
-        let _ = self.0.send(cx.key().as_str().to_owned());
+        let _ = self.0.try_send(cx.key().as_str().to_owned());
         Ok(Outcome::done())
     }
 
     async fn gone(&self, key: &Key, _: &Context) -> Result<Outcome, Error> {
-        let _ = self.0.send(format!("{} gone", key.as_str()));
+        let _ = self.0.try_send(format!("{} gone", key.as_str()));
         Ok(Outcome::done())
     }
 }
@@ -284,13 +284,13 @@ async fn stop_lets_reconciles_finish_and_takes_no_more_keys() {
     for name in ["a", "b"] {
         client.create(&config(name)).await.expect("it is created");
     }
-    let (begun, mut heard) = mpsc::unbounded_channel();
+    let (begun, mut heard) = mpsc::channel(1024);
     let slow = from_fn(move |_: Arc<ConfigMap>, cx: Context| {
         let begun = begun.clone();
         async move {
-            let _ = begun.send("begun".to_owned());
+            let _ = begun.try_send("begun".to_owned());
             tokio::time::sleep(Duration::from_secs(20)).await;
-            let _ = begun.send(format!("finished {}", cx.key().as_str()));
+            let _ = begun.try_send(format!("finished {}", cx.key().as_str()));
             Ok(Outcome::done())
         }
     });
@@ -318,9 +318,9 @@ async fn reconcile_that_does_not_finish_is_cut_off_and_named() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
     client.create(&config("a")).await.expect("it is created");
-    let (begun, mut heard) = mpsc::unbounded_channel();
+    let (begun, mut heard) = mpsc::channel(1024);
     let stuck = from_fn(move |_: Arc<ConfigMap>, _: Context| {
-        let _ = begun.send(());
+        let _ = begun.try_send(());
         std::future::pending::<Result<Outcome, Error>>()
     });
     let controller = Controller::of::<ConfigMap>("stuck")
@@ -345,9 +345,9 @@ async fn reconcile_that_takes_too_long_is_an_error() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
     client.create(&config("a")).await.expect("it is created");
-    let (begun, mut heard) = mpsc::unbounded_channel();
+    let (begun, mut heard) = mpsc::channel(1024);
     let slow = from_fn(move |_: Arc<ConfigMap>, cx: Context| {
-        let _ = begun.send(cx.attempt());
+        let _ = begun.try_send(cx.attempt());
         std::future::pending::<Result<Outcome, Error>>()
     });
     let controller = Controller::of::<ConfigMap>("slow")
@@ -375,7 +375,7 @@ async fn loop_of_own_writes_is_counted_and_has_its_cause() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
     client.create(&config("a")).await.expect("it is created");
-    let (told, mut heard) = mpsc::unbounded_channel();
+    let (told, mut heard) = mpsc::channel(1024);
     let restless = from_fn(move |config: Arc<ConfigMap>, cx: Context| {
         let told = told.clone();
         async move {
@@ -386,7 +386,7 @@ async fn loop_of_own_writes_is_counted_and_has_its_cause() {
                     .insert("a".to_owned(), format!("run {id}"));
             };
             cx.client().modify(&*config, count).await?;
-            let _ = told.send(cx.causes().to_vec());
+            let _ = told.try_send(cx.causes().to_vec());
             Ok(Outcome::done())
         }
     });
@@ -642,7 +642,7 @@ async fn events_of_a_reconcile_arrive_and_are_counted() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
     client.create(&config("a")).await.expect("it is created");
-    let (told, mut heard) = mpsc::unbounded_channel();
+    let (told, mut heard) = mpsc::channel(1024);
     let talks = from_fn(move |config: Arc<ConfigMap>, cx: Context| {
         cx.event(
             &*config,
@@ -651,7 +651,7 @@ async fn events_of_a_reconcile_arrive_and_are_counted() {
             "it is as it should be",
         );
         let done = cx.reconcile_id() >= 3;
-        let _ = told.send(());
+        let _ = told.try_send(());
         async move {
             Ok(if done {
                 Outcome::done()

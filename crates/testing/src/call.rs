@@ -103,11 +103,7 @@ fn is_collection(path: &str) -> bool {
         Some(&"apis") => parts.get(3..),
         _ => None,
     };
-    match rest {
-        Some([_]) => true,
-        Some(["namespaces", _, _]) => true,
-        _ => false,
-    }
+    matches!(rest, Some([_] | ["namespaces", _, _]))
 }
 
 #[cfg(test)]

@@ -133,7 +133,8 @@ impl Reconciler<PersistentVolumeClaim> for Binder {
         };
         match volume {
             Some(volume) => bind(&claim, &volume, cx).await?,
-            None if named.is_none() => provision(&claim, cx).await?,
+            // Rare, and large: it is not to make every other run large.
+            None if named.is_none() => Box::pin(provision(&claim, cx)).await?,
             None => {}
         }
         Ok(Outcome::done())

@@ -118,13 +118,6 @@ pub(crate) fn owned(mut pod: Pod, owner: OwnerReference) -> Pod {
     pod
 }
 
-/// The pod with a label more.
-pub(crate) fn labelled(mut pod: Pod, key: &str, value: &str) -> Pod {
-    let labels = pod.metadata.labels.get_or_insert_default();
-    labels.insert(key.to_owned(), value.to_owned());
-    pod
-}
-
 /// The value of a label of a pod, or nothing.
 pub(crate) fn label_of<'a>(pod: &'a Pod, key: &str) -> &'a str {
     super::label(&pod.metadata, key).unwrap_or_default()

@@ -16,7 +16,7 @@ impl Live<'_> {
     ///
     /// # Errors
     /// What the server says; absence is no error.
-    pub async fn get<K: TypedObject>(&self, key: &Key) -> Result<Option<K>, ClientError> {
+    pub async fn get<K: TypedObject>(self, key: &Key) -> Result<Option<K>, ClientError> {
         self.0.of::<K>().get_live(key).await
     }
 
@@ -24,7 +24,7 @@ impl Live<'_> {
     ///
     /// # Errors
     /// What the server says.
-    pub async fn list<K: TypedObject>(&self, query: Query) -> Result<Vec<K>, ClientError> {
+    pub async fn list<K: TypedObject>(self, query: Query) -> Result<Vec<K>, ClientError> {
         self.0.of::<K>().list_live(query).await
     }
 }

@@ -232,8 +232,10 @@ impl<K: Object> Objects<K> {
         if query.index.is_some() {
             return Err(self.problem("cannot be deleted by index: the server has none"));
         }
-        let mut list = ListParams::default();
-        list.label_selector = query.labels.map(|selector| selector.to_string());
+        let list = ListParams {
+            label_selector: query.labels.map(|selector| selector.to_string()),
+            ..ListParams::default()
+        };
         let namespace = query.namespace.as_deref();
         let params = how.params(&self.client.write, None, None);
         let built = self.request(namespace).delete_collection(&params, &list);

@@ -53,7 +53,7 @@ impl HotLoops {
         chain.writes = versions
             .map(|write| (write.key.clone(), write.resource_version.clone()))
             .collect();
-        let doubled = chain.length % LOOP == 0 && (chain.length / LOOP).is_power_of_two();
+        let doubled = chain.length.is_multiple_of(LOOP) && (chain.length / LOOP).is_power_of_two();
         doubled.then_some(chain.length)
     }
 }
