@@ -50,8 +50,9 @@ pub use kubewright_runtime::{
     Outcome, Predicate, Query, Reconciler, Watch, finalize, set_controller_reference,
 };
 
-/// How programs of this toolkit end, and reconciles.
-pub type Result<T = ()> = std::result::Result<T, Error>;
+/// How programs of this toolkit end, and reconciles; with a second type, any other result, so that the prelude takes no
+/// name away.
+pub type Result<T = (), E = Error> = std::result::Result<T, E>;
 
 /// What nearly every operator needs.
 pub mod prelude {

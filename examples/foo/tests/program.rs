@@ -1,0 +1,90 @@
+//! The program itself: over TLS by a kubeconfig, and on its own.
+
+#![allow(clippy::disallowed_names, reason = "a Foo is called foo")]
+
+mod world;
+
+use std::process::Stdio;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::CustomResourceExt;
+use kubewright::prelude::*;
+use kubewright_example_foo::Foo;
+use kubewright_server::Server;
+use tokio::process::Command;
+use world::admin;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_kubewright-example-foo");
+
+#[tokio::test]
+async fn program_runs_by_kubeconfig_until_it_is_interrupted() {
+    let server = Server::builder().start().await.expect("a server starts");
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let endpoint = server.listen(address).await.expect("it listens");
+    let directory = tempfile::tempdir().expect("a directory");
+    let kubeconfig = directory.path().join("kubeconfig");
+    endpoint
+        .write_kubeconfig(&kubeconfig)
+        .expect("it is written");
+    let user = admin(&server);
+    user.create(&Foo::crd())
+        .await
+        .expect("the definition is taken");
+    let mut program = Command::new(PROGRAM)
+        .env("KUBECONFIG", &kubeconfig)
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("the program starts");
+
+    let foo: Foo = serde_saphyr::from_str(include_str!("../sample.yaml")).expect("a Foo");
+    let foo = user.create(&foo).await.expect("it is created");
+    let replicas = until_replicas(&user, 1);
+    replicas.await;
+    let scaled = user.modify(&foo, |foo| foo.spec.replicas = Some(4));
+    scaled.await.expect("it is scaled");
+    until_replicas(&user, 4).await;
+
+    let id = program.id().expect("it runs").to_string();
+    let interrupted = Command::new("kill").args(["-INT", &id]).status();
+    assert!(interrupted.await.expect("it is interrupted").success());
+    assert!(program.wait().await.expect("it ends").success());
+}
+
+/// Waits for the Deployment, change by change.
+async fn until_replicas(user: &Client, replicas: i32) {
+    let key = Key::new("default", "example-foo");
+    let informer = user.of::<Deployment>().informer();
+    loop {
+        let changed = informer.advanced();
+        let deployment = user.get::<Deployment>(&key).await.expect("it is read");
+        if deployment.is_some_and(|deployment| deployment.spec.replicas == Some(replicas)) {
+            return;
+        }
+        changed.await;
+    }
+}
+
+#[tokio::test]
+async fn program_shows_itself_without_a_cluster() {
+    let mut program = Command::new(PROGRAM);
+    program
+        .env_remove("KUBECONFIG")
+        .env_remove("KUBERNETES_SERVICE_HOST");
+    let output = program.output().await.expect("the program runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let mut lines = text.lines();
+    for line in [
+        "deployment example-foo: 1 replicas",
+        "event Synced: Foo synced successfully (x1)",
+        "deployment example-foo: 3 replicas",
+        "event Synced: Foo synced successfully (x2)",
+    ] {
+        assert!(lines.any(|other| other == line), "no {line:?} in\n{text}");
+    }
+}

@@ -1,0 +1,9 @@
+//! Copies Secrets into other namespaces.
+
+#[tokio::main]
+async fn main() -> kubewright::Result {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .init();
+    kubewright_example_secsynch::run().await
+}
