@@ -5,6 +5,7 @@ mod deployment;
 mod disruption;
 mod expiry;
 mod garbage_collector;
+mod job;
 #[cfg(test)]
 mod live;
 mod namespace;
@@ -62,6 +63,8 @@ pub(crate) fn register(manager: Manager, facts: &Facts) -> Manager {
         .controller(deployment::controller())
         .controller(statefulset::controller())
         .controller(daemonset::controller())
+        .controller(job::controller())
+        .controller(job::orphan_controller())
 }
 
 /// Adds what makes pods run: nodes, what puts pods on them, and what watches over them.
