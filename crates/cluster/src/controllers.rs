@@ -1,5 +1,6 @@
 //! The built-in controllers, one file each: a pure part with the rules, and a thin shell on the public SDK.
 
+mod cronjob;
 mod daemonset;
 mod deployment;
 mod disruption;
@@ -65,6 +66,7 @@ pub(crate) fn register(manager: Manager, facts: &Facts) -> Manager {
         .controller(daemonset::controller())
         .controller(job::controller())
         .controller(job::orphan_controller())
+        .controller(cronjob::controller())
 }
 
 /// Adds what makes pods run: nodes, what puts pods on them, and what watches over them.

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Resource};
@@ -230,4 +230,38 @@ async fn a_late_job_fails_and_a_deleted_one_takes_its_pods_along() {
     let left = all(&pods).await;
     let of_gone = |pod: &&Value| pod["metadata"]["labels"]["job-name"] == "gone";
     assert_eq!(left.iter().filter(of_gone).count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_hour_of_a_cron_job_passes() {
+    let cluster = start().await;
+    let (crons, jobs) = (here::<CronJob>(&cluster), here::<Job>(&cluster));
+    let template = json!({"spec": job("x", json!({}), json!({}))["spec"]});
+    let spec = json!({"schedule": "*/5 * * * *", "successfulJobsHistoryLimit": 100, "jobTemplate": template});
+    create(&crons, json!({"metadata": {"name": "tick"}, "spec": spec})).await;
+    sleep(Duration::from_secs(3600 + 30)).await;
+    let made = all(&jobs).await;
+    assert_eq!(made.len(), 12);
+    assert!(made.iter().all(|job| is_true(job, "Complete")));
+    let tick = until(&crons, "tick", |tick| tick["status"]["active"].is_null()).await;
+    assert_eq!(tick["status"]["lastScheduleTime"], "2030-01-01T01:00:00Z");
+    assert!(tick["status"]["lastSuccessfulTime"].is_string());
+    let first = "tick-31557605";
+    assert!(
+        told(
+            &cluster,
+            "tick",
+            "SuccessfulCreate",
+            &format!("Created job {first}")
+        )
+        .await
+    );
+    change(
+        &crons,
+        "tick",
+        json!({"spec": {"suspend": true, "successfulJobsHistoryLimit": 2}}),
+    )
+    .await;
+    sleep(Duration::from_secs(3600)).await;
+    assert_eq!(all(&jobs).await.len(), 2);
 }
