@@ -4,6 +4,7 @@ mod cronjob;
 mod daemonset;
 mod deployment;
 mod disruption;
+mod endpoints;
 mod expiry;
 mod garbage_collector;
 mod job;
@@ -67,6 +68,7 @@ pub(crate) fn register(manager: Manager, facts: &Facts) -> Manager {
         .controller(job::controller())
         .controller(job::orphan_controller())
         .controller(cronjob::controller())
+        .controller(endpoints::controller())
 }
 
 /// Adds what makes pods run: nodes, what puts pods on them, and what watches over them.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::core::v1::{Event, Pod, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Resource};
 use kubewright_cluster::{Clock, Cluster};
@@ -264,4 +265,51 @@ async fn an_hour_of_a_cron_job_passes() {
     .await;
     sleep(Duration::from_secs(3600)).await;
     assert_eq!(all(&jobs).await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_gets_its_endpoints() {
+    let cluster = start().await;
+    let (pods, services) = (here::<Pod>(&cluster), here::<Service>(&cluster));
+    let slices = here::<EndpointSlice>(&cluster);
+    let port = json!({"port": 80, "targetPort": "http"});
+    create(
+        &services,
+        json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [port]}}),
+    )
+    .await;
+    until(&slices, "web-0", |slice| {
+        slice.is_object() && slice["endpoints"].get(0).is_none()
+    })
+    .await;
+    for name in ["a", "b"] {
+        let ports = json!([{"name": "http", "containerPort": 8080}]);
+        let spec = json!({"containers": [{"name": "main", "image": "web:1", "ports": ports}]});
+        create(
+            &pods,
+            json!({"metadata": {"name": name, "labels": {"app": "web"}}, "spec": spec}),
+        )
+        .await;
+    }
+    let ready = |slice: &Value| {
+        let all = slice["endpoints"].as_array();
+        all.is_some_and(|all| {
+            all.len() == 2 && all.iter().all(|one| one["conditions"]["ready"] == true)
+        })
+    };
+    let slice = until(&slices, "web-0", ready).await;
+    assert_eq!(slice["ports"][0]["port"], 8080);
+    assert_eq!(
+        slice["metadata"]["labels"]["kubernetes.io/service-name"],
+        "web"
+    );
+    pods.delete("a", &DeleteParams::default())
+        .await
+        .expect("deleted");
+    until(&slices, "web-0", |slice| {
+        slice["endpoints"]
+            .as_array()
+            .is_some_and(|all| all.len() == 1)
+    })
+    .await;
 }
