@@ -1,3 +1,4 @@
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,20 +108,20 @@ fn pods_are_created_until_enough_run() {
         &[],
         "create [pod] delete [] release [] conditions []",
     );
-    check("runs", json!({}), json!({}), &[running.clone()], none);
+    check("runs", json!({}), json!({}), from_ref(&running), none);
     let three = json!({"completions": 5, "parallelism": 3});
     check(
         "parallel",
         three.clone(),
         json!({}),
-        &[running.clone()],
+        from_ref(&running),
         "create [pod, pod] delete [] release [] conditions []",
     );
     check(
         "few left",
         three,
         json!({"succeeded": 4}),
-        &[running.clone()],
+        from_ref(&running),
         none,
     );
     let none_wanted = json!({"parallelism": 0});
@@ -128,7 +129,7 @@ fn pods_are_created_until_enough_run() {
         "scaled down",
         none_wanted,
         json!({}),
-        &[running.clone()],
+        from_ref(&running),
         "create [] delete [a] release [] conditions []",
     );
     let queue = json!({"completions": null, "parallelism": 2});
@@ -136,7 +137,7 @@ fn pods_are_created_until_enough_run() {
         "queue with work",
         queue.clone(),
         json!({}),
-        &[running.clone()],
+        from_ref(&running),
         "create [pod] delete [] release [] conditions []",
     );
     check(
@@ -147,7 +148,7 @@ fn pods_are_created_until_enough_run() {
         none,
     );
     let careful = json!({"podReplacementPolicy": "Failed"});
-    check("pod that goes", careful, json!({}), &[going.clone()], none);
+    check("pod that goes", careful, json!({}), from_ref(&going), none);
     let plan = plan(&job(json!({}), json!({})), &[going], at(100));
     assert_eq!(plan.release.len(), 1, "a pod that goes counts as failed");
 }
@@ -160,7 +161,7 @@ fn an_end_is_noted_first_then_freed_then_counted() {
         "seen",
         two.clone(),
         json!({}),
-        &[done.clone()],
+        from_ref(&done),
         "create [pod] delete [] release [a] conditions []",
     );
     assert_eq!(plan.status.succeeded, None);
@@ -172,7 +173,7 @@ fn an_end_is_noted_first_then_freed_then_counted() {
     assert_eq!(uncounted.succeeded, Some(vec!["uid-a".to_owned()]));
     let status = json!({"uncountedTerminatedPods": {"succeeded": ["uid-a"]}});
     // Seen again with the finalizer, as after a crash: the same once more, not twice.
-    let again = plan_of(&two, &status, &[done.clone()]);
+    let again = plan_of(&two, &status, from_ref(&done));
     assert_eq!(
         again.status.uncounted_terminated_pods,
         plan.status.uncounted_terminated_pods
