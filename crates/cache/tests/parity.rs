@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The pages, and where the tests that they name may be.
-const PAGES: [(&str, &[&str]); 3] = [
+const PAGES: [(&str, &[&str]); 4] = [
     ("parity-cache.md", &["crates/cache"]),
     ("parity-kube-runtime.md", &["crates/cache/tests"]),
+    ("parity-runtime.md", &["crates/runtime"]),
     ("parity-workqueue.md", &["crates/workqueue/src"]),
 ];
 

@@ -1,10 +1,13 @@
 //! The built-in controllers, one file each: a pure part with the rules, and a thin shell on the public SDK.
 
+mod cronjob;
 mod daemonset;
 mod deployment;
 mod disruption;
+mod endpoints;
 mod expiry;
 mod garbage_collector;
+mod job;
 #[cfg(test)]
 mod live;
 mod namespace;
@@ -67,6 +70,10 @@ pub(crate) fn register(manager: Manager, facts: &Facts) -> Manager {
         .controller(daemonset::controller())
         .controller(volumes::binder())
         .controller(volumes::reclaimer())
+        .controller(job::controller())
+        .controller(job::orphan_controller())
+        .controller(cronjob::controller())
+        .controller(endpoints::controller())
 }
 
 /// Adds what makes pods run: nodes, what puts pods on them, and what watches over them.

@@ -1,0 +1,209 @@
+//! Cron jobs: a job at every time of a schedule.
+
+mod plan;
+mod schedule;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::{CronJob, CronJobStatus, Job};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kubewright_runtime::events::{EventKind, reference_of};
+use kubewright_runtime::{
+    ClientError, Context, Controller, Delete, Error, IgnoreNotFound, Outcome, Reconciler,
+};
+
+use self::plan::{Missed, ended};
+use self::schedule::Schedule;
+use super::WORKERS;
+use crate::pods::adopt::controlled_by;
+use crate::pods::claim::controller_reference;
+use crate::writes::{report, said};
+
+/// Carries the time that a job was meant for.
+const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+
+/// The controller of cron jobs.
+pub(crate) fn controller() -> Controller {
+    Controller::of::<CronJob>("cronjob-controller")
+        .owns::<Job>()
+        .workers(WORKERS)
+        .reconciler(CronJobs)
+}
+
+struct CronJobs;
+
+impl Reconciler<CronJob> for CronJobs {
+    async fn reconcile(&self, cron: Arc<CronJob>, cx: &Context) -> Result<Outcome, Error> {
+        let uid = cron.metadata.uid.as_deref().unwrap_or_default();
+        let jobs = controlled_by::<Job>(cx.client(), uid).await?;
+        let mut status = settle(cx, &cron, &jobs);
+        let next = run_due(cx, &cron, &jobs, &mut status).await;
+        report(cx.client(), &*cron, |cron| cron.status = Some(status)).await?;
+        forget(cx, &cron, &jobs).await?;
+        let wait = next?.map(|next| next.duration_since(cx.now()));
+        let wait = wait.map(|wait| Duration::try_from(wait).unwrap_or_default());
+        Ok(wait.map_or_else(Outcome::done, Outcome::requeue_after))
+    }
+}
+
+/// The status with what has become of the jobs.
+fn settle(cx: &Context, cron: &CronJob, jobs: &[Arc<Job>]) -> CronJobStatus {
+    let mut status = cron.status.clone().unwrap_or_default();
+    let before = status.active.take().unwrap_or_default();
+    for job in jobs {
+        let Some(how) = ended(job) else {
+            status
+                .active
+                .get_or_insert_default()
+                .push(reference_of(&**job));
+            continue;
+        };
+        if before.iter().any(|known| known.uid == job.metadata.uid) {
+            let message = format!("Saw completed job: {}, condition: {how}", name(job));
+            cx.event(cron, EventKind::Normal, "SawCompletedJob", message);
+        }
+        let completed = job.status.as_ref().and_then(|s| s.completion_time.clone());
+        let latest = status.last_successful_time.as_ref().map(|time| time.0);
+        if how == "Complete" && completed.as_ref().map(|time| time.0) > latest {
+            status.last_successful_time = completed;
+        }
+    }
+    status
+}
+
+/// Starts what is due. The moment of the next run, if there is one.
+async fn run_due(
+    cx: &Context,
+    cron: &CronJob,
+    jobs: &[Arc<Job>],
+    status: &mut CronJobStatus,
+) -> Result<Option<Timestamp>, Error> {
+    if cron.metadata.deletion_timestamp.is_some() || cron.spec.suspend == Some(true) {
+        return Ok(None);
+    }
+    let Some(schedule) = readable(cx, cron) else {
+        return Ok(None);
+    };
+    let due = plan::due(cron, &schedule, cx.now());
+    if due.missed == Missed::Many {
+        let text = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
+        cx.event(cron, EventKind::Warning, "TooManyMissedTimes", text);
+    }
+    let Some(run) = due.run else {
+        return Ok(due.next);
+    };
+    let active: Vec<_> = jobs.iter().filter(|job| ended(job).is_none()).collect();
+    match cron.spec.concurrency_policy.as_deref() {
+        Some("Forbid") if !active.is_empty() => {
+            let text = "Not starting job because prior execution is running and concurrency policy is Forbid";
+            cx.event(cron, EventKind::Normal, "JobAlreadyActive", text);
+            return Ok(due.next);
+        }
+        Some("Replace") => {
+            for job in active {
+                delete(cx, cron, job).await?;
+            }
+            status.active = None;
+        }
+        _ => {}
+    }
+    if let Some(job) = begin(cx, cron, run).await? {
+        status
+            .active
+            .get_or_insert_default()
+            .push(reference_of(&job));
+    }
+    status.last_schedule_time = Some(Time(run));
+    Ok(due.next)
+}
+
+/// The schedule, if it can be followed. There is no database of time zones, so it has to be in UTC.
+fn readable(cx: &Context, cron: &CronJob) -> Option<Schedule> {
+    let text = &cron.spec.schedule;
+    if let Some(zone) = cron.spec.time_zone.as_deref()
+        && !matches!(zone, "UTC" | "Etc/UTC" | "GMT" | "Etc/GMT")
+    {
+        let message = format!("invalid timeZone: {zone:?}: only UTC is known here");
+        cx.event(cron, EventKind::Warning, "UnknownTimeZone", message);
+        return None;
+    }
+    let schedule = Schedule::parse(text);
+    if schedule.is_none() {
+        let message = format!("unparseable schedule: {text:?}");
+        cx.event(cron, EventKind::Warning, "UnparseableSchedule", message);
+    }
+    schedule
+}
+
+/// Creates the job of a run; none if it is there already.
+async fn begin(cx: &Context, cron: &CronJob, run: Timestamp) -> Result<Option<Job>, Error> {
+    match cx.client().create(&make(cron, run)).await {
+        Ok(job) => {
+            let message = format!("Created job {}", name(&job));
+            cx.event(cron, EventKind::Normal, "SuccessfulCreate", message);
+            Ok(Some(job))
+        }
+        Err(error) if error.is_already_exists() || error.is_namespace_terminating() => Ok(None),
+        Err(error) => {
+            let message = format!("Error creating job: {}", said(&error));
+            cx.event(cron, EventKind::Warning, "FailedCreate", message);
+            Err(error.into())
+        }
+    }
+}
+
+fn make(cron: &CronJob, run: Timestamp) -> Job {
+    let told = cron.spec.job_template.metadata.clone().unwrap_or_default();
+    let mut annotations = told.annotations.unwrap_or_default();
+    annotations.insert(SCHEDULED.to_owned(), run.to_string());
+    let owner = cron.metadata.name.as_deref().unwrap_or_default();
+    Job {
+        metadata: ObjectMeta {
+            // The same run has the same name, so that it cannot begin twice.
+            name: Some(format!("{owner}-{}", run.as_second() / 60)),
+            namespace: cron.metadata.namespace.clone(),
+            labels: told.labels,
+            annotations: Some(annotations),
+            owner_references: Some(vec![controller_reference(cron)]),
+            ..ObjectMeta::default()
+        },
+        spec: cron.spec.job_template.spec.clone(),
+        status: None,
+    }
+}
+
+/// Deletes jobs that ended, but for the last few.
+async fn forget(cx: &Context, cron: &CronJob, jobs: &[Arc<Job>]) -> Result<(), ClientError> {
+    let limits = [
+        ("Complete", cron.spec.successful_jobs_history_limit),
+        ("Failed", cron.spec.failed_jobs_history_limit),
+    ];
+    for (how, limit) in limits {
+        let Some(limit) = limit.and_then(|limit| usize::try_from(limit).ok()) else {
+            continue;
+        };
+        let mut old: Vec<_> = jobs.iter().filter(|job| ended(job) == Some(how)).collect();
+        let begun = |job: &Job| job.status.as_ref()?.start_time.as_ref().map(|time| time.0);
+        old.sort_by_key(|job| (begun(job), name(job).to_owned()));
+        let surplus = old.len().saturating_sub(limit);
+        for job in old.into_iter().take(surplus) {
+            delete(cx, cron, job).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn delete(cx: &Context, cron: &CronJob, job: &Job) -> Result<(), ClientError> {
+    let deleted = cx.client().delete(job, Delete::background()).await;
+    if deleted.ignore_not_found()?.is_some() {
+        let message = format!("Deleted job {}", name(job));
+        cx.event(cron, EventKind::Normal, "SuccessfulDelete", message);
+    }
+    Ok(())
+}
+
+fn name(job: &Job) -> &str {
+    job.metadata.name.as_deref().unwrap_or_default()
+}

@@ -1,0 +1,249 @@
+//! Cron schedules: when the next run is due, in UTC. Pure.
+
+use jiff::civil::{Date, DateTime};
+use jiff::tz::Offset;
+use jiff::{SignedDuration, Timestamp};
+
+const MONTHS: [&str; 12] = [
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+];
+const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+/// How far ahead a run is looked for: `29 2` on a given weekday comes once in 28 years, and 2100 has no such day.
+const FARTHEST_DAYS: usize = 41 * 366;
+
+/// A schedule that has been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Schedule {
+    /// At times of the calendar.
+    Calendar(Calendar),
+    /// After every so many seconds.
+    Every(i64),
+}
+
+/// The values of each field, a bit for each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Calendar {
+    minutes: u64,
+    hours: u64,
+    days: u64,
+    months: u64,
+    weekdays: u64,
+    /// Whether a day has to be in both `days` and `weekdays`: one of them was told as `*`.
+    both_days: bool,
+}
+
+impl Schedule {
+    /// Reads a schedule; none if it is not one.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let text = match text.trim() {
+            "@yearly" | "@annually" => "0 0 1 1 *",
+            "@monthly" => "0 0 1 * *",
+            "@weekly" => "0 0 * * 0",
+            "@daily" | "@midnight" => "0 0 * * *",
+            "@hourly" => "0 * * * *",
+            other => other,
+        };
+        if let Some(period) = text.strip_prefix("@every ") {
+            return seconds(period.trim()).map(Self::Every);
+        }
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let [minutes, hours, days, months, weekdays] = fields[..] else {
+            return None;
+        };
+        let any = |field: &str| field.starts_with(['*', '?']);
+        Some(Self::Calendar(Calendar {
+            minutes: bits(minutes, 0, 59, &[])?,
+            hours: bits(hours, 0, 23, &[])?,
+            days: bits(days, 1, 31, &[])?,
+            months: bits(months, 1, 12, &MONTHS)?,
+            weekdays: bits(weekdays, 0, 6, &DAYS)?,
+            both_days: any(days) || any(weekdays),
+        }))
+    }
+
+    /// The first run after a moment; none if there is none in sight.
+    pub(crate) fn next(&self, after: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Every(period) => {
+                let second = Timestamp::from_second(after.as_second()).ok()?;
+                second.checked_add(SignedDuration::from_secs(*period)).ok()
+            }
+            Self::Calendar(calendar) => calendar.next(after),
+        }
+    }
+}
+
+impl Calendar {
+    fn next(&self, after: Timestamp) -> Option<Timestamp> {
+        let after = after.checked_add(SignedDuration::from_mins(1)).ok()?;
+        let first = Offset::UTC.to_datetime(after);
+        let mut date = first.date();
+        let mut from = (i64::from(first.hour()), i64::from(first.minute()));
+        for _ in 0..FARTHEST_DAYS {
+            if self.has_day(date)
+                && let Some((hour, minute)) = self.time(from)
+            {
+                let time = date.at(i8::try_from(hour).ok()?, i8::try_from(minute).ok()?, 0, 0);
+                return moment(time);
+            }
+            date = date.tomorrow().ok()?;
+            from = (0, 0);
+        }
+        None
+    }
+
+    fn has_day(&self, date: Date) -> bool {
+        let day = has(self.days, date.day().into());
+        let weekday = date.weekday().to_sunday_zero_offset();
+        let weekday = has(self.weekdays, weekday.into());
+        let fits = if self.both_days {
+            day && weekday
+        } else {
+            day || weekday
+        };
+        fits && has(self.months, date.month().into())
+    }
+
+    /// The first time of a day from a time on.
+    fn time(&self, (hour, minute): (i64, i64)) -> Option<(i64, i64)> {
+        let found = (hour..24).filter(|hour| has(self.hours, *hour));
+        let mut times = found.filter_map(|found| {
+            let from = if found == hour { minute } else { 0 };
+            let minute = (from..60).find(|minute| has(self.minutes, *minute))?;
+            Some((found, minute))
+        });
+        times.next()
+    }
+}
+
+fn moment(time: DateTime) -> Option<Timestamp> {
+    Offset::UTC.to_timestamp(time).ok()
+}
+
+fn has(bits: u64, value: i64) -> bool {
+    (0..64).contains(&value) && bits >> value & 1 == 1
+}
+
+/// The values of a field: `*`, `a`, `a-b`, each with `/step`, joined by commas.
+fn bits(field: &str, low: i64, high: i64, names: &[&str]) -> Option<u64> {
+    let mut bits = 0;
+    for part in field.split(',').filter(|part| !part.is_empty()) {
+        let (range, step) = match part.split_once('/') {
+            Some((range, step)) => (range, Some(step.parse::<i64>().ok()?)),
+            None => (part, None),
+        };
+        let (start, end) = match range.split_once('-') {
+            _ if matches!(range, "*" | "?") => (low, high),
+            Some((start, end)) => (value(start, low, names)?, value(end, low, names)?),
+            None => {
+                let start = value(range, low, names)?;
+                // `5/15` goes on to the end.
+                (start, if step.is_some() { high } else { start })
+            }
+        };
+        let step = step.unwrap_or(1);
+        if start < low || end > high || start > end || step < 1 {
+            return None;
+        }
+        let step = usize::try_from(step).ok()?;
+        bits |= (start..=end)
+            .step_by(step)
+            .fold(0, |bits, value| bits | 1 << value);
+    }
+    (bits != 0).then_some(bits)
+}
+
+fn value(text: &str, first: i64, names: &[&str]) -> Option<i64> {
+    let lower = text.to_ascii_lowercase();
+    match names.iter().position(|name| *name == lower) {
+        Some(at) => Some(first + i64::try_from(at).ok()?),
+        None => text.parse().ok(),
+    }
+}
+
+/// The seconds in a text such as `1h30m`; a second at least.
+fn seconds(text: &str) -> Option<i64> {
+    let mut total: i64 = 0;
+    let mut digits = String::new();
+    for letter in text.chars() {
+        if letter.is_ascii_digit() {
+            digits.push(letter);
+            continue;
+        }
+        let unit = match letter {
+            'h' => 3600,
+            'm' => 60,
+            's' => 1,
+            _ => return None,
+        };
+        let number: i64 = std::mem::take(&mut digits).parse().ok()?;
+        total = total.checked_add(number.checked_mul(unit)?)?;
+    }
+    digits.is_empty().then_some(total.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(schedule: &str, after: &str, expected: &str) {
+        let read = Schedule::parse(schedule).expect("a schedule");
+        let after = after.parse().expect("a moment");
+        let next = read.next(after).map(|next| next.to_string());
+        assert_eq!(next.as_deref(), Some(expected), "{schedule}");
+    }
+
+    #[test]
+    fn the_next_run_is_the_first_that_fits() {
+        check(
+            "*/5 * * * *",
+            "2030-01-01T00:00:00Z",
+            "2030-01-01T00:05:00Z",
+        );
+        check(
+            "*/5 * * * *",
+            "2030-01-01T00:04:59Z",
+            "2030-01-01T00:05:00Z",
+        );
+        check("@hourly", "2030-12-31T23:10:00Z", "2031-01-01T00:00:00Z");
+        check(
+            "30 9-17/4 * * mon-FRI",
+            "2030-01-04T17:31:00Z",
+            "2030-01-07T09:30:00Z",
+        );
+        check(
+            "0 0 29 feb *",
+            "2030-01-01T00:00:00Z",
+            "2032-02-29T00:00:00Z",
+        );
+        // Day of month or day of week, where both are given.
+        check("0 0 13 * 5", "2030-01-01T00:00:00Z", "2030-01-04T00:00:00Z");
+        check(
+            "7/20 * * * *",
+            "2030-01-01T00:28:00Z",
+            "2030-01-01T00:47:00Z",
+        );
+        check(
+            "@every 1h30m",
+            "2030-01-01T00:00:00Z",
+            "2030-01-01T01:30:00Z",
+        );
+    }
+
+    #[test]
+    fn what_never_comes_and_what_is_no_schedule_is_none() {
+        let never = Schedule::parse("0 0 31 2 *").expect("a schedule");
+        assert_eq!(never.next(Timestamp::UNIX_EPOCH), None);
+        for text in [
+            "",
+            "* * *",
+            "60 * * * *",
+            "*/0 * * * *",
+            "5-3 * * * *",
+            "@noon",
+            "@every soon",
+        ] {
+            assert_eq!(Schedule::parse(text), None, "{text}");
+        }
+    }
+}
