@@ -13,6 +13,7 @@ use anyhow::{Result, bail, ensure};
 use http::Method;
 
 use crate::kubectl::server::Server;
+use crate::kubectl::step::World;
 use crate::lanes::Missing;
 use crate::process::{self, Output};
 use crate::workspace::{self, Profile};
@@ -82,7 +83,7 @@ fn drive(client: &Client, binary: &Path) -> Result<Outcome> {
         Ok(command) => command,
         Err(missing) => return Ok(Outcome::LeftOut(missing)),
     };
-    let server = Server::start(binary)?;
+    let server = Server::start(binary, World::Server)?;
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let reply = server.send(Method::POST, path, "application/yaml", FRUIT)?;
     if !reply.status.is_success() {

@@ -7,7 +7,7 @@ mod lane;
 mod report;
 mod script;
 pub(crate) mod server;
-mod step;
+pub(crate) mod step;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,8 +22,9 @@ use discover::Kubectl;
 /// Every program named `kubectl` or `kubectl.<version>` is used: those on PATH, and those beside the file that the
 /// `kubectl` on PATH is a link to. Each gets a fresh server (`kubewright up` on a free port, in a directory of its own)
 /// and runs the same script: create, apply, get in all its forms, watch, describe, explain, patch, edit, diff, wait,
-/// delete, server-side apply, tokens, roles and autoscaling, for built-in kinds and for the Fruit CRD of examples/fruit. A step passes when its exit code and its
-/// output are right. The command fails when a step of any kubectl fails.
+/// delete, server-side apply, tokens, roles and autoscaling, for built-in kinds and for the Fruit CRD of examples/fruit; and
+/// on a cluster with controllers and nodes: rollouts, undo, scale, expose, jobs, drain, logs, namespaces, cascades. A step
+/// passes when its exit code and its output are right. The command fails when a step of any kubectl fails.
 #[derive(clap::Args)]
 #[command(
     verbatim_doc_comment,

@@ -90,7 +90,8 @@ impl Demo {
             .controller(controller);
         running.spawn(manager.run_until(stop.clone()));
         user.create(&cloud_manager::sample()?).await?;
-        let followed = self.follow(&user, &handle, &mut screen, &mut running);
+        let mut story = Story::new(Instant::now());
+        let followed = self.follow(&mut story, &user, &handle, &mut screen, &mut running);
         // Ctrl-C ends the wait as well as what comes after it.
         let ready = tokio::select! {
             followed = followed => followed,
@@ -101,7 +102,10 @@ impl Demo {
                 screen.say(&format!("phase: ready, after {took:.2?}"));
                 Ok(())
             }
-            Ok(took) => self.stay(took, &user, &handle, &mut screen).await,
+            Ok(took) => {
+                self.advise(took, &mut story);
+                stay(&mut story, &user, &handle, &mut screen).await
+            }
             Err(error) => Err(error),
         };
         stop.cancel();
@@ -115,13 +119,13 @@ impl Demo {
     /// Shows what happens until the sample is ready. Gives the time it took.
     async fn follow(
         &self,
+        story: &mut Story,
         user: &Client,
         handle: &Handle,
         screen: &mut Screen,
         running: &mut JoinSet<Result<(), kubewright_runtime::manager::ManagerError>>,
     ) -> anyhow::Result<Duration> {
         let began = Instant::now();
-        let mut story = Story::new(began);
         let mut frames = interval(FRAME);
         loop {
             tokio::select! { biased; // An operator that ended explains why nothing happens.
@@ -132,7 +136,7 @@ impl Demo {
                 _ = frames.tick() => {}
             }
             story.look(user, handle).await?;
-            screen.show(&story);
+            screen.show(story);
             if phase(user).await? == Some(Phase::Ready) {
                 return Ok(began.elapsed());
             }
@@ -142,38 +146,40 @@ impl Demo {
         }
     }
 
-    /// Says what to try, and goes on showing what happens until Ctrl-C.
-    async fn stay(
-        &self,
-        took: Duration,
-        user: &Client,
-        handle: &Handle,
-        screen: &mut Screen,
-    ) -> anyhow::Result<()> {
+    /// Says what to try.
+    fn advise(&self, took: Duration, story: &mut Story) {
         let kubectl = format!("kubectl --kubeconfig {}", shell_path(&self.kubeconfig));
-        let mut story = Story::new(Instant::now());
         story.note(&format!(
             "phase: ready, after {took:.2?}. Try, in another terminal:"
         ));
         for command in [
             "get cloudmanagers,deployments,statefulsets,pods",
             "describe cloudmanager cloudmanager-sample",
-            "delete pod cm-db-0",
-            "patch cloudmanager cloudmanager-sample --type merge -p '{\"spec\":{\"front\":{\"deployment\":{\"replicas\":5}}}}'",
-            "delete cloudmanager cloudmanager-sample",
+            "delete deployment ake-front                 # it comes back",
+            "edit cloudmanager cloudmanager-sample       # other replicas, images, names",
+            "delete cloudmanager cloudmanager-sample     # all of it goes",
         ] {
             story.note(&format!("  {kubectl} {command}"));
         }
         story.note("Ctrl-C stops it.");
-        let mut frames = interval(FRAME);
-        loop {
-            tokio::select! { biased; // The end is worth most.
-                signal = wait_for_signal() => return signal,
-                _ = frames.tick() => {}
-            }
-            story.look(user, handle).await?;
-            screen.show(&story);
+    }
+}
+
+/// Goes on showing what happens until Ctrl-C.
+async fn stay(
+    story: &mut Story,
+    user: &Client,
+    handle: &Handle,
+    screen: &mut Screen,
+) -> anyhow::Result<()> {
+    let mut frames = interval(FRAME);
+    loop {
+        tokio::select! { biased; // The end is worth most.
+            signal = wait_for_signal() => return signal,
+            _ = frames.tick() => {}
         }
+        story.look(user, handle).await?;
+        screen.show(story);
     }
 }
 

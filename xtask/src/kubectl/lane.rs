@@ -12,7 +12,7 @@ use crate::workspace;
 use super::check;
 use super::discover::Kubectl;
 use super::server::Server;
-use super::step::{Action, Call, Group, Step};
+use super::step::{Action, Call, Group, Step, World};
 
 /// How long a step may be silent.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -29,6 +29,7 @@ pub(crate) enum Outcome {
 
 struct Lane<'a> {
     kubectl: &'a Kubectl,
+    world: World,
     server: Server,
     /// Whether this kubectl can read the OpenAPI document of this server.
     openapi: bool,
@@ -41,15 +42,14 @@ pub(crate) fn run(
     groups: &[Group],
     done: impl Fn(&Group, &[Outcome]),
 ) -> Result<Vec<Vec<Outcome>>> {
-    let server = Server::start(binary)?;
-    let openapi = kubectl.minor > LAST_WITH_OPENAPI_V2 || server.serves_openapi_protobuf()?;
-    let lane = Lane {
-        kubectl,
-        server,
-        openapi,
-    };
     let mut results = Vec::new();
+    let mut lane: Option<Lane> = None;
     for group in groups {
+        // Groups of one world follow each other and share it.
+        let lane = match &mut lane {
+            Some(lane) if lane.world == group.world => lane,
+            other => other.insert(Lane::enter(kubectl, binary, group.world)?),
+        };
         let outcomes = group
             .steps
             .iter()
@@ -61,7 +61,18 @@ pub(crate) fn run(
     Ok(results)
 }
 
-impl Lane<'_> {
+impl<'a> Lane<'a> {
+    fn enter(kubectl: &'a Kubectl, binary: &Path, world: World) -> Result<Self> {
+        let server = Server::start(binary, world)?;
+        let openapi = kubectl.minor > LAST_WITH_OPENAPI_V2 || server.serves_openapi_protobuf()?;
+        Ok(Self {
+            kubectl,
+            world,
+            server,
+            openapi,
+        })
+    }
+
     fn step(&self, step: &Step) -> Result<Outcome> {
         if step.needs.minor > self.kubectl.minor || (step.needs.openapi && !self.openapi) {
             return Ok(Outcome::LeftOut);

@@ -1,6 +1,7 @@
 //! The script: what every kubectl has to get right.
 
 mod access;
+mod alive;
 mod config_maps;
 mod deletion;
 mod deployments;
@@ -24,6 +25,7 @@ pub(crate) fn groups(only: Option<&str>) -> Vec<Group> {
         fruit::group(),
         protobuf::group(),
         access::group(),
+        alive::group(),
     ];
     all.retain(|group| only.is_none_or(|pattern| is_meant(group, pattern)));
     all

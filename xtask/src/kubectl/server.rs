@@ -9,6 +9,7 @@ use kubewright_bench::{Access, Connection, Protocol, Reply};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+use super::step::World;
 use crate::process::Running;
 
 /// How long the server may take to be there.
@@ -26,14 +27,18 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts a server and waits until it answers.
-    pub(crate) fn start(binary: &Path) -> Result<Self> {
+    pub(crate) fn start(binary: &Path, world: World) -> Result<Self> {
         let folder = tempfile::tempdir().context("making a temporary directory")?;
         let kubeconfig = folder.path().join("kubeconfig");
         let mut command = Command::new(binary);
         command
             .current_dir(folder.path())
-            .args(["up", "--no-controllers", "--port=0", "--kubeconfig"])
-            .arg(&kubeconfig);
+            .args(["up", "--port=0", "--kubeconfig"])
+            .arg(&kubeconfig)
+            .arg(match world {
+                World::Server => "--no-controllers",
+                World::Cluster => "--nodes=3",
+            });
         let mut process = Running::start(&mut command, "")?;
         if !process.read_until(PATIENCE, |output| output.stdout.contains("answers at")) {
             bail!("the server did not start: {}", process.into_output().stderr);

@@ -6,7 +6,17 @@ use http::Method;
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
     pub(crate) name: &'static str,
+    pub(crate) world: World,
     pub(crate) steps: Vec<Step>,
+}
+
+/// What a group of steps is run on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum World {
+    /// The API server alone: nothing moves by itself.
+    Server,
+    /// A cluster with all controllers and three nodes.
+    Cluster,
 }
 
 /// One step.

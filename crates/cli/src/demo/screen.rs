@@ -45,10 +45,6 @@ impl Screen {
     pub(super) fn show(&mut self, story: &Story) {
         match &mut self.form {
             Form::Lines { said, notes } => {
-                // A new story begins from its beginning.
-                if *said > story.news.len() {
-                    *said = 0;
-                }
                 let lines = story.notes.iter().skip(*notes).map(String::as_str);
                 let news = story.news.iter().skip(*said).map(News::text);
                 let text: String = lines.chain(news).map(|line| format!("{line}\n")).collect();

@@ -1,6 +1,6 @@
 //! Who is asking, and what they may: identities, tokens, roles; and autoscaling, which needs two versions of a kind.
 
-use super::super::step::{Group, Step, kubectl, kubectl_with};
+use super::super::step::{Group, Step, World, kubectl, kubectl_with};
 
 const SHARED: &str = "
 apiVersion: v1
@@ -19,6 +19,7 @@ data: {colour: green}
 pub(crate) fn group() -> Group {
     Group {
         name: "access",
+        world: World::Server,
         steps: [identity(), roles(), tokens(), autoscaling(), server_side()].concat(),
     }
 }

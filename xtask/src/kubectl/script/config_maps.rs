@@ -1,6 +1,6 @@
 //! Everything that can be done to one simple object.
 
-use super::super::step::{Group, Step, edit, kubectl, kubectl_with, meanwhile};
+use super::super::step::{Group, Step, World, edit, kubectl, kubectl_with, meanwhile};
 
 const SETTINGS: &str = "
 apiVersion: v1
@@ -43,6 +43,7 @@ metadata: {name: Upper_Case}
 pub(crate) fn group() -> Group {
     Group {
         name: "configmaps",
+        world: World::Server,
         steps: [
             create(),
             get(),

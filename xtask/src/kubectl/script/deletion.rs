@@ -2,7 +2,7 @@
 //!
 //! Nothing collects garbage here: an object that is deleted in the foreground waits for its finalizer to be removed.
 
-use super::super::step::{Group, Step, kubectl, kubectl_with, meanwhile};
+use super::super::step::{Group, Step, World, kubectl, kubectl_with, meanwhile};
 
 const THREE: &str = "
 apiVersion: v1
@@ -38,6 +38,7 @@ spec:
 pub(crate) fn group() -> Group {
     Group {
         name: "deletion",
+        world: World::Server,
         steps: [many(), finalizers(), policies()].concat(),
     }
 }

@@ -1,6 +1,6 @@
 //! A kind with subresources, defaults and lists that are merged by key.
 
-use super::super::step::{Group, Step, kubectl, kubectl_with};
+use super::super::step::{Group, Step, World, kubectl, kubectl_with};
 
 const WEB: &str = "
 apiVersion: apps/v1
@@ -62,6 +62,7 @@ spec:
 pub(crate) fn group() -> Group {
     Group {
         name: "deployments",
+        world: World::Server,
         steps: [apply(), show(), change(), refuse(), scale(), remove()].concat(),
     }
 }

@@ -1,10 +1,11 @@
 //! What kubectl learns about the server: versions, kinds, documentation.
 
-use super::super::step::{Group, Step, kubectl};
+use super::super::step::{Group, Step, World, kubectl};
 
 pub(crate) fn group() -> Group {
     Group {
         name: "discovery",
+        world: World::Server,
         steps: [about(), resources(), explain()].concat(),
     }
 }

@@ -2,7 +2,7 @@
 
 use http::Method;
 
-use super::super::step::{Group, Step, edit, http, kubectl, kubectl_with, meanwhile};
+use super::super::step::{Group, Step, World, edit, http, kubectl, kubectl_with, meanwhile};
 
 const HEAVY: &str = "
 apiVersion: user.k8sasdb.org/v1
@@ -28,6 +28,7 @@ spec: {weight: 60, colour: purple}
 pub(crate) fn group() -> Group {
     Group {
         name: "fruit",
+        world: World::Server,
         steps: [
             table(),
             rows(),

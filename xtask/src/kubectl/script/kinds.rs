@@ -1,6 +1,6 @@
 //! One of each common kind: made from one manifest, shown with its own columns, described, deleted together.
 
-use super::super::step::{Group, kubectl, kubectl_with};
+use super::super::step::{Group, World, kubectl, kubectl_with};
 
 const ALL: &str = "
 apiVersion: v1
@@ -77,6 +77,7 @@ metadata: {name: late, namespace: many}
 pub(crate) fn group() -> Group {
     Group {
         name: "kinds",
+        world: World::Server,
         steps: vec![
             kubectl_with("create -f -", ALL)
                 .prints("namespace/many created")

@@ -1,6 +1,6 @@
 //! What kubectl sends in other formats than JSON: built-in objects it makes itself, and server-side apply.
 
-use super::super::step::{Group, kubectl, kubectl_with};
+use super::super::step::{Group, World, kubectl, kubectl_with};
 
 const APPLIED: &str = "
 apiVersion: v1
@@ -19,6 +19,7 @@ data: {colour: red}
 pub(crate) fn group() -> Group {
     Group {
         name: "protobuf",
+        world: World::Server,
         steps: vec![
             kubectl("create configmap made --from-literal=colour=blue")
                 .prints_exactly("configmap/made created"),

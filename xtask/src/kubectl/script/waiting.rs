@@ -1,6 +1,6 @@
 //! `kubectl wait`: for what is there already, for what comes, for what goes.
 
-use super::super::step::{Group, kubectl, kubectl_with, meanwhile};
+use super::super::step::{Group, World, kubectl, kubectl_with, meanwhile};
 
 const POD: &str = "
 apiVersion: v1
@@ -13,6 +13,7 @@ spec:
 pub(crate) fn group() -> Group {
     Group {
         name: "waiting",
+        world: World::Server,
         steps: vec![
             kubectl("wait --for=jsonpath={.status.phase}=Active namespace/default --timeout=5s")
                 .since(23)
