@@ -101,7 +101,7 @@ fn bench(what: &str) -> Result<Command> {
 
 /// Builds the program that stands for client-go.
 fn client_go() -> Result<PathBuf> {
-    let program = workspace::target().join("release").join("client-go-peer");
+    let program = workspace::target().join("dist").join("client-go-peer");
     let status = Command::new("go")
         .current_dir(workspace::root().join(GO))
         .args(["build", "-o"])

@@ -36,8 +36,8 @@ pub(crate) fn build(package: &str, program: &str, profile: Profile) -> Result<Pa
     let folder = match profile {
         Profile::Debug => "debug",
         Profile::Release => {
-            cargo.arg("--release");
-            "release"
+            cargo.args(["--profile", "dist"]);
+            "dist"
         }
         Profile::Fuzz => {
             cargo.args(["--profile", "fuzz"]);
