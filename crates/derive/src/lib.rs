@@ -1,0 +1,1 @@
+//! Attributes of an operator: its kinds, controllers, permissions and webhooks.

@@ -1,0 +1,80 @@
+//! What a program says of itself: its kinds, what it may do, its webhooks. Passed between programs as JSON.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde::{Deserialize, Serialize};
+
+/// All that a program registered at link time.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Inventory {
+    /// A definition for each kind, with all its versions, sorted by name.
+    pub definitions: Vec<CustomResourceDefinition>,
+    /// What its controllers may do, as it was declared and inferred; not merged yet.
+    pub rules: Vec<Rule>,
+    /// Its admission webhooks.
+    pub webhooks: Vec<Webhook>,
+    /// The names of its controllers, sorted.
+    pub controllers: Vec<String>,
+}
+
+/// A permission, as in an `rbac` attribute.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Rule {
+    /// API groups; the core group is the empty text.
+    pub groups: Vec<String>,
+    /// Resources, with `/status` and the like for subresources.
+    pub resources: Vec<String>,
+    /// Only objects of these names.
+    pub resource_names: Vec<String>,
+    /// Paths that are not resources.
+    pub urls: Vec<String>,
+    /// What may be done.
+    pub verbs: Vec<String>,
+    /// A Role in this namespace instead of the ClusterRole.
+    pub namespace: Option<String>,
+    /// A role of another name than the manager's.
+    pub role: Option<String>,
+}
+
+/// Whether a webhook changes objects or judges them.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "camelCase")]
+pub enum WebhookKind {
+    /// Changes objects.
+    Mutating,
+    /// Accepts or refuses them.
+    Validating,
+}
+
+/// An admission webhook, as in a `webhook` attribute. What is left out has the default of the API.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Webhook {
+    /// Whether it changes or judges.
+    pub kind: WebhookKind,
+    /// Its name: a domain name of three parts at least.
+    pub name: String,
+    /// Where on the manager's webhook port it is served.
+    pub path: String,
+    /// API groups.
+    pub groups: Vec<String>,
+    /// Versions of them.
+    pub versions: Vec<String>,
+    /// Resources.
+    pub resources: Vec<String>,
+    /// `create`, `update`, `delete`, `connect` or `*`.
+    pub verbs: Vec<String>,
+    /// `Fail` or `Ignore`.
+    pub failure_policy: Option<String>,
+    /// `Exact` or `Equivalent`.
+    pub match_policy: Option<String>,
+    /// `None` or `NoneOnDryRun`.
+    pub side_effects: Option<String>,
+    /// How long it may take.
+    pub timeout_seconds: Option<i32>,
+    /// `Never` or `IfNeeded`.
+    pub reinvocation_policy: Option<String>,
+    /// Versions of `AdmissionReview` that it understands.
+    pub admission_review_versions: Vec<String>,
+}

@@ -1,0 +1,7 @@
+//! What an operator is deployed with: custom resource definitions, roles, webhooks, and the checks on them.
+//!
+//! A program says what it consists of in an [`Inventory`]; everything here is made from one, and knows no cluster.
+
+mod inventory;
+
+pub use inventory::{Inventory, Rule, Webhook, WebhookKind};
