@@ -153,6 +153,11 @@ fn reads(results: &Results) -> Vec<Row> {
         Row::new("by index, 20 objects", Unit::PerSecond)
             .figures(ours.few_per_second, 0.0, go.few_per_second)
             .than_client_go(Aim::AtLeast(8.0)),
+        Row::new(
+            "by index, 20 objects, not asked for since they changed",
+            Unit::PerSecond,
+        )
+        .figures(ours.new_few_per_second, 0.0, go.few_per_second),
         Row::new("by index, 1 in 100 objects", Unit::PerSecond)
             .figures(ours.many_per_second, 0.0, go.many_per_second)
             .than_client_go(Aim::AtLeast(8.0)),
