@@ -10,6 +10,7 @@
 mod assign;
 mod bind;
 mod board;
+mod claimants;
 mod decide;
 mod demand;
 mod filter;

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::assign::{Done, Waiting};
 use super::board::{Board, Changed, Identity};
+use super::claimants::Claimants;
 use super::decide::decide;
 use super::demand::Demand;
 use super::queue::Queue;
@@ -42,6 +43,8 @@ pub(super) struct Shell {
     /// Pods that were given a node of which the informer has not told yet.
     pub(super) assumed: BTreeMap<Key, String>,
     pub(super) waiting: BTreeMap<Key, Waiting>,
+    /// Pods with claims that found no node, or that wait for their volumes.
+    pub(super) claimants: Claimants,
     /// Pods that found no node and may find one when others are placed.
     hopeful: BTreeSet<Key>,
 }
@@ -79,6 +82,7 @@ pub(super) async fn run(
         stirred: BTreeSet::new(),
         assumed: BTreeMap::new(),
         waiting: BTreeMap::new(),
+        claimants: Claimants::default(),
         hopeful: BTreeSet::new(),
     };
     shell.begin();
@@ -178,13 +182,15 @@ impl Shell {
             }
             News::Node(key) => {
                 if self.node(&key) == Changed::Yes {
-                    self.queue.stir(self.environment.now());
+                    self.queue.rouse(self.environment.now());
                 }
             }
             News::Namespace(key) => self.namespace(&key),
-            News::Storage => {
-                self.bind_those_with_volumes();
-                self.queue.stir(self.environment.now());
+            News::Claim(key) => self.claim_changed(&key),
+            News::Volume(key) => self.volume_changed(&key),
+            News::Class => {
+                let all = self.claimants.all();
+                self.queue.rouse_these(&all, self.environment.now());
             }
         }
     }
@@ -209,18 +215,14 @@ impl Shell {
     fn pod(&mut self, key: &Key) {
         let pod = self.stores.pods.get(key);
         let Some(pod) = pod.filter(|pod| !is_over(pod)) else {
-            self.queue.remove(key);
-            self.waiting.remove(key);
-            self.assumed.remove(key);
+            self.settled(key);
             if self.board.remove(key) {
                 self.queue.stir(self.environment.now());
             }
             return;
         };
         if let Some(node) = node_of(&pod) {
-            self.queue.remove(key);
-            self.waiting.remove(key);
-            self.assumed.remove(key);
+            self.settled(key);
             return self.keep(key, &pod, node);
         }
         let uid = pod.metadata.uid.as_deref().unwrap_or("");
@@ -244,6 +246,14 @@ impl Shell {
         let priority = spec.and_then(|s| s.priority).unwrap_or(0);
         let generation = pod.metadata.generation.unwrap_or(0);
         self.queue.add(key, priority, generation);
+    }
+
+    /// A pod needs no node any more.
+    fn settled(&mut self, key: &Key) {
+        self.queue.remove(key);
+        self.waiting.remove(key);
+        self.assumed.remove(key);
+        self.claimants.remove(key);
     }
 
     /// Counts a pod where it is.
@@ -282,6 +292,8 @@ impl Shell {
         match answer {
             Ok((node, volumes)) => self.assign(key, &pod, &demand, node, volumes),
             Err(message) => {
+                let claims = demand.claims.iter().map(|claim| claim.key.clone());
+                self.claimants.put(key, claims);
                 if !demand.near.is_empty() || !demand.spread.is_empty() {
                     self.hopeful.insert(key.clone());
                 }
