@@ -3,6 +3,8 @@
 //! A program says what it consists of in an [`Inventory`]; everything here is made from one, and knows no cluster.
 
 mod inventory;
+#[cfg(feature = "checks")]
+pub mod sample;
 pub mod yaml;
 
 pub use inventory::{Inventory, Rule, Webhook, WebhookKind};
