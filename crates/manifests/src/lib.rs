@@ -3,6 +3,8 @@
 //! A program says what it consists of in an [`Inventory`]; everything here is made from one, and knows no cluster.
 
 #[cfg(feature = "checks")]
+pub mod compatibility;
+#[cfg(feature = "checks")]
 mod fields;
 #[cfg(feature = "checks")]
 mod finding;
