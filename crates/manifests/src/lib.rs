@@ -2,6 +2,19 @@
 //!
 //! A program says what it consists of in an [`Inventory`]; everything here is made from one, and knows no cluster.
 
+#[cfg(feature = "checks")]
+pub mod compatibility;
+#[cfg(feature = "checks")]
+mod fields;
+#[cfg(feature = "checks")]
+mod finding;
 mod inventory;
+#[cfg(feature = "checks")]
+pub mod lint;
+#[cfg(feature = "checks")]
+pub mod sample;
+pub mod yaml;
 
+#[cfg(feature = "checks")]
+pub use finding::{Finding, Severity};
 pub use inventory::{Inventory, Rule, Webhook, WebhookKind};
