@@ -2,6 +2,7 @@
 //!
 //! A program says what it consists of in an [`Inventory`]; everything here is made from one, and knows no cluster.
 
+pub mod definition;
 mod inventory;
 
 pub use inventory::{Inventory, Rule, Webhook, WebhookKind};
