@@ -4,5 +4,7 @@
 
 pub mod definition;
 mod inventory;
+pub mod role;
+pub mod webhook;
 
 pub use inventory::{Inventory, Rule, Webhook, WebhookKind};
