@@ -14,6 +14,10 @@ pub mod lint;
 #[cfg(feature = "checks")]
 pub mod sample;
 pub mod yaml;
+pub mod definition;
+mod inventory;
+pub mod role;
+pub mod webhook;
 
 #[cfg(feature = "checks")]
 pub use finding::{Finding, Severity};
