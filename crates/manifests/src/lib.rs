@@ -3,6 +3,7 @@
 //! A program says what it consists of in an [`Inventory`]; everything here is made from one, and knows no cluster.
 
 mod inventory;
+pub mod project;
 pub mod yaml;
 
 pub use inventory::{Inventory, Rule, Webhook, WebhookKind};
