@@ -4,6 +4,8 @@
 
 mod inventory;
 pub mod project;
+#[cfg(feature = "checks")]
+pub mod sample;
 pub mod yaml;
 
 pub use inventory::{Inventory, Rule, Webhook, WebhookKind};

@@ -1,0 +1,125 @@
+//! Makes an object that a schema accepts, for people to begin with.
+//!
+//! Values come from examples, defaults, enums, bounds, formats and patterns. The object is then validated as a server
+//! would validate it, expressions included; what fails is changed, one or two values at a time, until all holds.
+
+mod branches;
+mod generate;
+mod literals;
+mod number;
+mod pattern;
+mod repair;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kubewright_schema::crd::{CompileError, CompiledVersion, Definition, Version, validate};
+use kubewright_schema::{FieldError, Table};
+use serde_json::{Value, json};
+
+use self::generate::{Extent, Generator};
+
+/// How many branches of `oneOf` and `anyOf` are tried.
+const BRANCHES: usize = 8;
+
+/// Why there is no sample.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SampleError {
+    /// The definition has no such version.
+    #[error("{definition} has no version {version}")]
+    Version {
+        /// Name of the definition.
+        definition: String,
+        /// The version that was asked for.
+        version: String,
+    },
+    /// The schema makes no sense.
+    #[error("the schema of version {version} is not valid")]
+    Schema {
+        /// The version.
+        version: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<CompileError>,
+    },
+    /// No object was found that all rules accept. Those that stayed are listed, as a server words them.
+    #[error("no sample satisfies these rules; give the fields an example or a default: {}", .failures.join("; "))]
+    Rules {
+        /// What the best attempt still violates.
+        failures: Vec<String>,
+    },
+}
+
+/// A valid object of one version of a kind, with its name and without a namespace.
+///
+/// # Errors
+/// When there is no such version, its schema is invalid, or no object was found that satisfies its rules.
+pub fn of(definition: &CustomResourceDefinition, version: &str) -> Result<Value, SampleError> {
+    let json = serde_json::to_value(definition).unwrap_or_default();
+    let parsed = Definition::parse(&json);
+    let found = parsed
+        .version(version)
+        .ok_or_else(|| SampleError::Version {
+            definition: definition.metadata.name.clone().unwrap_or_default(),
+            version: version.to_owned(),
+        })?;
+    let checker = Checker::new(found).map_err(|source| SampleError::Schema {
+        version: version.to_owned(),
+        source: Box::new(source),
+    })?;
+    let schema = found.schema.as_ref().unwrap_or(&Value::Null);
+    let mut failures = Vec::new();
+    for (extent, branch) in attempts(schema) {
+        let object = draft(&parsed, found, Generator::new(extent, branch));
+        match repair::repair(&checker, schema, object) {
+            Ok(object) => return Ok(object),
+            // The first attempt shows most fields, and fails most clearly.
+            Err(errors) if failures.is_empty() => failures = errors,
+            Err(_) => {}
+        }
+    }
+    let failures = failures.iter().map(ToString::to_string).collect();
+    Err(SampleError::Rules { failures })
+}
+
+fn attempts(schema: &Value) -> Vec<(Extent, usize)> {
+    let branches = branches::most(schema).clamp(1, BRANCHES);
+    let of_extent = |extent| (0..branches).map(move |branch| (extent, branch));
+    of_extent(Extent::Generous)
+        .chain(of_extent(Extent::Required))
+        .collect()
+}
+
+fn draft(definition: &Definition, version: &Version, generator: Generator) -> Value {
+    let schema = version.schema.as_ref().unwrap_or(&Value::Null);
+    let names = &definition.names;
+    let mut object = generator.root(schema);
+    object["apiVersion"] = format!("{}/{}", definition.group, version.name).into();
+    object["kind"] = names.kind.as_str().into();
+    let name = format!("{}-sample", names.kind.to_lowercase());
+    object["metadata"] = json!({ "name": name });
+    object
+}
+
+/// Validates objects of one version.
+struct Checker {
+    version: CompiledVersion,
+}
+
+impl Checker {
+    fn new(version: &Version) -> Result<Self, CompileError> {
+        let builtin = Table::builtin();
+        let meta = builtin.named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+        let version = CompiledVersion::new(version, meta.map(|id| (builtin, id)))?;
+        Ok(Self { version })
+    }
+
+    /// What a server would find wrong, after it has filled in the defaults.
+    fn errors(&self, object: &Value) -> Vec<FieldError> {
+        let mut defaulted = object.clone();
+        kubewright_schema::crd::default(&self.version, &mut defaulted);
+        validate(&self.version, &defaulted, None, Vec::new())
+    }
+}
