@@ -1,1 +1,71 @@
 //! Attributes of an operator: its kinds, controllers, permissions and webhooks.
+//!
+//! Use them through the facade: `#[kubewright::api]`, `#[kubewright::schema]`, `#[kubewright::controller]`,
+//! `#[kubewright::rbac]`, `#[kubewright::webhook]`. What they register at link time is what
+//! `kubewright::registered` tells; a wrong attribute is a compile error.
+
+mod item;
+mod kind;
+mod list;
+mod marks;
+mod names;
+mod permission;
+mod registration;
+mod shape;
+mod webhook;
+
+use proc_macro::TokenStream;
+
+/// Registers a kind, and translates `#[k8s(..)]` on its type and fields.
+///
+/// It stands above `#[derive(CustomResource, JsonSchema, ..)]`. Options: `conversion = "webhook"` when versions differ
+/// and a webhook converts between them.
+///
+/// What `#[k8s(..)]` understands, beside schemars' own attributes, which work as ever:
+///
+/// | on | options |
+/// |---|---|
+/// | numbers | `min`, `max`, `exclusive_min`, `exclusive_max`, `multiple_of` |
+/// | texts | `min_length`, `max_length`, `pattern`, `format` |
+/// | lists | `min_items`, `max_items`, `list = map(key, ..)`, `list = set`, `list = atomic`, `items(..)` |
+/// | maps | `min_properties`, `max_properties`, `map = atomic`, `map = granular` |
+/// | structs | `atomic`, `preserve_unknown`, `embedded_resource`, `one_of(a, b)`, `at_most_one_of(..)`, `at_least_one_of(..)` |
+/// | fields | `immutable`, `nullable`, `default = value` |
+/// | all | `int_or_string`, `values(a, b)`, `example = value`, `title`, `docs(url = "", description = "")`, `description_limit`, `rule("CEL", message = "", ..)` |
+///
+/// An `Option` that is not `nullable` is left out of what is written when it is `None`, so that nobody owns a null.
+#[proc_macro_attribute]
+pub fn api(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    kind::expand(arguments.into(), item.into()).into()
+}
+
+/// Translates `#[k8s(..)]` on a type that is part of a kind. See [`macro@api`] for what it understands.
+#[proc_macro_attribute]
+pub fn schema(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    item::expand(arguments.into(), item.into()).into()
+}
+
+/// Registers a function that makes a controller: it takes nothing and returns a `Controller`.
+#[proc_macro_attribute]
+pub fn controller(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    registration::controller(arguments.into(), item.into()).into()
+}
+
+/// Declares a permission, on any item outside of an `impl`.
+///
+/// `groups`, `resources`, `resource_names`, `urls` and `verbs` are lists: `"get;list;watch"` or `["get", "list"]`.
+/// `namespace` makes it a part of a Role there, `role` of a role of another name.
+#[proc_macro_attribute]
+pub fn rbac(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    permission::expand(arguments.into(), item.into()).into()
+}
+
+/// Declares an admission webhook, on any item outside of an `impl`.
+///
+/// Begins with `mutating` or `validating`. `name`, `path`, `groups`, `versions`, `resources` and `verbs` are needed;
+/// `failure_policy`, `match_policy`, `side_effects`, `timeout_seconds`, `reinvocation_policy`,
+/// `admission_review_versions`, `url`, `service_name`, `service_namespace` and `service_port` are not.
+#[proc_macro_attribute]
+pub fn webhook(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    webhook::expand(arguments.into(), item.into()).into()
+}

@@ -39,9 +39,18 @@
 //! What is underneath can be used alone: the [informers](cache), the [work queue](workqueue), and all of the
 //! [runtime].
 
+#[cfg(feature = "operator")]
+mod operator;
+pub mod registered;
+
 pub use kubewright_cache as cache;
+pub use kubewright_derive::{api, controller, rbac, schema, webhook};
+pub use kubewright_manifests as manifests;
 pub use kubewright_runtime as runtime;
 pub use kubewright_workqueue as workqueue;
+
+#[cfg(feature = "operator")]
+pub use operator::Operator;
 
 pub use k8s_openapi;
 pub use kube;
@@ -63,4 +72,12 @@ pub mod prelude {
         Key, Manager, Outcome, Predicate, Query, Reconciler, Scope, Watch, conditions,
         set_controller_reference,
     };
+}
+
+/// For code that attributes write.
+#[doc(hidden)]
+pub mod __private {
+    pub use inventory;
+    pub use kubewright_manifests::definition::marks::{Marks, Rule, empty_object, json};
+    pub use schemars::Schema;
 }

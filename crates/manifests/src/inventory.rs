@@ -77,4 +77,16 @@ pub struct Webhook {
     pub reinvocation_policy: Option<String>,
     /// Versions of `AdmissionReview` that it understands.
     pub admission_review_versions: Vec<String>,
+    /// Where it is served, if that is not the manager: then it has no path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// The service that leads to it, if that is not the manager's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_name: Option<String>,
+    /// The namespace of that service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_namespace: Option<String>,
+    /// The port of that service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_port: Option<i32>,
 }

@@ -2,7 +2,9 @@
 //!
 //! A program says what it consists of in an [`Inventory`]; everything here is made from one, and knows no cluster.
 
+pub mod definition;
 mod inventory;
+#[cfg(feature = "checks")]
 pub mod project;
 #[cfg(feature = "checks")]
 pub mod sample;

@@ -35,7 +35,7 @@ use crate::events::Recorder;
 use crate::manager::Queues;
 use crate::metrics::Metrics;
 use crate::requests::Requests;
-use crate::watch::{Running, Source, SourceError};
+use crate::watch::{Running, Source, SourceError, Subject};
 
 /// When the sources of a controller that waits for leadership start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,6 +62,7 @@ pub enum Leadership {
 pub struct Controller {
     pub(crate) name: Arc<str>,
     pub(crate) settings: Settings,
+    subjects: Vec<Subject>,
     sources: Vec<Box<dyn Source>>,
     work: Arc<dyn Work>,
     shared: Arc<Shared>,
@@ -217,9 +218,11 @@ impl Controller {
             next: AtomicU64::default(),
             warm: AtomicBool::default(),
         };
+        let subjects = sources.iter().filter_map(|source| source.subject());
         Self {
             name,
             settings,
+            subjects: subjects.collect(),
             sources,
             work,
             shared: Arc::new(shared),
@@ -229,6 +232,21 @@ impl Controller {
     /// The controller's name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The kinds that it reconciles, owns and watches, in the order of its description.
+    ///
+    /// ```
+    /// use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+    /// use kubewright_runtime::{Controller, Outcome, from_fn, watch::Relation};
+    ///
+    /// let reconciler = from_fn(|_: std::sync::Arc<ConfigMap>, _| async { Ok(Outcome::done()) });
+    /// let controller = Controller::of::<ConfigMap>("c").owns::<Deployment>().reconciler(reconciler);
+    /// let kinds: Vec<_> = controller.kinds().iter().map(|s| (s.resource.kind.as_str(), s.relation)).collect();
+    /// assert_eq!(kinds, [("ConfigMap", Relation::Reconciled), ("Deployment", Relation::Owned)]);
+    /// ```
+    pub fn kinds(&self) -> &[Subject] {
+        &self.subjects
     }
 
     /// A way to reach the controller once it runs.

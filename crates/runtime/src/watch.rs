@@ -36,6 +36,40 @@ pub trait Source: Send + 'static {
 
     /// What this is a source of, for logs.
     fn describe(&self) -> String;
+
+    /// Which objects of the cluster it reads, and what they are to the controller. None where it reads none.
+    fn subject(&self) -> Option<Subject> {
+        None
+    }
+}
+
+/// Objects that a controller has to do with: what permissions and diagrams are made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Subject {
+    /// The objects' resource.
+    pub resource: ApiResource,
+    /// What they are to the controller.
+    pub relation: Relation,
+}
+
+impl Subject {
+    /// Objects of a resource, for a [`Source`] of one's own.
+    pub fn new(resource: ApiResource, relation: Relation) -> Self {
+        Self { resource, relation }
+    }
+}
+
+/// What objects are to a controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Relation {
+    /// They are what it reconciles.
+    Reconciled,
+    /// It makes them, and removes them.
+    Owned,
+    /// It looks at them.
+    Watched,
 }
 
 /// A source that runs. Dropping it stops the source.
@@ -94,6 +128,7 @@ pub struct Watch<K> {
     scope: Option<Scope>,
     resync: Option<Duration>,
     presence: Presence,
+    relation: Relation,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +184,13 @@ impl<K: Object> Watch<K> {
             scope: None,
             resync: None,
             presence: Presence::Required,
+            relation: Relation::Watched,
         }
+    }
+
+    pub(crate) fn relation(mut self, relation: Relation) -> Self {
+        self.relation = relation;
+        self
     }
 
     /// Which keys a change of an object leads to. Asked about the state before as well as the one after.
@@ -163,6 +204,7 @@ impl<K: Object> Watch<K> {
 
     /// A change leads to the owner of this kind: group and kind decide, not the version in the reference.
     pub fn owned_by(mut self, owner: &ApiResource, which: OwnedBy, reach: OwnerScope) -> Self {
+        self.relation = Relation::Owned;
         let (group, kind) = (owner.group.clone(), owner.kind.clone());
         self.map = Arc::new(move |object, _| {
             let owners = object.owners().into_iter();
@@ -247,6 +289,7 @@ impl<K: Object> Source for Watch<K> {
                 resync,
                 presence,
                 resource: api,
+                relation: _,
             } = *self;
             let (_, informer) = Self::informer(choose, scope, &client);
             let kind: Arc<str> = api.kind.as_str().into();
@@ -279,6 +322,10 @@ impl<K: Object> Source for Watch<K> {
             "" => self.resource.plural.clone(),
             group => format!("{}.{group}", self.resource.plural),
         }
+    }
+
+    fn subject(&self) -> Option<Subject> {
+        Some(Subject::new(self.resource.clone(), self.relation))
     }
 }
 

@@ -12,7 +12,7 @@ use super::{Controller, Leadership, Settings, WarmUp};
 use crate::client::{Client, Object, Objects, TypedObject};
 use crate::predicate::Predicate;
 use crate::reconciler::Reconciler;
-use crate::watch::{OwnedBy, OwnerScope, Source, Watch};
+use crate::watch::{OwnedBy, OwnerScope, Relation, Source, Watch};
 
 /// Describes a controller of objects of one kind.
 #[must_use = "a builder does nothing until it is given a reconciler"]
@@ -169,7 +169,8 @@ impl<K: Object> Builder<K> {
             loops: Default::default(),
             count: Default::default(),
         };
-        let mut sources: Vec<Box<dyn Source>> = vec![Box::new(self.primary)];
+        let primary = self.primary.relation(Relation::Reconciled);
+        let mut sources: Vec<Box<dyn Source>> = vec![Box::new(primary)];
         sources.extend(self.sources);
         Controller::new(
             self.name,

@@ -1,0 +1,243 @@
+//! `#[webhook]`: an admission webhook that is registered at link time.
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::{Error, LitStr, Result};
+
+use crate::list::Arguments;
+use crate::permission::option;
+use crate::registration::beside;
+
+const KNOWN: &[&str] = &[
+    "mutating",
+    "validating",
+    "name",
+    "path",
+    "url",
+    "groups",
+    "versions",
+    "resources",
+    "verbs",
+    "failure_policy",
+    "match_policy",
+    "side_effects",
+    "timeout_seconds",
+    "reinvocation_policy",
+    "admission_review_versions",
+    "service_name",
+    "service_namespace",
+    "service_port",
+];
+
+/// The item, and the webhook beside it.
+pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    beside(item, entry(arguments))
+}
+
+fn entry(arguments: TokenStream) -> Result<TokenStream> {
+    let mut arguments = Arguments::parse(arguments, KNOWN)?;
+    let kind = kind(&mut arguments)?;
+    let name = arguments.required("name")?;
+    check_name(&name)?;
+    let (path, url) = (arguments.text("path")?, arguments.text("url")?);
+    if path.is_some() == url.is_some() {
+        return Err(Error::new(
+            Span::call_site(),
+            "one of `path` and `url` is wanted",
+        ));
+    }
+    let path = path.unwrap_or_else(|| LitStr::new("", Span::call_site()));
+    let url = option(url);
+    let groups = arguments.list("groups")?;
+    let versions = wanted(&mut arguments, "versions")?;
+    let resources = wanted(&mut arguments, "resources")?;
+    let verbs = wanted(&mut arguments, "verbs")?;
+    one_of_each(
+        "verb",
+        &verbs,
+        &["create", "update", "delete", "connect", "*"],
+    )?;
+    let failure = choice(&mut arguments, "failure_policy", &["Fail", "Ignore"])?;
+    let matching = choice(&mut arguments, "match_policy", &["Exact", "Equivalent"])?;
+    let effects = choice(&mut arguments, "side_effects", &["None", "NoneOnDryRun"])?;
+    let reinvocation = choice(
+        &mut arguments,
+        "reinvocation_policy",
+        &["Never", "IfNeeded"],
+    )?;
+    let reviews = arguments.list("admission_review_versions")?;
+    let timeout = seconds(&mut arguments)?;
+    let service_name = option(arguments.text("service_name")?);
+    let service_namespace = option(arguments.text("service_namespace")?);
+    let service_port = number(arguments.integer("service_port")?);
+    Ok(quote! {
+        ::kubewright::registered::WebhookEntry {
+            kind: #kind, name: #name, path: #path, url: #url,
+            groups: &[#(#groups),*], versions: &[#(#versions),*], resources: &[#(#resources),*], verbs: &[#(#verbs),*],
+            failure_policy: #failure, match_policy: #matching, side_effects: #effects, timeout_seconds: #timeout,
+            reinvocation_policy: #reinvocation, admission_review_versions: &[#(#reviews),*],
+            service_name: #service_name, service_namespace: #service_namespace, service_port: #service_port,
+        }
+    })
+}
+
+fn kind(arguments: &mut Arguments) -> Result<TokenStream> {
+    match (arguments.flag("mutating")?, arguments.flag("validating")?) {
+        (Some(_), None) => Ok(quote!(::kubewright::manifests::WebhookKind::Mutating)),
+        (None, Some(_)) => Ok(quote!(::kubewright::manifests::WebhookKind::Validating)),
+        (Some(span), Some(_)) => Err(Error::new(
+            span,
+            "it either changes objects or judges them: write two attributes",
+        )),
+        (None, None) => Err(Error::new(
+            Span::call_site(),
+            "`mutating` or `validating` is missing",
+        )),
+    }
+}
+
+fn check_name(name: &LitStr) -> Result<()> {
+    let value = name.value();
+    let sound = |part: &str| {
+        !part.is_empty()
+            && part
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    };
+    match value.split('.').count() >= 3 && value.split('.').all(sound) {
+        true => Ok(()),
+        false => Err(Error::new_spanned(
+            name,
+            "the name is a domain name with at least three parts, such as `vguestbook.kb.io`",
+        )),
+    }
+}
+
+fn wanted(arguments: &mut Arguments, name: &str) -> Result<Vec<LitStr>> {
+    let list = arguments.list(name)?;
+    match list.is_empty() {
+        false => Ok(list),
+        true => Err(Error::new(
+            Span::call_site(),
+            format!("`{name} = \"..\"` is missing"),
+        )),
+    }
+}
+
+fn one_of_each(what: &str, texts: &[LitStr], known: &[&str]) -> Result<()> {
+    match texts
+        .iter()
+        .find(|text| !known.contains(&text.value().as_str()))
+    {
+        None => Ok(()),
+        Some(text) => {
+            let problem = format!(
+                "unknown {what} `{}`. Known are: {}",
+                text.value(),
+                known.join(", ")
+            );
+            Err(Error::new_spanned(text, problem))
+        }
+    }
+}
+
+fn choice(arguments: &mut Arguments, name: &str, known: &[&str]) -> Result<TokenStream> {
+    let text = arguments.text(name)?;
+    one_of_each(name, text.as_slice(), known)?;
+    Ok(option(text))
+}
+
+fn seconds(arguments: &mut Arguments) -> Result<TokenStream> {
+    let literal = arguments.integer("timeout_seconds")?;
+    if let Some(literal) = &literal
+        && !literal
+            .base10_parse::<i32>()
+            .is_ok_and(|seconds| (1..=30).contains(&seconds))
+    {
+        return Err(Error::new_spanned(
+            literal,
+            "a webhook may take 1 to 30 seconds",
+        ));
+    }
+    Ok(number(literal))
+}
+
+fn number(literal: Option<syn::LitInt>) -> TokenStream {
+    match literal {
+        Some(literal) => quote!(::core::option::Option::Some(#literal)),
+        None => quote!(::core::option::Option::None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(extra: TokenStream, expected: &str) {
+        let arguments = quote!(groups = "g", versions = "v1", resources = "r", #extra);
+        let found = entry(arguments).map_err(|error| error.to_string());
+        assert_eq!(
+            found.map(|_| String::new()).unwrap_or_else(|error| error),
+            expected
+        );
+    }
+
+    #[test]
+    fn wrong_webhooks_are_errors_that_say_why() {
+        check(
+            quote!(
+                validating,
+                name = "a.b.c",
+                path = "/v",
+                verbs = "create;update"
+            ),
+            "",
+        );
+        check(
+            quote!(
+                mutating,
+                name = "a.b.c",
+                url = "https://x/y",
+                verbs = "*",
+                timeout_seconds = 10
+            ),
+            "",
+        );
+        check(
+            quote!(name = "a.b.c", path = "/v", verbs = "create"),
+            "`mutating` or `validating` is missing",
+        );
+        check(
+            quote!(mutating, name = "a.b", path = "/v", verbs = "create"),
+            "the name is a domain name with at least three parts, such as `vguestbook.kb.io`",
+        );
+        check(
+            quote!(mutating, name = "a.b.c", verbs = "create"),
+            "one of `path` and `url` is wanted",
+        );
+        check(
+            quote!(mutating, name = "a.b.c", path = "/v", verbs = "get"),
+            "unknown verb `get`. Known are: create, update, delete, connect, *",
+        );
+        check(
+            quote!(
+                mutating,
+                name = "a.b.c",
+                path = "/v",
+                verbs = "create",
+                failure_policy = "fail"
+            ),
+            "unknown failure_policy `fail`. Known are: Fail, Ignore",
+        );
+        check(
+            quote!(
+                mutating,
+                name = "a.b.c",
+                path = "/v",
+                verbs = "create",
+                timeout_seconds = 31
+            ),
+            "a webhook may take 1 to 30 seconds",
+        );
+    }
+}

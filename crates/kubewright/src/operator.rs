@@ -1,0 +1,117 @@
+//! The program of an operator: flags, logs, and a manager with everything that is registered.
+
+mod flags;
+mod start;
+
+use std::ffi::OsString;
+use std::io::Write;
+
+use kubewright_runtime::Manager;
+
+use crate::registered;
+use flags::{Flags, Task};
+
+type Adjust = Box<dyn FnOnce(Manager) -> Manager + Send>;
+
+/// An operator, made of what is registered. See [`operator!`](crate::operator).
+#[must_use = "an operator does nothing until it runs"]
+pub struct Operator {
+    name: &'static str,
+    version: &'static str,
+    domain: Option<String>,
+    adjust: Vec<Adjust>,
+}
+
+impl Operator {
+    /// An operator of this name: in its events, its logs and its lease.
+    pub fn new(name: &'static str, version: &'static str) -> Self {
+        Self {
+            name,
+            version,
+            domain: None,
+            adjust: Vec::new(),
+        }
+    }
+
+    /// The domain of its kinds, which makes the name of its lease one of its own.
+    pub fn domain(mut self, domain: &str) -> Self {
+        self.domain = Some(domain.to_owned());
+        self
+    }
+
+    /// Changes the manager before it runs: more runnables, more checks, other limits.
+    pub fn manager(mut self, adjust: impl FnOnce(Manager) -> Manager + Send + 'static) -> Self {
+        self.adjust.push(Box::new(adjust));
+        self
+    }
+
+    /// The name of its lease. The same for as long as name and domain are.
+    pub fn lease_name(&self) -> String {
+        start::lease_name(self.name, self.domain.as_deref())
+    }
+
+    /// Reads the command line of the process and does what it says, until a signal.
+    ///
+    /// # Errors
+    /// When the operator could not start, or a part of it failed.
+    pub fn run(self) -> crate::Result {
+        self.run_with(std::env::args_os(), std::env::var("WATCH_NAMESPACE").ok())
+    }
+
+    fn run_with(
+        self,
+        arguments: impl IntoIterator<Item = OsString>,
+        watched: Option<String>,
+    ) -> crate::Result {
+        match flags::parse(self.name, self.version, arguments, watched) {
+            // Says what is wrong, or helps, and ends the process as people expect.
+            Err(error) => error.exit(),
+            Ok(Task::Inventory) => print_inventory(),
+            Ok(Task::Run(flags)) => self.serve(flags),
+        }
+    }
+
+    fn serve(self, flags: Flags) -> crate::Result {
+        start::log(&flags)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(async {
+            let lease = self.lease_name();
+            let mut manager = start::manager(self.name, &lease, &flags).await?;
+            for adjust in self.adjust {
+                manager = adjust(manager);
+            }
+            for controller in registered::controllers() {
+                manager = manager.controller(controller);
+            }
+            Ok(manager.run().await?)
+        })
+    }
+}
+
+fn print_inventory() -> crate::Result {
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer(&mut out, &registered::inventory())?;
+    Ok(out.write_all(b"\n")?)
+}
+
+impl std::fmt::Debug for Operator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Operator({} {})", self.name, self.version)
+    }
+}
+
+/// The operator of this crate: its name and version, and all that is registered in it.
+///
+/// ```no_run
+/// fn main() -> kubewright::Result {
+///     kubewright::operator!().run()
+/// }
+/// ```
+#[macro_export]
+macro_rules! operator {
+    () => {
+        $crate::Operator::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+    };
+}

@@ -1,0 +1,158 @@
+//! The command line of an operator, with the names that kubebuilder's managers have.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+
+/// What the command line says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Flags {
+    pub(super) metrics_address: String,
+    pub(super) metrics_secure: bool,
+    pub(super) metrics_certificates: Option<PathBuf>,
+    pub(super) metrics_certificate_name: String,
+    pub(super) metrics_key_name: String,
+    pub(super) probes_address: String,
+    pub(super) leader_elect: bool,
+    pub(super) kubeconfig: Option<PathBuf>,
+    pub(super) namespaces: Vec<String>,
+    pub(super) log_level: String,
+    pub(super) log_json: bool,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Task {
+    /// Tell what is registered.
+    Inventory,
+    /// Run.
+    Run(Flags),
+}
+
+/// Reads a command line, the program's name first, and the variable `WATCH_NAMESPACE`.
+///
+/// # Errors
+/// When it is wrong, or asks for help.
+pub(super) fn parse(
+    name: &'static str,
+    version: &'static str,
+    arguments: impl IntoIterator<Item = OsString>,
+    watched: Option<String>,
+) -> Result<Task, clap::Error> {
+    let matches = command(name, version).try_get_matches_from(arguments)?;
+    if matches.subcommand_matches("inventory").is_some() {
+        return Ok(Task::Inventory);
+    }
+    Ok(Task::Run(flags(&matches, watched)))
+}
+
+fn command(name: &'static str, version: &'static str) -> Command {
+    let text =
+        |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
+    let switch = |name: &'static str, default: &'static str| {
+        let arg = Arg::new(name)
+            .long(name)
+            .num_args(0..=1)
+            .require_equals(true);
+        let arg = arg.value_parser(value_parser!(bool)).value_name("BOOL");
+        arg.default_value(default).default_missing_value("true")
+    };
+    Command::new(name)
+        .version(version)
+        .about("Runs the controllers of this operator against the cluster of the kubeconfig or the service account")
+        .subcommand(Command::new("inventory").hide(true).about("Prints what is registered, as JSON"))
+        .arg(text("metrics-bind-address", "ADDRESS").default_value("0").help("Where metrics are served, `:8443`; `0` serves none"))
+        .arg(switch("metrics-secure", "true").help("Serve metrics over TLS, to those whose token the API server allows to"))
+        .arg(text("metrics-cert-path", "DIRECTORY").value_parser(value_parser!(PathBuf)).help("The directory of the certificate of metrics; without one it signs its own"))
+        .arg(text("metrics-cert-name", "FILE").default_value("tls.crt").help("The certificate in it"))
+        .arg(text("metrics-cert-key", "FILE").default_value("tls.key").help("The key in it"))
+        .arg(text("health-probe-bind-address", "ADDRESS").default_value(":8081").help("Where /healthz and /readyz are served; `0` serves none"))
+        .arg(switch("leader-elect", "false").help("Run controllers only while holding the lease of this operator"))
+        .arg(text("kubeconfig", "FILE").value_parser(value_parser!(PathBuf)).help("The kubeconfig; by default $KUBECONFIG, ~/.kube/config or the service account"))
+        .arg(text("namespace", "NAMESPACE").action(ArgAction::Append).value_delimiter(',').help("Watch this namespace alone; by default $WATCH_NAMESPACE, or all"))
+        .arg(text("log-level", "LEVEL").default_value("info").help("error, warn, info, debug or trace; `info,my_crate=debug` by module"))
+        .arg(text("log-format", "FORMAT").default_value("text").value_parser(PossibleValuesParser::new(["text", "json"])).help("How lines of the log look"))
+}
+
+fn flags(matches: &ArgMatches, watched: Option<String>) -> Flags {
+    let text = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
+    let on = |name: &str| matches.get_one::<bool>(name).copied().unwrap_or_default();
+    let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
+    let given = matches.get_many::<String>("namespace");
+    let mut namespaces: Vec<String> = match given {
+        Some(given) => given.cloned().collect(),
+        None => watched
+            .iter()
+            .flat_map(|list| list.split(','))
+            .map(|one| one.trim().to_owned())
+            .collect(),
+    };
+    namespaces.retain(|namespace| !namespace.is_empty());
+    namespaces.sort();
+    namespaces.dedup();
+    Flags {
+        metrics_address: text("metrics-bind-address"),
+        metrics_secure: on("metrics-secure"),
+        metrics_certificates: path("metrics-cert-path"),
+        metrics_certificate_name: text("metrics-cert-name"),
+        metrics_key_name: text("metrics-cert-key"),
+        probes_address: text("health-probe-bind-address"),
+        leader_elect: on("leader-elect"),
+        kubeconfig: path("kubeconfig"),
+        namespaces,
+        log_level: text("log-level"),
+        log_json: text("log-format") == "json",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(arguments: &[&str], watched: Option<&str>) -> Flags {
+        let arguments = std::iter::once("operator")
+            .chain(arguments.iter().copied())
+            .map(OsString::from);
+        match parse("operator", "1", arguments, watched.map(str::to_owned)) {
+            Ok(Task::Run(flags)) => flags,
+            other => panic!("flags, not {other:?}"),
+        }
+    }
+
+    #[test]
+    fn defaults_are_those_of_kubebuilder() {
+        let flags = read(&[], None);
+        assert_eq!(flags.metrics_address, "0");
+        assert_eq!(flags.probes_address, ":8081");
+        assert!(flags.metrics_secure && !flags.leader_elect && !flags.log_json);
+        assert!(flags.namespaces.is_empty());
+    }
+
+    #[test]
+    fn switches_take_a_value_as_in_go() {
+        assert!(read(&["--leader-elect"], None).leader_elect);
+        assert!(read(&["--leader-elect=true"], None).leader_elect);
+        assert!(!read(&["--metrics-secure=false"], None).metrics_secure);
+    }
+
+    #[test]
+    fn namespaces_come_from_flags_or_the_variable() {
+        assert_eq!(
+            read(&["--namespace", "b", "--namespace=a"], Some("c")).namespaces,
+            ["a", "b"]
+        );
+        assert_eq!(read(&[], Some("c, d,")).namespaces, ["c", "d"]);
+    }
+
+    #[test]
+    fn unknown_flags_are_errors() {
+        let wrong = ["operator", "--metrics"].map(OsString::from);
+        assert!(parse("operator", "1", wrong, None).is_err());
+        let inventory = ["operator", "inventory"].map(OsString::from);
+        assert_eq!(
+            parse("operator", "1", inventory, None).ok(),
+            Some(Task::Inventory)
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! From flags to a manager: logs, the cluster, the lease, probes and metrics.
+
+use std::path::Path;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kubewright_cache::Factory;
+use kubewright_runtime::serving::{AccessGuard, Listener, Tls};
+use kubewright_runtime::{Client, Environment, Error, LeaseOptions, Manager, Scope};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use super::flags::Flags;
+
+/// Where a pod finds its own namespace.
+const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+/// Writes logs to standard error, as the flags say.
+///
+/// # Errors
+/// When the level cannot be read.
+pub(super) fn log(flags: &Flags) -> Result<(), Error> {
+    let level = &flags.log_level;
+    let targets: Targets = level
+        .parse()
+        .map_err(|error| Error::msg(format!("--log-level {level}: {error}")))?;
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(false);
+    let registry = tracing_subscriber::registry().with(targets);
+    // A program that has a log of its own keeps it.
+    let _ = match flags.log_json {
+        true => registry.with(layer.json()).try_init(),
+        false => registry.with(layer).try_init(),
+    };
+    Ok(())
+}
+
+/// A manager as the flags want it, without controllers.
+///
+/// # Errors
+/// When there is no cluster, or an address cannot be listened on.
+pub(super) async fn manager(name: &str, lease: &str, flags: &Flags) -> Result<Manager, Error> {
+    let config = config(flags.kubeconfig.as_deref()).await?;
+    let own_namespace = own_namespace(&config);
+    let kube = kube::Client::try_from(config)?;
+    let manager = Manager::over(client(kube.clone(), &flags.namespaces)?).name(name);
+    let manager = manager.serve_probes(&flags.probes_address).await?;
+    let manager = metrics(manager, kube, flags).await?;
+    Ok(match flags.leader_elect {
+        true => manager.leader_election(LeaseOptions::new(&own_namespace, lease, &identity())),
+        false => manager,
+    })
+}
+
+async fn config(kubeconfig: Option<&Path>) -> Result<kube::Config, Error> {
+    let Some(path) = kubeconfig else {
+        return Ok(kube::Config::infer().await?);
+    };
+    let read = Kubeconfig::read_from(path)?;
+    Ok(kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?)
+}
+
+/// A client whose cache has all namespaces, or one.
+fn client(kube: kube::Client, namespaces: &[String]) -> Result<Client, Error> {
+    match namespaces {
+        [] => Ok(Client::new(kube)),
+        [namespace] => {
+            let scope = Scope::all().namespace(namespace);
+            let factory = Factory::new(kube.clone()).scope(scope);
+            Ok(Client::builder(kube).factory(factory).build())
+        }
+        several => Err(Error::msg(format!(
+            "one process watches one namespace or all, not {}: start one for each",
+            several.join(", ")
+        ))),
+    }
+}
+
+async fn metrics(manager: Manager, kube: kube::Client, flags: &Flags) -> Result<Manager, Error> {
+    if !flags.metrics_secure {
+        return Ok(manager.serve_metrics(&flags.metrics_address).await?);
+    }
+    let Some(listener) = Listener::bind(&flags.metrics_address).await? else {
+        return Ok(manager);
+    };
+    let tls = match &flags.metrics_certificates {
+        None => Tls::self_signed(&["localhost"])?,
+        Some(directory) => {
+            let certificate = read(directory, &flags.metrics_certificate_name)?;
+            Tls::from_pem(&certificate, &read(directory, &flags.metrics_key_name)?)?
+        }
+    };
+    Ok(manager.serve_metrics_on(listener.tls(tls), Some(AccessGuard::new(kube))))
+}
+
+fn read(directory: &Path, name: &str) -> Result<Vec<u8>, Error> {
+    let path = directory.join(name);
+    std::fs::read(&path).map_err(|error| Error::msg(format!("{}: {error}", path.display())))
+}
+
+/// The namespace that the operator itself is in, for its lease.
+fn own_namespace(config: &kube::Config) -> String {
+    let mounted = std::fs::read_to_string(OWN_NAMESPACE).ok();
+    let mounted = mounted
+        .map(|text| text.trim().to_owned())
+        .filter(|text| !text.is_empty());
+    mounted.unwrap_or_else(|| config.default_namespace.clone())
+}
+
+/// A name that no other process has: the host's, which is the pod's, and a random part.
+fn identity() -> String {
+    let host = std::env::var("HOSTNAME").unwrap_or_default();
+    let host = match host.is_empty() {
+        true => "operator".to_owned(),
+        false => host,
+    };
+    format!("{host}_{}", Environment::system().uid())
+}
+
+/// The lease of an operator: a short hash of its name, and its domain, so that two operators in one namespace never share
+/// one by accident.
+pub(super) fn lease_name(name: &str, domain: Option<&str>) -> String {
+    let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    match domain {
+        Some(domain) => format!("{hash:08x}.{domain}"),
+        None => format!("{hash:08x}.{name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_the_lease_is_stable() {
+        assert_eq!(lease_name("a", None), "e40c292c.a");
+        assert_eq!(lease_name("a", Some("my.domain")), "e40c292c.my.domain");
+        assert_ne!(
+            lease_name("b", Some("my.domain")),
+            lease_name("a", Some("my.domain"))
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! What attributes registered at link time: kinds, controllers, permissions, webhooks.
+//!
+//! Everything that is linked into a program is registered, in whatever module it is. A library whose items nothing else
+//! refers to is not linked: refer to it, if only with `use my_library as _;`.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kubewright_manifests::{Inventory, Rule, Webhook, WebhookKind};
+use kubewright_runtime::Controller;
+
+/// A kind. Made by `#[kubewright::api]`.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct KindEntry {
+    pub definition: fn() -> CustomResourceDefinition,
+    pub conversion: Conversion,
+}
+
+/// How objects become those of another version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum Conversion {
+    None,
+    Webhook,
+}
+
+/// A controller. Made by `#[kubewright::controller]`.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct ControllerEntry(fn() -> Controller);
+
+impl ControllerEntry {
+    pub const fn new(make: fn() -> Controller) -> Self {
+        Self(make)
+    }
+}
+
+/// A permission. Made by `#[kubewright::rbac]`.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct RuleEntry {
+    pub groups: &'static [&'static str],
+    pub resources: &'static [&'static str],
+    pub resource_names: &'static [&'static str],
+    pub urls: &'static [&'static str],
+    pub verbs: &'static [&'static str],
+    pub namespace: Option<&'static str>,
+    pub role: Option<&'static str>,
+}
+
+/// A webhook. Made by `#[kubewright::webhook]`.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct WebhookEntry {
+    pub kind: WebhookKind,
+    pub name: &'static str,
+    pub path: &'static str,
+    pub url: Option<&'static str>,
+    pub groups: &'static [&'static str],
+    pub versions: &'static [&'static str],
+    pub resources: &'static [&'static str],
+    pub verbs: &'static [&'static str],
+    pub failure_policy: Option<&'static str>,
+    pub match_policy: Option<&'static str>,
+    pub side_effects: Option<&'static str>,
+    pub timeout_seconds: Option<i32>,
+    pub reinvocation_policy: Option<&'static str>,
+    pub admission_review_versions: &'static [&'static str],
+    pub service_name: Option<&'static str>,
+    pub service_namespace: Option<&'static str>,
+    pub service_port: Option<i32>,
+}
+
+inventory::collect!(KindEntry);
+inventory::collect!(ControllerEntry);
+inventory::collect!(RuleEntry);
+inventory::collect!(WebhookEntry);
+
+/// Every registered controller, made anew, sorted by name.
+pub fn controllers() -> Vec<Controller> {
+    let made = inventory::iter::<ControllerEntry>.into_iter();
+    let mut controllers: Vec<Controller> = made.map(|entry| (entry.0)()).collect();
+    controllers.sort_by(|a, b| a.name().cmp(b.name()));
+    controllers
+}
+
+/// All that is registered, as manifests are made from it.
+pub fn inventory() -> Inventory {
+    let controllers = controllers();
+    let definitions = definitions();
+    let mut rules: Vec<Rule> = inventory::iter::<RuleEntry>.into_iter().map(rule).collect();
+    rules.sort();
+    let mut webhooks: Vec<Webhook> = inventory::iter::<WebhookEntry>
+        .into_iter()
+        .map(webhook)
+        .collect();
+    webhooks.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+    Inventory {
+        rules,
+        webhooks,
+        controllers: controllers
+            .iter()
+            .map(|controller| controller.name().to_owned())
+            .collect(),
+        definitions,
+    }
+}
+
+/// The definitions of all registered kinds.
+fn definitions() -> Vec<CustomResourceDefinition> {
+    let kinds = inventory::iter::<KindEntry>.into_iter();
+    let mut definitions: Vec<_> = kinds.map(|entry| (entry.definition)()).collect();
+    definitions.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+    definitions
+}
+
+fn texts(list: &[&str]) -> Vec<String> {
+    list.iter().map(ToString::to_string).collect()
+}
+
+fn rule(entry: &RuleEntry) -> Rule {
+    Rule {
+        groups: texts(entry.groups),
+        resources: texts(entry.resources),
+        resource_names: texts(entry.resource_names),
+        urls: texts(entry.urls),
+        verbs: texts(entry.verbs),
+        namespace: entry.namespace.map(str::to_owned),
+        role: entry.role.map(str::to_owned),
+    }
+}
+
+fn webhook(entry: &WebhookEntry) -> Webhook {
+    let text = |value: Option<&str>| value.map(str::to_owned);
+    Webhook {
+        kind: entry.kind,
+        name: entry.name.to_owned(),
+        path: entry.path.to_owned(),
+        groups: texts(entry.groups),
+        versions: texts(entry.versions),
+        resources: texts(entry.resources),
+        verbs: texts(entry.verbs),
+        failure_policy: text(entry.failure_policy),
+        match_policy: text(entry.match_policy),
+        side_effects: text(entry.side_effects),
+        timeout_seconds: entry.timeout_seconds,
+        reinvocation_policy: text(entry.reinvocation_policy),
+        admission_review_versions: texts(entry.admission_review_versions),
+        url: text(entry.url),
+        service_name: text(entry.service_name),
+        service_namespace: text(entry.service_namespace),
+        service_port: entry.service_port,
+    }
+}

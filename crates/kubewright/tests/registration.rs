@@ -1,0 +1,139 @@
+//! What attributes register is what the program tells of itself.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::CustomResource;
+use kubewright::manifests::{Inventory, WebhookKind};
+use kubewright::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A book of guests.
+#[kubewright::api]
+#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, Default)]
+#[kube(
+    group = "webapp.my.domain",
+    version = "v1",
+    kind = "Guestbook",
+    namespaced,
+    status = "GuestbookStatus"
+)]
+#[serde(rename_all = "camelCase")]
+pub struct GuestbookSpec {
+    /// How many guests fit in.
+    #[schemars(range(min = 1, max = 10))]
+    pub size: Option<i32>,
+    /// Where it listens.
+    #[k8s(list = map(name), rule("self.size() > 1", message = "one is not enough"))]
+    #[serde(default)]
+    pub ports: Vec<Port>,
+    /// Who it belongs to.
+    #[k8s(immutable)]
+    pub owner_name: Option<String>,
+}
+
+/// A port.
+#[kubewright::schema]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// Its number.
+    #[k8s(min = 1, multiple_of = 2)]
+    pub number: u16,
+}
+
+/// How it is.
+#[kubewright::schema]
+#[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct GuestbookStatus {
+    /// What is known.
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
+    /// Of which state.
+    pub observed_generation: Option<i64>,
+}
+
+struct GuestbookReconciler;
+
+#[kubewright::rbac(groups = "", resources = "configmaps", verbs = "get;list;watch")]
+#[kubewright::rbac(groups = "", resources = "secrets", verbs = ["get"], namespace = "vault")]
+impl Reconciler<Guestbook> for GuestbookReconciler {
+    async fn reconcile(&self, _: Arc<Guestbook>, _: &Context) -> Result<Outcome> {
+        Ok(Outcome::done())
+    }
+}
+
+#[kubewright::controller]
+fn guestbook() -> Controller {
+    Controller::of::<Guestbook>("guestbook")
+        .owns::<Deployment>()
+        .reconciler(GuestbookReconciler)
+}
+
+#[kubewright::webhook(
+    validating,
+    name = "vguestbook.my.domain",
+    path = "/validate-webapp-my-domain-v1-guestbook",
+    groups = "webapp.my.domain",
+    versions = "v1",
+    resources = "guestbooks",
+    verbs = "create;update",
+    failure_policy = "Fail",
+    side_effects = "None",
+    admission_review_versions = "v1"
+)]
+pub struct GuestbookValidator;
+
+#[test]
+fn everything_registered_is_in_the_inventory() {
+    let inventory = kubewright::registered::inventory();
+    assert_eq!(inventory.controllers, ["guestbook"]);
+    let names: Vec<_> = inventory
+        .definitions
+        .iter()
+        .filter_map(|d| d.metadata.name.as_deref())
+        .collect();
+    assert_eq!(names, ["guestbooks.webapp.my.domain"]);
+    assert!(
+        inventory
+            .rules
+            .iter()
+            .any(|rule| rule.resources == ["configmaps"])
+    );
+    let vault = inventory
+        .rules
+        .iter()
+        .find(|rule| rule.resources == ["secrets"]);
+    assert_eq!(
+        vault.and_then(|rule| rule.namespace.as_deref()),
+        Some("vault")
+    );
+    assert_eq!(inventory.webhooks[0].kind, WebhookKind::Validating);
+    assert_eq!(inventory.webhooks[0].verbs, ["create", "update"]);
+}
+
+#[test]
+fn the_inventory_is_the_same_every_time_and_survives_json() {
+    let first = kubewright::registered::inventory();
+    assert_eq!(first, kubewright::registered::inventory());
+    let text = serde_json::to_string(&first).expect("JSON");
+    let read: Inventory = serde_json::from_str(&text).expect("an inventory");
+    assert_eq!(read, first);
+}
+
+#[test]
+fn controllers_are_made_anew_each_time() {
+    let names = |controllers: Vec<Controller>| {
+        controllers
+            .iter()
+            .map(|c| c.name().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(kubewright::registered::controllers()), ["guestbook"]);
+    assert_eq!(names(kubewright::registered::controllers()), ["guestbook"]);
+}
