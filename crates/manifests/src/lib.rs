@@ -7,7 +7,18 @@ mod inventory;
 #[cfg(feature = "checks")]
 pub mod project;
 #[cfg(feature = "checks")]
+pub mod compatibility;
+#[cfg(feature = "checks")]
+mod fields;
+#[cfg(feature = "checks")]
+mod finding;
+mod inventory;
+#[cfg(feature = "checks")]
+pub mod lint;
+#[cfg(feature = "checks")]
 pub mod sample;
 pub mod yaml;
 
+#[cfg(feature = "checks")]
+pub use finding::{Finding, Severity};
 pub use inventory::{Inventory, Rule, Webhook, WebhookKind};
