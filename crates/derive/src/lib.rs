@@ -11,6 +11,7 @@ mod marks;
 mod names;
 mod permission;
 mod registration;
+mod selector;
 mod shape;
 mod webhook;
 
@@ -64,7 +65,8 @@ pub fn rbac(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// Begins with `mutating` or `validating`. `name`, `path`, `groups`, `versions`, `resources` and `verbs` are needed;
 /// `failure_policy`, `match_policy`, `side_effects`, `timeout_seconds`, `reinvocation_policy`,
-/// `admission_review_versions`, `url`, `service_name`, `service_namespace` and `service_port` are not.
+/// `admission_review_versions`, `url`, `service_name`, `service_namespace`, `service_port` and the label selectors
+/// `namespace_selector` and `object_selector` are not.
 #[proc_macro_attribute]
 pub fn webhook(arguments: TokenStream, item: TokenStream) -> TokenStream {
     webhook::expand(arguments.into(), item.into()).into()

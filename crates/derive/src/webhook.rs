@@ -27,6 +27,8 @@ const KNOWN: &[&str] = &[
     "service_name",
     "service_namespace",
     "service_port",
+    "namespace_selector",
+    "object_selector",
 ];
 
 /// The item, and the webhook beside it.
@@ -70,6 +72,8 @@ fn entry(arguments: TokenStream) -> Result<TokenStream> {
     let service_name = option(arguments.text("service_name")?);
     let service_namespace = option(arguments.text("service_namespace")?);
     let service_port = number(arguments.integer("service_port")?);
+    let namespaces = crate::selector::expression(arguments.text("namespace_selector")?)?;
+    let objects = crate::selector::expression(arguments.text("object_selector")?)?;
     Ok(quote! {
         ::kubewright::registered::WebhookEntry {
             kind: #kind, name: #name, path: #path, url: #url,
@@ -77,6 +81,7 @@ fn entry(arguments: TokenStream) -> Result<TokenStream> {
             failure_policy: #failure, match_policy: #matching, side_effects: #effects, timeout_seconds: #timeout,
             reinvocation_policy: #reinvocation, admission_review_versions: &[#(#reviews),*],
             service_name: #service_name, service_namespace: #service_namespace, service_port: #service_port,
+            namespace_selector: #namespaces, object_selector: #objects,
         }
     })
 }

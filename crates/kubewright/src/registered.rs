@@ -3,8 +3,12 @@
 //! Everything that is linked into a program is registered, in whatever module it is. A library whose items nothing else
 //! refers to is not linked: refer to it, if only with `use my_library as _;`.
 
+mod permissions;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kubewright_manifests::{Inventory, Rule, Webhook, WebhookKind};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use kubewright_manifests::webhook::service as webhook_service;
+use kubewright_manifests::{Inventory, Rule, Webhook, WebhookKind, definition};
 use kubewright_runtime::Controller;
 
 /// A kind. Made by `#[kubewright::api]`.
@@ -68,7 +72,12 @@ pub struct WebhookEntry {
     pub service_name: Option<&'static str>,
     pub service_namespace: Option<&'static str>,
     pub service_port: Option<i32>,
+    pub namespace_selector: Option<Requirements>,
+    pub object_selector: Option<Requirements>,
 }
+
+/// A label selector: keys, operators, values. `=` is an operator here.
+type Requirements = &'static [(&'static str, &'static str, &'static [&'static str])];
 
 inventory::collect!(KindEntry);
 inventory::collect!(ControllerEntry);
@@ -84,11 +93,17 @@ pub fn controllers() -> Vec<Controller> {
 }
 
 /// All that is registered, as manifests are made from it.
+///
+/// # Panics
+/// When versions of a kind contradict each other.
 pub fn inventory() -> Inventory {
     let controllers = controllers();
     let definitions = definitions();
-    let mut rules: Vec<Rule> = inventory::iter::<RuleEntry>.into_iter().map(rule).collect();
+    let declared = inventory::iter::<RuleEntry>.into_iter().map(rule);
+    let mut rules: Vec<Rule> = declared.collect();
+    rules.extend(permissions::inferred(&controllers, &definitions));
     rules.sort();
+    rules.dedup();
     let mut webhooks: Vec<Webhook> = inventory::iter::<WebhookEntry>
         .into_iter()
         .map(webhook)
@@ -105,12 +120,23 @@ pub fn inventory() -> Inventory {
     }
 }
 
-/// The definitions of all registered kinds.
+/// The definitions of all registered kinds, each with all its versions.
+///
+/// # Panics
+/// When versions of a kind contradict each other: a mistake in the program, which this tells whoever runs it.
 fn definitions() -> Vec<CustomResourceDefinition> {
     let kinds = inventory::iter::<KindEntry>.into_iter();
-    let mut definitions: Vec<_> = kinds.map(|entry| (entry.definition)()).collect();
-    definitions.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
-    definitions
+    let definitions = kinds.map(|entry| {
+        let mut definition = (entry.definition)();
+        if entry.conversion == Conversion::Webhook {
+            definition.spec.conversion = Some(definition::converted_by(&webhook_service()));
+        }
+        definition
+    });
+    match definition::merge(definitions.collect()) {
+        Ok(definitions) => definitions,
+        Err(error) => panic!("{error}"),
+    }
 }
 
 fn texts(list: &[&str]) -> Vec<String> {
@@ -149,5 +175,28 @@ fn webhook(entry: &WebhookEntry) -> Webhook {
         service_name: text(entry.service_name),
         service_namespace: text(entry.service_namespace),
         service_port: entry.service_port,
+        namespace_selector: entry.namespace_selector.map(selector),
+        object_selector: entry.object_selector.map(selector),
     }
+}
+
+fn selector(requirements: Requirements) -> LabelSelector {
+    let mut selector = LabelSelector::default();
+    for (key, operator, values) in requirements {
+        match (*operator, *values) {
+            ("=", [value]) => {
+                let labels = selector.match_labels.get_or_insert_default();
+                labels.insert((*key).to_owned(), (*value).to_owned());
+            }
+            _ => {
+                let expressions = selector.match_expressions.get_or_insert_default();
+                expressions.push(LabelSelectorRequirement {
+                    key: (*key).to_owned(),
+                    operator: (*operator).to_owned(),
+                    values: (!values.is_empty()).then(|| texts(values)),
+                });
+            }
+        }
+    }
+    selector
 }

@@ -75,6 +75,7 @@ fn guestbook() -> Controller {
         .reconciler(GuestbookReconciler)
 }
 
+/// Judges guestbooks.
 #[kubewright::webhook(
     validating,
     name = "vguestbook.my.domain",
@@ -115,6 +116,73 @@ fn everything_registered_is_in_the_inventory() {
     );
     assert_eq!(inventory.webhooks[0].kind, WebhookKind::Validating);
     assert_eq!(inventory.webhooks[0].verbs, ["create", "update"]);
+}
+
+#[test]
+fn permissions_are_what_the_controller_needs_and_what_is_declared() {
+    let rules = kubewright::registered::inventory().rules;
+    let roles = kubewright::manifests::role::roles(&rules, "manager-role");
+    let roles = serde_json::to_value(roles).expect("JSON");
+    let lines = |role: &serde_json::Value| -> Vec<String> {
+        let rules = role["rules"].as_array().cloned().unwrap_or_default();
+        let join = |list: &serde_json::Value| {
+            let list = list.as_array().cloned().unwrap_or_default();
+            let texts: Vec<_> = list.iter().filter_map(|text| text.as_str()).collect();
+            texts.join(",")
+        };
+        let line = |rule: &serde_json::Value| {
+            format!(
+                "{} {}: {}",
+                join(&rule["apiGroups"]),
+                join(&rule["resources"]),
+                join(&rule["verbs"])
+            )
+        };
+        rules.iter().map(line).collect()
+    };
+    assert_eq!(
+        lines(&roles[0]),
+        [
+            " configmaps: get,list,watch",
+            " events: create,patch",
+            "apps deployments: create,delete,get,list,patch,update,watch",
+            "webapp.my.domain guestbooks: get,list,patch,update,watch",
+            "webapp.my.domain guestbooks/finalizers: update",
+            "webapp.my.domain guestbooks/status: get,patch,update",
+        ]
+    );
+    assert_eq!(roles[1]["metadata"]["namespace"], "vault");
+    assert_eq!(lines(&roles[1]), [" secrets: get"]);
+}
+
+#[test]
+fn attributes_become_a_schema() {
+    let definitions = kubewright::registered::inventory().definitions;
+    let definition = serde_json::to_value(&definitions[0]).expect("JSON");
+    let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let spec = &schema["properties"]["spec"];
+    assert_eq!(
+        spec["properties"]["ports"]["x-kubernetes-list-map-keys"],
+        serde_json::json!(["name"])
+    );
+    assert_eq!(
+        spec["properties"]["ports"]["x-kubernetes-validations"][0]["message"],
+        "one is not enough"
+    );
+    assert_eq!(
+        spec["properties"]["ownerName"]["x-kubernetes-validations"][0]["rule"],
+        "self == oldSelf"
+    );
+    assert_eq!(
+        spec["x-kubernetes-validations"][0]["rule"],
+        "!has(oldSelf.ownerName) || has(self.ownerName)"
+    );
+    let number = &spec["properties"]["ports"]["items"]["properties"]["number"];
+    assert_eq!(
+        (&number["minimum"], &number["maximum"]),
+        (&1.0.into(), &65535.0.into())
+    );
+    assert_eq!(schema["description"], "A book of guests.");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What a program says of itself: its kinds, what it may do, its webhooks. Passed between programs as JSON.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::{Deserialize, Serialize};
 
 /// All that a program registered at link time.
@@ -89,4 +90,10 @@ pub struct Webhook {
     /// The port of that service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_port: Option<i32>,
+    /// Only objects in namespaces with these labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace_selector: Option<LabelSelector>,
+    /// Only objects with these labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object_selector: Option<LabelSelector>,
 }

@@ -18,6 +18,8 @@ pub mod lint;
 #[cfg(feature = "checks")]
 pub mod sample;
 pub mod yaml;
+pub mod role;
+pub mod webhook;
 
 #[cfg(feature = "checks")]
 pub use finding::{Finding, Severity};

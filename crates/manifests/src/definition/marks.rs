@@ -7,6 +7,9 @@ use serde_json::{Map, Value, json};
 /// Says that the default beside it was asked for, and is to be kept whatever it is.
 pub(super) const EXPLICIT_DEFAULT: &str = "x-kubewright-default";
 
+/// How long the description may be.
+pub(super) const DESCRIPTION_LIMIT: &str = "x-kubewright-description-limit";
+
 /// A schema that is being written to. Made by the attributes of `kubewright-derive`; not for hands.
 #[derive(Debug)]
 pub struct Marks<'a>(&'a mut Schema);
