@@ -12,6 +12,8 @@ mod inventory;
 #[cfg(feature = "checks")]
 pub mod lint;
 #[cfg(feature = "checks")]
+pub mod reference;
+#[cfg(feature = "checks")]
 pub mod sample;
 pub mod yaml;
 
