@@ -14,6 +14,8 @@ pub mod lint;
 #[cfg(feature = "checks")]
 pub mod reference;
 #[cfg(feature = "checks")]
+pub mod rust_types;
+#[cfg(feature = "checks")]
 pub mod sample;
 pub mod yaml;
 
