@@ -2,12 +2,9 @@
 //!
 //! A program says what it consists of in an [`Inventory`]; everything here is made from one, and knows no cluster.
 
-pub mod definition;
-mod inventory;
-#[cfg(feature = "checks")]
-pub mod project;
 #[cfg(feature = "checks")]
 pub mod compatibility;
+pub mod definition;
 #[cfg(feature = "checks")]
 mod fields;
 #[cfg(feature = "checks")]
@@ -16,10 +13,16 @@ mod inventory;
 #[cfg(feature = "checks")]
 pub mod lint;
 #[cfg(feature = "checks")]
-pub mod sample;
-pub mod yaml;
+pub mod project;
+#[cfg(feature = "checks")]
+pub mod reference;
 pub mod role;
+#[cfg(feature = "checks")]
+pub mod rust_types;
+#[cfg(feature = "checks")]
+pub mod sample;
 pub mod webhook;
+pub mod yaml;
 
 #[cfg(feature = "checks")]
 pub use finding::{Finding, Severity};
