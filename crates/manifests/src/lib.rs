@@ -4,6 +4,7 @@
 
 #[cfg(feature = "checks")]
 pub mod compatibility;
+pub mod definition;
 #[cfg(feature = "checks")]
 mod fields;
 #[cfg(feature = "checks")]
@@ -12,12 +13,16 @@ mod inventory;
 #[cfg(feature = "checks")]
 pub mod lint;
 #[cfg(feature = "checks")]
-pub mod sample;
-pub mod yaml;
-pub mod definition;
-mod inventory;
+pub mod project;
+#[cfg(feature = "checks")]
+pub mod reference;
 pub mod role;
+#[cfg(feature = "checks")]
+pub mod rust_types;
+#[cfg(feature = "checks")]
+pub mod sample;
 pub mod webhook;
+pub mod yaml;
 
 #[cfg(feature = "checks")]
 pub use finding::{Finding, Severity};

@@ -1,0 +1,92 @@
+//! The folder of a project: found from anywhere inside, with its `PROJECT`.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use kubewright_manifests::project::{Project, Resource};
+
+use crate::scaffold::plan::{Existing, Plan, read_text};
+use crate::scaffold::transaction;
+
+/// The file that makes a folder a project.
+pub(crate) const FILE: &str = "PROJECT";
+
+/// Which project a command is about.
+#[derive(Debug, Args, Clone, Default)]
+pub(crate) struct Place {
+    /// The project's folder; without it the one around the current folder
+    #[arg(long = "project", value_name = "DIR", global = true)]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// A project and where it is.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    pub(crate) root: PathBuf,
+    pub(crate) project: Project,
+}
+
+impl Place {
+    /// Opens the project. What a command that was killed left half done is put back first.
+    ///
+    /// # Errors
+    /// When there is none, or its `PROJECT` cannot be read.
+    pub(crate) fn open(&self) -> anyhow::Result<Folder> {
+        let root = self.root()?;
+        if transaction::recover(&root)? {
+            eprintln!("An earlier command did not come to its end; what it had written was put back.");
+        }
+        let file = root.join(FILE);
+        let text = read_text(&file)?.with_context(|| format!("{} is gone", file.display()))?;
+        let project = Project::parse(&text).with_context(|| {
+            format!(
+                "{} cannot be used; mend it, or take it from your version control",
+                file.display()
+            )
+        })?;
+        Ok(Folder { root, project })
+    }
+
+    fn root(&self) -> anyhow::Result<PathBuf> {
+        let missing = "Make one with: kubewright init --domain example.com";
+        if let Some(folder) = &self.folder {
+            if !folder.join(FILE).is_file() {
+                bail!("{} is no project: it has no file {FILE}. {missing}", folder.display());
+            }
+            return Ok(std::path::absolute(folder)?);
+        }
+        let current = env::current_dir().context("the current folder cannot be found")?;
+        let found = current.ancestors().find(|folder| folder.join(FILE).is_file());
+        match found {
+            Some(root) => Ok(root.to_path_buf()),
+            None => bail!("this is no project: no file {FILE} here or above. {missing}"),
+        }
+    }
+}
+
+impl Folder {
+    /// A plan in this folder.
+    pub(crate) fn plan(&self) -> Plan {
+        Plan::new(&self.root)
+    }
+
+    /// Plans that `PROJECT` is written again.
+    pub(crate) fn save(&self, plan: &mut Plan) -> anyhow::Result<()> {
+        plan.write(FILE, self.project.to_text(), Existing::Replace)
+    }
+
+    /// The resource, to be changed.
+    pub(crate) fn find_mut(&mut self, group: &str, version: &str, kind: &str) -> Option<&mut Resource> {
+        let mut all = self.project.resources.iter_mut();
+        all.find(|r| (&*r.group, &*r.version, &*r.kind) == (group, version, kind))
+    }
+
+    /// A path as people read it from where they are.
+    pub(crate) fn shown(&self, path: &Path) -> String {
+        let current = env::current_dir().unwrap_or_default();
+        let full = self.root.join(path);
+        full.strip_prefix(current).unwrap_or(&full).display().to_string()
+    }
+}

@@ -1,0 +1,134 @@
+//! A kind in `PROJECT`, and what was scaffolded for it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::is_false;
+use super::name::{Name, NameError, plural_of};
+
+/// A kind of a project.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Resource {
+    /// That its type is in this project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<ApiFlags>,
+    /// Whether it has a controller of the usual name.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub controller: bool,
+    /// Its controllers of other names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub controllers: Vec<NamedController>,
+    /// Whether it is a kind of Kubernetes itself.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub core: bool,
+    /// What its group ends with.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub domain: String,
+    /// Whether its type is somebody else's.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub external: bool,
+    /// The first part of its group.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// Where its type is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Its plural, if it is irregular.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plural: Option<String>,
+    /// The version.
+    pub version: String,
+    /// Its webhooks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhooks: Option<WebhookFlags>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// A controller with a name of its own.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+pub struct NamedController {
+    /// The name.
+    pub name: String,
+}
+
+/// What is said of a type.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiFlags {
+    /// The version of its CustomResourceDefinition.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub crd_version: String,
+    /// Whether its objects live in namespaces.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub namespaced: bool,
+    /// Everything else.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+/// What is said of webhooks.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookFlags {
+    /// Whether versions are converted.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub conversion: bool,
+    /// Whether objects are completed.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub defaulting: bool,
+    /// Versions that are converted from the hub.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spoke: Vec<String>,
+    /// Whether objects are judged.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub validation: bool,
+    /// The version of its configurations.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub webhook_version: String,
+    /// Everything else.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl Resource {
+    /// The group with its domain.
+    pub fn qualified_group(&self) -> String {
+        match (self.group.is_empty(), self.domain.is_empty()) {
+            (true, _) => self.domain.clone(),
+            (_, true) => self.group.clone(),
+            _ => format!("{}.{}", self.group, self.domain),
+        }
+    }
+
+    /// The plural, as in paths.
+    pub fn plural(&self) -> String {
+        let given = self.plural.clone();
+        given.unwrap_or_else(|| plural_of(&self.kind))
+    }
+
+    /// The kind as a file or module is called.
+    pub fn module(&self) -> String {
+        self.kind.to_ascii_lowercase()
+    }
+
+    /// Whether its objects live in namespaces.
+    pub fn is_namespaced(&self) -> bool {
+        self.api.as_ref().is_none_or(|api| api.namespaced)
+    }
+
+    pub(super) fn check(&self) -> Result<(), NameError> {
+        Name::Kind.check(&self.kind)?;
+        Name::Version.check(&self.version)?;
+        Name::Group.check(&self.group)?;
+        let mut controllers = self.controllers.iter();
+        controllers.try_for_each(|controller| Name::Controller.check(&controller.name))?;
+        self.plural
+            .iter()
+            .try_for_each(|plural| Name::Plural.check(plural))
+    }
+}
