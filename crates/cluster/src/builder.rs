@@ -6,7 +6,9 @@ use std::sync::Arc;
 use kubewright_runtime::environment::Environment;
 use kubewright_server::environment as server;
 use kubewright_server::storage::Fsync;
-use kubewright_server::{Admission, Authorization, Plugin, Server, StartError as ServerError};
+use kubewright_server::{
+    Admission, Authorization, ForkOptions, Plugin, Server, StartError as ServerError,
+};
 
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
@@ -153,7 +155,7 @@ impl Builder {
 }
 
 impl Recipe {
-    /// The nodes of a cluster. Those of its forks write their logs on the same shelf, which goes by the UID of the pod.
+    /// The nodes of a cluster.
     pub(crate) fn make_nodes(&self) -> Nodes {
         Nodes::new(self.node_options.clone().count(self.nodes))
     }
@@ -167,13 +169,29 @@ impl Recipe {
         Environment::seeded(self.clock.clone(), !self.seed)
     }
 
-    /// The recipe of the nth fork: the same, with a chance of its own.
+    /// The recipe of the nth fork: the same, with a chance of its own, and logs as they are now.
     pub(crate) fn fork(&self, number: u64) -> Self {
         let step = 0x9e37_79b9_7f4a_7c15_u64;
         let seed = self.seed.wrapping_add(step.wrapping_mul(number + 1));
         Self {
             seed,
-            ..self.clone()
+            ..self.apart()
+        }
+    }
+
+    /// The same, and nothing shared that changes.
+    pub(crate) fn apart(&self) -> Self {
+        let mut recipe = self.clone();
+        recipe.node_options.logs = self.node_options.logs.copy();
+        recipe
+    }
+
+    /// What the server of a fork has for itself.
+    pub(crate) fn fork_options(&self) -> ForkOptions {
+        let own = ForkOptions::new(self.server_environment());
+        match self.controllers {
+            Controllers::All => own.pod_logs(Arc::new(self.node_options.logs.clone())),
+            Controllers::None => own,
         }
     }
 }

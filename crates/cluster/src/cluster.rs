@@ -197,7 +197,7 @@ impl Cluster {
     /// When keys cannot be made.
     pub async fn fork(&self) -> Result<Cluster, StartError> {
         let recipe = self.next_recipe();
-        let server = self.server.fork(recipe.server_environment()).await;
+        let server = self.server.fork(recipe.fork_options()).await;
         Self::over(server, recipe).await
     }
 
@@ -245,8 +245,9 @@ impl Snapshot {
     /// # Errors
     /// When keys cannot be made.
     pub async fn cluster(&self) -> Result<Cluster, StartError> {
-        let server = self.server.server(self.recipe.server_environment()).await;
-        Cluster::over(server, self.recipe.clone()).await
+        let recipe = self.recipe.apart();
+        let server = self.server.server(recipe.fork_options()).await;
+        Cluster::over(server, recipe).await
     }
 }
 
