@@ -15,6 +15,7 @@ use rand::{RngCore, SeedableRng};
 
 use crate::clock::Clock;
 use crate::cluster::Cluster;
+use crate::metrics::Metrics;
 use crate::node::{Nodes, NodesOptions};
 
 /// How a cluster is to be.
@@ -32,6 +33,7 @@ pub(crate) struct Recipe {
     pub(crate) seed: u64,
     pub(crate) nodes: usize,
     pub(crate) node_options: NodesOptions,
+    pub(crate) metrics: Metrics,
     pub(crate) controllers: Controllers,
 }
 
@@ -50,6 +52,7 @@ impl Default for Recipe {
             seed: StdRng::from_os_rng().next_u64(),
             nodes: 1,
             node_options: NodesOptions::default(),
+            metrics: Metrics::default(),
             controllers: Controllers::default(),
         }
     }
@@ -80,6 +83,12 @@ impl Builder {
     /// What the simulated nodes are like, and further ones.
     pub fn node_options(mut self, options: NodesOptions) -> Self {
         self.recipe.node_options = options;
+        self
+    }
+
+    /// Measurements that autoscalers go by. By default there are none but those in the annotations of pods.
+    pub fn metrics(mut self, metrics: Metrics) -> Self {
+        self.recipe.metrics = metrics;
         self
     }
 
@@ -169,7 +178,7 @@ impl Recipe {
         Environment::seeded(self.clock.clone(), !self.seed)
     }
 
-    /// The recipe of the nth fork: the same, with a chance of its own, and logs as they are now.
+    /// The recipe of the nth fork: the same, with a chance of its own, and measurements and logs as they are now.
     pub(crate) fn fork(&self, number: u64) -> Self {
         let step = 0x9e37_79b9_7f4a_7c15_u64;
         let seed = self.seed.wrapping_add(step.wrapping_mul(number + 1));
@@ -182,6 +191,7 @@ impl Recipe {
     /// The same, and nothing shared that changes.
     pub(crate) fn apart(&self) -> Self {
         let mut recipe = self.clone();
+        recipe.metrics = self.metrics.copy();
         recipe.node_options.logs = self.node_options.logs.copy();
         recipe
     }

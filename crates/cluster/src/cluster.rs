@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::builder::{Builder, Controllers, Recipe, StartError};
 use crate::clock::Clock;
 use crate::controllers::{self, Facts};
+use crate::metrics::Metrics;
 use crate::node::Nodes;
 
 /// Who the controllers are to the server.
@@ -88,6 +89,7 @@ impl Cluster {
             environment: self.recipe.controller_environment(),
             certificate_authority: authority.map_err(StartError::Authority)?.to_owned(),
             nodes: self.nodes.clone(),
+            metrics: self.recipe.metrics.clone(),
         };
         let user = User::new(CONTROLLER_MANAGER, ["system:masters"]);
         let service = self.server.service_as(user);
@@ -167,6 +169,11 @@ impl Cluster {
     /// The simulated nodes: to be added, removed, silenced and revived.
     pub fn nodes(&self) -> &Nodes {
         &self.nodes
+    }
+
+    /// The measurements that autoscalers go by.
+    pub fn metrics(&self) -> &Metrics {
+        &self.recipe.metrics
     }
 
     /// The clock that everything in the cluster goes by.

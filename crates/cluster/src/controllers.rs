@@ -1,5 +1,6 @@
 //! The built-in controllers, one file each: a pure part with the rules, and a thin shell on the public SDK.
 
+mod autoscaler;
 mod cronjob;
 mod daemonset;
 mod deployment;
@@ -24,6 +25,7 @@ mod volumes;
 use kubewright_runtime::{Environment, Error, Manager};
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::Metrics;
 use crate::node::Nodes;
 use crate::scheduler::Scheduler;
 use node_lifecycle::NodeLifecycle;
@@ -42,6 +44,7 @@ pub(crate) fn nonzero(count: i32) -> Option<i32> {
 pub(crate) struct Facts {
     pub(crate) environment: Environment,
     pub(crate) nodes: Nodes,
+    pub(crate) metrics: Metrics,
     /// The certificate of the authority that the server is known by, PEM.
     pub(crate) certificate_authority: String,
 }
@@ -74,6 +77,7 @@ pub(crate) fn register(manager: Manager, facts: &Facts) -> Manager {
         .controller(job::orphan_controller())
         .controller(cronjob::controller())
         .controller(endpoints::controller())
+        .controller(autoscaler::controller(facts.metrics.clone()))
 }
 
 /// Adds what makes pods run: nodes, what puts pods on them, and what watches over them.
