@@ -77,6 +77,8 @@ pub(crate) fn register(manager: Manager, facts: &Facts) -> Manager {
         .controller(job::orphan_controller())
         .controller(cronjob::controller())
         .controller(endpoints::controller())
+        .controller(endpoints::legacy::controller())
+        .controller(endpoints::mirror::controller())
         .controller(autoscaler::controller(facts.metrics.clone()))
 }
 
