@@ -151,9 +151,12 @@ impl Builder {
         let logs = self.recipe.make_nodes().logs();
         let server = self.server.environment(self.recipe.server_environment());
         let server = match self.recipe.controllers {
-            Controllers::All => server
-                .pod_logs(Arc::new(logs))
-                .admission(Admission::default().enable(Plugin::ServiceAccount)),
+            Controllers::All => {
+                let admission = Admission::default()
+                    .enable(Plugin::ServiceAccount)
+                    .enable(Plugin::StorageObjectInUseProtection);
+                server.pod_logs(Arc::new(logs)).admission(admission)
+            }
             Controllers::None => server,
         };
         let server: Server = server.start().await.map_err(StartError::Server)?;

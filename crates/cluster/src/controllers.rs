@@ -73,6 +73,8 @@ pub(crate) fn register(manager: Manager, facts: &Facts) -> Manager {
         .controller(daemonset::controller())
         .controller(volumes::binder())
         .controller(volumes::reclaimer())
+        .controller(volumes::protection::claim_controller())
+        .controller(volumes::protection::volume_controller())
         .controller(job::controller())
         .controller(job::orphan_controller())
         .controller(cronjob::controller())
