@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kubewright_cache::Key;
 use kubewright_runtime::{Client, Environment};
 use tokio::sync::mpsc;
@@ -14,8 +15,9 @@ use super::assign::{Done, Waiting};
 use super::board::{Board, Changed, Identity};
 use super::decide::decide;
 use super::demand::Demand;
+use super::nominate::Nominations;
 use super::queue::Queue;
-use super::stores::{Listening, News, Stores, keys};
+use super::stores::{Listening, News, Stores, keys, store};
 use super::verdict::refused_everywhere;
 use super::volumes::assess;
 use super::{SchedulerError, SchedulerOptions};
@@ -44,6 +46,7 @@ pub(super) struct Shell {
     pub(super) waiting: BTreeMap<Key, Waiting>,
     /// Pods that found no node and may find one when others are placed.
     hopeful: BTreeSet<Key>,
+    pub(super) nominations: Nominations,
 }
 
 /// Schedules pods until it is cancelled.
@@ -58,6 +61,7 @@ pub(super) async fn run(
 ) -> Result<(), SchedulerError> {
     let (sender, mut news) = mpsc::channel(NEWS);
     let stores = Stores::filled(&client).await?;
+    let budgets = store::<PodDisruptionBudget>(&client).await?;
     let mut listening = Listening {
         news: sender,
         heard: Vec::new(),
@@ -80,6 +84,7 @@ pub(super) async fn run(
         assumed: BTreeMap::new(),
         waiting: BTreeMap::new(),
         hopeful: BTreeSet::new(),
+        nominations: Nominations::new(budgets),
     };
     shell.begin();
     listening.follow(&client.of::<Pod>().informer(), News::Pod)?;
@@ -141,6 +146,7 @@ impl Shell {
     /// Decides about some pods.
     fn turn(&mut self) -> More {
         for key in std::mem::take(&mut self.stirred) {
+            self.note_placement(&key);
             self.pod(&key);
         }
         self.give_up_on_volumes();
@@ -274,13 +280,21 @@ impl Shell {
             return self.queue.remove(key);
         };
         let demand = Demand::of(&pod);
+        self.note_nomination(key, &pod, &demand);
+        let reserved = self.reserve(key, &demand);
         let answer = match assess(&demand.claims, &self.stores) {
-            Ok(volumes) => decide(&mut self.board, &demand, volumes.affinities.clone())
-                .map(|node| (node, volumes)),
+            Ok(volumes) => match decide(&mut self.board, &demand, volumes.affinities.clone()) {
+                Ok(node) => Ok((node, volumes)),
+                Err(why) => Err(self.make_room((key, &pod), &demand, &volumes.affinities, why)),
+            },
             Err(why) => Err(refused_everywhere(self.board.nodes().count(), &why)),
         };
+        self.give_back(reserved);
         match answer {
-            Ok((node, volumes)) => self.assign(key, &pod, &demand, node, volumes),
+            Ok((node, volumes)) => {
+                self.drop_nomination(key);
+                self.assign(key, &pod, &demand, node, volumes);
+            }
             Err(message) => {
                 if !demand.near.is_empty() || !demand.spread.is_empty() {
                     self.hopeful.insert(key.clone());
