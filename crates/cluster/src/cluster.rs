@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::builder::{Builder, Controllers, Recipe, StartError};
 use crate::clock::Clock;
 use crate::controllers::{self, Facts};
+use crate::metrics::Metrics;
 use crate::node::Nodes;
 
 /// Who the controllers are to the server.
@@ -88,6 +89,7 @@ impl Cluster {
             environment: self.recipe.controller_environment(),
             certificate_authority: authority.map_err(StartError::Authority)?.to_owned(),
             nodes: self.nodes.clone(),
+            metrics: self.recipe.metrics.clone(),
         };
         let user = User::new(CONTROLLER_MANAGER, ["system:masters"]);
         let service = self.server.service_as(user);
@@ -169,6 +171,11 @@ impl Cluster {
         &self.nodes
     }
 
+    /// The measurements that autoscalers go by.
+    pub fn metrics(&self) -> &Metrics {
+        &self.recipe.metrics
+    }
+
     /// The clock that everything in the cluster goes by.
     pub fn clock(&self) -> &Clock {
         &self.recipe.clock
@@ -197,7 +204,7 @@ impl Cluster {
     /// When keys cannot be made.
     pub async fn fork(&self) -> Result<Cluster, StartError> {
         let recipe = self.next_recipe();
-        let server = self.server.fork(recipe.server_environment()).await;
+        let server = self.server.fork(recipe.fork_options()).await;
         Self::over(server, recipe).await
     }
 
@@ -245,8 +252,9 @@ impl Snapshot {
     /// # Errors
     /// When keys cannot be made.
     pub async fn cluster(&self) -> Result<Cluster, StartError> {
-        let server = self.server.server(self.recipe.server_environment()).await;
-        Cluster::over(server, self.recipe.clone()).await
+        let recipe = self.recipe.apart();
+        let server = self.server.server(recipe.fork_options()).await;
+        Cluster::over(server, recipe).await
     }
 }
 

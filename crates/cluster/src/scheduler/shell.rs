@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kubewright_cache::Key;
 use kubewright_runtime::{Client, Environment};
 use tokio::sync::mpsc;
@@ -15,8 +16,9 @@ use super::board::{Board, Changed, Identity};
 use super::claimants::Claimants;
 use super::decide::decide;
 use super::demand::Demand;
+use super::nominate::Nominations;
 use super::queue::Queue;
-use super::stores::{Listening, News, Stores, keys};
+use super::stores::{Listening, News, Stores, keys, store};
 use super::verdict::refused_everywhere;
 use super::volumes::assess;
 use super::{SchedulerError, SchedulerOptions};
@@ -47,6 +49,7 @@ pub(super) struct Shell {
     pub(super) claimants: Claimants,
     /// Pods that found no node and may find one when others are placed.
     hopeful: BTreeSet<Key>,
+    pub(super) nominations: Nominations,
 }
 
 /// Schedules pods until it is cancelled.
@@ -61,6 +64,7 @@ pub(super) async fn run(
 ) -> Result<(), SchedulerError> {
     let (sender, mut news) = mpsc::channel(NEWS);
     let stores = Stores::filled(&client).await?;
+    let budgets = store::<PodDisruptionBudget>(&client).await?;
     let mut listening = Listening {
         news: sender,
         heard: Vec::new(),
@@ -84,6 +88,7 @@ pub(super) async fn run(
         waiting: BTreeMap::new(),
         claimants: Claimants::default(),
         hopeful: BTreeSet::new(),
+        nominations: Nominations::new(budgets),
     };
     shell.begin();
     listening.follow(&client.of::<Pod>().informer(), News::Pod)?;
@@ -145,6 +150,7 @@ impl Shell {
     /// Decides about some pods.
     fn turn(&mut self) -> More {
         for key in std::mem::take(&mut self.stirred) {
+            self.note_placement(&key);
             self.pod(&key);
         }
         self.give_up_on_volumes();
@@ -284,13 +290,21 @@ impl Shell {
             return self.queue.remove(key);
         };
         let demand = Demand::of(&pod);
+        self.note_nomination(key, &pod, &demand);
+        let reserved = self.reserve(key, &demand);
         let answer = match assess(&demand.claims, &self.stores) {
-            Ok(volumes) => decide(&mut self.board, &demand, volumes.affinities.clone())
-                .map(|node| (node, volumes)),
+            Ok(volumes) => match decide(&mut self.board, &demand, volumes.affinities.clone()) {
+                Ok(node) => Ok((node, volumes)),
+                Err(why) => Err(self.make_room((key, &pod), &demand, &volumes.affinities, why)),
+            },
             Err(why) => Err(refused_everywhere(self.board.nodes().count(), &why)),
         };
+        self.give_back(reserved);
         match answer {
-            Ok((node, volumes)) => self.assign(key, &pod, &demand, node, volumes),
+            Ok((node, volumes)) => {
+                self.drop_nomination(key);
+                self.assign(key, &pod, &demand, node, volumes);
+            }
             Err(message) => {
                 let claims = demand.claims.iter().map(|claim| claim.key.clone());
                 self.claimants.put(key, claims);

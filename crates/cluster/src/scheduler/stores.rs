@@ -115,7 +115,10 @@ impl Stores {
     }
 }
 
-async fn store<K: TypedObject + Kind>(client: &Client) -> Result<Reader<K>, SchedulerError> {
+/// The store of a kind, once it has a first state.
+pub(super) async fn store<K: TypedObject + Kind>(
+    client: &Client,
+) -> Result<Reader<K>, SchedulerError> {
     let informer = client.of::<K>().informer();
     informer.synced().await.map_err(SchedulerError::Watch)?;
     Ok(informer.reader())
