@@ -13,11 +13,15 @@ mod load;
 mod machine;
 mod objects;
 mod page;
+mod process;
 mod report;
+mod row;
 mod single;
+mod source;
 mod stopwatch;
 mod target;
 mod upstream;
+mod verdict;
 
 use std::path::PathBuf;
 
@@ -32,7 +36,7 @@ use target::Target;
 enum Command {
     Server(Server),
     Cache(cache::Arguments),
-    Serve(cache::source::Arguments),
+    Serve(source::Arguments),
     Client(cache::client::Arguments),
     Queue(cache::queue::Arguments),
 }
@@ -76,7 +80,7 @@ fn main() -> Result<()> {
     match command {
         Command::Server(arguments) => runtime.block_on(server(arguments)),
         Command::Cache(arguments) => runtime.block_on(cache::run(arguments)),
-        Command::Serve(arguments) => runtime.block_on(cache::source::run(arguments)),
+        Command::Serve(arguments) => runtime.block_on(source::run(arguments)),
         Command::Client(arguments) => runtime.block_on(cache::client::run(arguments)),
         Command::Queue(arguments) => cache::queue::run(&runtime, &arguments),
     }

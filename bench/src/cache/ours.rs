@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::client::{Arguments, Control, Form, Listener, STAMP};
 use super::outcome::Outcome;
-use super::template::{NAMESPACES, POSTINGS};
 use crate::machine;
+use crate::source::template::{NAMESPACES, POSTINGS};
 use crate::stopwatch::Stopwatch;
 
 const INSTANCE: &str = "app.kubernetes.io/instance";

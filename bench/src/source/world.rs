@@ -10,8 +10,8 @@ use tokio::sync::{broadcast, watch};
 
 use super::flow::{Flow, Gone, Inlet};
 use super::rendering::{Rendering, Streaming};
-use super::source::{Query, plain};
 use super::template::{POSTINGS, Pod};
+use super::{Query, plain};
 
 /// Changes go through the pods in steps of this; it divides no count in use.
 const STRIDE: usize = 7_919;

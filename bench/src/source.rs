@@ -5,6 +5,11 @@
 //! takes orders: `/bench/events?count=N[&pace=P]` changes N pods, at once or P a second, and `/bench/relist` changes one in a
 //! hundred in secret, ends the watch as expired and answers when it has been opened again. One watch at a time.
 
+mod flow;
+mod rendering;
+pub(crate) mod template;
+mod world;
+
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,8 +30,9 @@ use rustls::pki_types::PrivatePkcs8KeyDer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use super::flow::Flow;
-use super::world::{Order, World};
+use flow::Flow;
+pub(crate) use world::now;
+use world::{Order, World};
 
 /// Serve pods to whoever is measured.
 #[derive(clap::Args)]
