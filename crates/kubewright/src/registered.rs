@@ -104,11 +104,10 @@ pub fn inventory() -> Inventory {
     rules.extend(permissions::inferred(&controllers, &definitions));
     rules.sort();
     rules.dedup();
-    let mut webhooks: Vec<Webhook> = inventory::iter::<WebhookEntry>
-        .into_iter()
-        .map(webhook)
-        .collect();
-    webhooks.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+    let hooks = inventory::iter::<WebhookEntry>.into_iter();
+    let mut webhooks: Vec<Webhook> = hooks.map(webhook).collect();
+    // The linker decides the order otherwise.
+    webhooks.sort_by_cached_key(|hook| (hook.kind, hook.name.clone(), format!("{hook:?}")));
     Inventory {
         rules,
         webhooks,
