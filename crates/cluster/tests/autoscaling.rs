@@ -6,6 +6,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Api;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use kubewright_cluster::Measured;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -176,4 +180,69 @@ async fn bounds_are_kept_without_metrics_and_zero_replicas_switch_it_off() {
     .await;
     let text = "the HPA controller was unable to get the target's current scale: deployments.apps \"other\" not found";
     assert_eq!(condition(&lost, "AbleToScale")["message"], text);
+}
+
+/// A kind with a scale, and nobody who cares for it.
+fn workers() -> Value {
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let schema = json!({"type": "object", "properties": {"spec": open, "status": open}});
+    let scale = json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas",
+        "labelSelectorPath": ".status.selector"});
+    let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}, "scale": scale}});
+    json!({"metadata": {"name": "workers.example.com"}, "spec": {"group": "example.com", "scope": "Namespaced",
+        "names": {"kind": "Worker", "plural": "workers"}, "versions": [version]}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn custom_kinds_with_a_scale_are_scaled_by_one_autoscaler_alone() {
+    let cluster = start().await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client());
+    create(&definitions, workers()).await;
+    let kind = GroupVersionKind::gvk("example.com", "v1", "Worker");
+    let resource = ApiResource::from_gvk(&kind);
+    let objects: Api<DynamicObject> = Api::default_namespaced_with(cluster.client(), &resource);
+    let worker = json!({"apiVersion": "example.com/v1", "kind": "Worker", "metadata": {"name": "web"}, "spec": {"replicas": 1}});
+    create(&objects, worker).await;
+    let status = Patch::Merge(json!({"status": {"replicas": 1, "selector": "app=web"}}));
+    let patched = objects
+        .patch_status("web", &PatchParams::default(), &status)
+        .await;
+    patched.expect("it has a status");
+    let template =
+        &workload(json!({"sim.kubewright.dev/cpu": "90m"}), json!({}))["spec"]["template"];
+    let mut pod = template.clone();
+    pod["metadata"]["name"] = json!("web-1");
+    create(&here::<Pod>(&cluster), pod).await;
+    let target = json!({"apiVersion": "example.com/v1", "kind": "Worker", "name": "web"});
+    let scalers = here::<HorizontalPodAutoscaler>(&cluster);
+    create(
+        &scalers,
+        scaler("Worker", json!({"scaleTargetRef": target})),
+    )
+    .await;
+    until(&objects, "web", |worker| worker["spec"]["replicas"] == 2).await;
+
+    let mut second = scaler("Worker", json!({"scaleTargetRef": target}));
+    second["metadata"]["name"] = json!("again");
+    create(&scalers, second).await;
+    let torn = until(&scalers, "again", |s| {
+        condition(s, "ScalingActive")["status"] == "False"
+    })
+    .await;
+    assert_eq!(
+        condition(&torn, "ScalingActive")["reason"],
+        "AmbiguousSelector"
+    );
+    let text =
+        "pods by selector app=web are controlled by multiple HPAs: [{again default} {web default}]";
+    assert_eq!(condition(&torn, "ScalingActive")["message"], text);
+    scalers
+        .delete("web", &DeleteParams::default())
+        .await
+        .expect("deleted");
+    until(&scalers, "again", |s| {
+        condition(s, "ScalingActive")["status"] == "True"
+    })
+    .await;
 }

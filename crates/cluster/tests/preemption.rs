@@ -80,6 +80,7 @@ async fn less_important_pods_make_way_for_a_more_important_one() {
     })
     .await;
     assert_eq!(node(&vip), node(&victim));
+    assert!(vip["status"]["nominatedNodeName"].is_null());
     assert_eq!(nominated["status"]["nominatedNodeName"], node(&victim));
     let uid = vip["metadata"]["uid"].as_str().unwrap_or_default();
     let message = format!("Preempted by pod {uid} on node {}", node(&victim));

@@ -4,7 +4,7 @@ mod world;
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::Api;
 use kube::api::{DeleteParams, LogParams};
@@ -168,4 +168,23 @@ async fn logs_of_a_fork_are_its_own() {
     until(&pods, "web", Value::is_null).await;
     sleep(Duration::from_secs(60)).await;
     assert_eq!(log(&theirs).await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_with_a_claim_in_use_goes_with_all_of_it() {
+    let cluster = start().await;
+    let namespaces: Api<Namespace> = Api::all(cluster.client());
+    create(&namespaces, json!({"metadata": {"name": "shop"}})).await;
+    cluster.ready().await.expect("it has its service account");
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), "shop");
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(cluster.client(), "shop");
+    create(&claims, claim("data", "standard")).await;
+    create(&pods, pod("db", "data")).await;
+    until(&pods, "db", is_running).await;
+    let deleted = namespaces.delete("shop", &DeleteParams::default()).await;
+    deleted.expect("deleted");
+    until(&namespaces, "shop", Value::is_null).await;
+    sleep(Duration::from_secs(60)).await;
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client());
+    assert_eq!(all(&volumes).await.len(), 0);
 }

@@ -129,12 +129,19 @@ impl Autoscaler {
             look.status.desired_replicas = current;
             return Ok(());
         };
-        let Decision { replicas, reason } = decision;
+        self.rescale(look, &target, decision).await
+    }
+
+    async fn rescale(
+        &self,
+        look: &mut Look<'_>,
+        target: &Target,
+        Decision { replicas, reason }: Decision,
+    ) -> Result<(), Stopped> {
+        let (cx, now) = (look.cx, look.cx.now());
         if let Err(error) = target.rescale(cx.client(), replicas).await {
-            look.warn(
-                "FailedRescale",
-                format_args!("New size: {replicas}; reason: {reason}; error: {error}"),
-            );
+            let message = format!("New size: {replicas}; reason: {reason}; error: {error}");
+            look.warn("FailedRescale", message);
             let text = format!("the HPA controller was unable to update the target scale: {error}");
             look.condition("AbleToScale", "False", "FailedUpdateScale", text);
             return Err(Stopped);
@@ -144,7 +151,8 @@ impl Autoscaler {
         let message = format!("New size: {replicas}; reason: {reason}");
         cx.event(look.scaler, EventKind::Normal, "SuccessfulRescale", message);
         self.with_memory(cx.key(), |memory| {
-            memory.scaled(look.spec.behavior.as_ref(), (current, replicas), now);
+            let change = (target.wanted(), replicas);
+            memory.scaled(look.spec.behavior.as_ref(), change, now);
         });
         look.status.desired_replicas = replicas;
         look.status.last_scale_time = Some(Time(now));
@@ -222,50 +230,32 @@ impl Autoscaler {
 
     /// The pods of the target, if nobody else scales them.
     async fn pods(&self, look: &mut Look<'_>, target: &Target) -> Result<Vec<Arc<Pod>>, Stopped> {
-        let text = target.selector();
-        if text.is_empty() {
-            look.warn("SelectorRequired", "selector is required");
-            let message = "the HPA target's scale is missing a selector";
-            look.condition("ScalingActive", "False", "InvalidSelector", message);
-            return Err(look.no_metrics("selector is required"));
-        }
-        let selector = Selector::parse(text).map_err(|error| {
-            let message = format!(
-                "couldn't convert selector into a corresponding internal selector object: {error}"
-            );
-            look.warn("InvalidSelector", &message);
-            look.condition("ScalingActive", "False", "InvalidSelector", &message);
-            look.no_metrics(&message)
-        })?;
+        let selector = look.selector(target.selector())?;
         let key = look.cx.key();
         let all = Query::all().namespace(key.namespace().unwrap_or_default());
         let pods = look.cx.client().list::<Pod>(all).await;
         let mut pods = pods.map_err(|error| look.no_metrics(&error.to_string()))?;
-        let is_selected = |selector: &Selector, pod: &Pod| {
-            selector.matches_by(|label| pod.metadata.labels.as_ref()?.get(label))
-        };
-        pods.retain(|pod| is_selected(&selector, pod));
+        pods.retain(|pod| selects(&selector, pod));
         self.with_memory(key, |memory| memory.selector = Some(selector));
-        let memories = self.memories.lock();
-        let scale = memories.iter().filter(|(other, memory)| {
-            let selector = memory.selector.as_ref();
-            let selects = |s: &Selector| pods.iter().any(|pod| is_selected(s, pod));
-            other.namespace() == key.namespace() && selector.is_some_and(selects)
-        });
-        let scale: Vec<String> = scale
-            .map(|(key, _)| format!("{{{} {}}}", key.name(), key.namespace().unwrap_or_default()))
-            .collect();
-        drop(memories);
-        if scale.len() > 1 {
-            let message = format!(
-                "pods by selector {text} are controlled by multiple HPAs: [{}]",
-                scale.join(" ")
-            );
-            look.warn("AmbiguousSelector", &message);
-            look.condition("ScalingActive", "False", "AmbiguousSelector", &message);
-            return Err(look.no_metrics(&message));
+        let scalers = self.scalers_of(key.namespace(), &pods);
+        if scalers.len() > 1 {
+            let (text, scalers) = (target.selector(), scalers.join(" "));
+            let message =
+                format!("pods by selector {text} are controlled by multiple HPAs: [{scalers}]");
+            return Err(look.unselected("AmbiguousSelector", &message));
         }
         Ok(pods)
+    }
+
+    /// The autoscalers of a namespace that count any of these pods, as messages show them.
+    fn scalers_of(&self, namespace: Option<&str>, pods: &[Arc<Pod>]) -> Vec<String> {
+        let memories = self.memories.lock();
+        let scalers = memories.iter().filter(|(key, memory)| {
+            let counts = |selector: &Selector| pods.iter().any(|pod| selects(selector, pod));
+            key.namespace() == namespace && memory.selector.as_ref().is_some_and(counts)
+        });
+        let shown = |key: &Key| format!("{{{} {}}}", key.name(), namespace.unwrap_or_default());
+        scalers.map(|(key, _)| shown(key)).collect()
     }
 
     fn with_memory<T>(&self, key: &Key, then: impl FnOnce(&mut Memory) -> T) -> T {
@@ -285,6 +275,29 @@ impl Look<'_> {
     fn no_metrics(&self, error: &str) -> Stopped {
         self.warn("FailedComputeMetricsReplicas", error);
         Stopped
+    }
+
+    /// Reads the selector of the target.
+    fn selector(&mut self, text: &str) -> Result<Selector, Stopped> {
+        if text.is_empty() {
+            let message = "the HPA target's scale is missing a selector";
+            self.warn("SelectorRequired", "selector is required");
+            self.condition("ScalingActive", "False", "InvalidSelector", message);
+            return Err(self.no_metrics("selector is required"));
+        }
+        Selector::parse(text).map_err(|error| {
+            let message = format!(
+                "couldn't convert selector into a corresponding internal selector object: {error}"
+            );
+            self.unselected("InvalidSelector", &message)
+        })
+    }
+
+    /// The pods of the target cannot be told.
+    fn unselected(&mut self, reason: &'static str, message: &str) -> Stopped {
+        self.warn(reason, message);
+        self.condition("ScalingActive", "False", reason, message);
+        self.no_metrics(message)
     }
 
     /// Tells of the metrics, and what they ask for.
@@ -339,6 +352,10 @@ impl Look<'_> {
         condition.reason = Some(reason.to_owned());
         condition.message = Some(message.into());
     }
+}
+
+fn selects(selector: &Selector, pod: &Pod) -> bool {
+    selector.matches_by(|label| pod.metadata.labels.as_ref()?.get(label))
 }
 
 fn tolerance(spec: &HorizontalPodAutoscalerSpec) -> Tolerance {

@@ -227,7 +227,8 @@ mod tests {
             let ip = |index| format!("10.0.{}.{}", index / 250, index % 250 + 1);
             (0..count).map(|index| json!({"ip": ip(index)})).collect()
         };
-        let cases: [(Value, &[(&str, usize)], (usize, usize)); 6] = [
+        type Slices = &'static [(&'static str, usize)];
+        let cases: [(Value, Slices, (usize, usize)); 6] = [
             (json!([]), &[], (0, 0)),
             (
                 json!([{"addresses": [{"ip": "10.0.0.1"}], "notReadyAddresses": [{"ip": "10.0.0.2"}]}]),

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kubewright_runtime::client::TypedObject;
 use kubewright_runtime::{
     ClientError, Context, Controller, Error, IgnoreNotFound, Key, Outcome, Predicate, Query,
-    Reconciler, Watch,
+    Reconciler, Watch, finalizer,
 };
 
 use crate::pods::{is_finished, node_name};
@@ -59,14 +59,14 @@ impl Reconciler<PersistentVolumeClaim> for Claims {
     ) -> Result<Outcome, Error> {
         match step(&claim.metadata, CLAIM) {
             Step::Leave => {}
-            Step::Add => add(cx, &*claim, CLAIM).await?,
+            Step::Add => write(cx, &*claim, |claim| finalizer::add(claim, CLAIM)).await?,
             Step::Remove => {
                 // A pod that the cache has not heard of may use it.
                 let namespace = cx.key().namespace().unwrap_or_default();
                 let all = Query::all().namespace(namespace);
                 let pods: Vec<Pod> = cx.client().live().list(all).await?;
                 if !pods.iter().any(|pod| uses(pod, &claim)) {
-                    remove(cx, &*claim, CLAIM).await?;
+                    write(cx, &*claim, |claim| finalizer::remove(claim, CLAIM)).await?;
                 }
             }
         }
@@ -83,11 +83,13 @@ impl Reconciler<PersistentVolume> for Volumes {
         cx: &Context,
     ) -> Result<Outcome, Error> {
         let phase = volume.status.as_ref().and_then(|s| s.phase.as_deref());
-        match step(&volume.metadata, VOLUME) {
-            Step::Add => add(cx, &*volume, VOLUME).await?,
-            Step::Remove if phase != Some("Bound") => remove(cx, &*volume, VOLUME).await?,
-            Step::Remove | Step::Leave => {}
-        }
+        let change: fn(&mut PersistentVolume) -> bool = match step(&volume.metadata, VOLUME) {
+            Step::Add => |volume| finalizer::add(volume, VOLUME),
+            Step::Remove if phase != Some("Bound") => |volume| finalizer::remove(volume, VOLUME),
+            Step::Remove | Step::Leave => return Ok(Outcome::done()),
+        };
+        // Rare, and large: it is not to make every other run large.
+        Box::pin(write(cx, &*volume, change)).await?;
         Ok(Outcome::done())
     }
 }
@@ -138,22 +140,16 @@ fn claims(pod: &Pod) -> Vec<Key> {
     names.map(|name| Key::new(namespace, &name)).collect()
 }
 
-async fn add<K: TypedObject>(cx: &Context, object: &K, finalizer: &str) -> Result<(), ClientError> {
-    let mut after = object.clone();
-    let finalizers = after.meta_mut().finalizers.get_or_insert_default();
-    finalizers.push(finalizer.to_owned());
-    let written = patch_unchanged(cx.client(), object, &after).await;
-    written.ignore_not_found().map(drop)
-}
-
-async fn remove<K: TypedObject>(
+/// Writes an object with a finalizer more or less; refused if somebody else changed it meanwhile.
+async fn write<K: TypedObject>(
     cx: &Context,
     object: &K,
-    finalizer: &str,
+    change: impl FnOnce(&mut K) -> bool,
 ) -> Result<(), ClientError> {
     let mut after = object.clone();
-    let finalizers = after.meta_mut().finalizers.get_or_insert_default();
-    finalizers.retain(|known| known != finalizer);
+    if !change(&mut after) {
+        return Ok(());
+    }
     let written = patch_unchanged(cx.client(), object, &after).await;
     written.ignore_not_found().map(drop)
 }
