@@ -2,7 +2,8 @@
 //!
 //! `cargo xtask bench` builds it in release and runs it. `server` measures API servers over TLS; where a kube-apiserver
 //! and an etcd are on PATH, they are measured by the same client in the same run. `cache` measures informers and
-//! work queues beside those of kube-rs and client-go; the other commands are its parts.
+//! work queues beside those of kube-rs and client-go, `runtime` controllers beside those of kube-rs and
+//! controller-runtime; the other commands are their parts.
 
 mod cache;
 mod cost;
@@ -14,8 +15,10 @@ mod machine;
 mod objects;
 mod page;
 mod process;
+mod reconcile;
 mod report;
 mod row;
+mod runtime;
 mod single;
 mod source;
 mod stopwatch;
@@ -39,6 +42,8 @@ enum Command {
     Serve(source::Arguments),
     Client(cache::client::Arguments),
     Queue(cache::queue::Arguments),
+    Runtime(runtime::Arguments),
+    Reconcile(reconcile::Arguments),
 }
 
 /// Measure API servers over TLS.
@@ -83,6 +88,8 @@ fn main() -> Result<()> {
         Command::Serve(arguments) => runtime.block_on(source::run(arguments)),
         Command::Client(arguments) => runtime.block_on(cache::client::run(arguments)),
         Command::Queue(arguments) => cache::queue::run(&runtime, &arguments),
+        Command::Runtime(arguments) => runtime.block_on(runtime::run(arguments)),
+        Command::Reconcile(arguments) => runtime.block_on(reconcile::run(arguments)),
     }
 }
 

@@ -60,6 +60,11 @@ impl Serving {
         Self::start(&["--pods", &pods.to_string()], pods).await
     }
 
+    /// Starts a source with so many Foos.
+    pub(crate) async fn foos(foos: usize) -> Result<Self> {
+        Self::start(&["--foos", &foos.to_string()], foos).await
+    }
+
     async fn start(what: &[&str], objects: usize) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let kubeconfig = folder.path().join("kubeconfig");

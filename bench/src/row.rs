@@ -9,7 +9,7 @@ const KUBE_RS: &str = "kube-rs'";
 
 /// A line of the table.
 pub(crate) struct Row {
-    what: &'static str,
+    what: String,
     ours: f64,
     kube_rs: f64,
     go: f64,
@@ -22,15 +22,17 @@ pub(crate) struct Row {
 pub(crate) enum Unit {
     Seconds,
     PerSecond,
-    /// Bytes for each pod.
+    /// Bytes, few of them.
     Kilobytes,
+    /// Bytes, many of them.
+    Megabytes,
     Ratio,
 }
 
 impl Row {
-    pub(crate) fn new(what: &'static str, unit: Unit) -> Self {
+    pub(crate) fn new(what: impl Into<String>, unit: Unit) -> Self {
         Self {
-            what,
+            what: what.into(),
             ours: 0.0,
             kube_rs: 0.0,
             go: 0.0,
@@ -87,6 +89,7 @@ impl Unit {
             Self::Seconds => Value::Time(Duration::from_secs_f64(figure)).to_string(),
             Self::PerSecond => Value::PerSecond(figure).to_string(),
             Self::Kilobytes => format!("{:.2} KB", figure / 1e3),
+            Self::Megabytes => format!("{:.1} MB", figure / 1e6),
             Self::Ratio => format!("{figure:.2}"),
         }
     }

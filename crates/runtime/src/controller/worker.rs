@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use kube::core::ApiResource;
 use kubewright_cache::source::BoxFuture;
-use kubewright_cache::{Key, Scope, SharedInformer};
+use kubewright_cache::{Key, Reader, Scope, SharedInformer};
 use kubewright_workqueue::Item;
 use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
@@ -45,6 +45,7 @@ pub(super) struct Worker<K, R> {
 struct Bench<K> {
     objects: Objects<K>,
     informer: SharedInformer<K>,
+    reader: Reader<K>,
     metrics: ControllerMetrics,
     requests: Requests,
     history: History,
@@ -67,6 +68,7 @@ impl<K: Object, R: Reconciler<K>> Work for Worker<K, R> {
         let bench = Bench {
             metrics: around.metrics.controller(&self.name),
             objects,
+            reader: informer.reader(),
             informer,
             requests,
             history,
@@ -178,7 +180,7 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
 
     async fn reconcile(&self, bench: &Bench<K>, key: &Key, cx: &Context) -> Result<Outcome, Error> {
         bench.objects.caught_up_in(&bench.informer, key).await?;
-        let Some(entry) = bench.informer.reader().entry(key) else {
+        let Some(entry) = bench.reader.entry(key) else {
             return self.reconciler.gone(key, cx).await;
         };
         match entry.value() {
