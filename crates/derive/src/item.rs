@@ -219,7 +219,7 @@ mod tests {
             &["JsonSchema"],
             "schema",
         );
-        let text = late.err().expect("an error").to_string();
+        let text = late.map(|_| ()).expect_err("an error").to_string();
         assert_eq!(
             text,
             "`#[kubewright::schema]` stands above `#[derive(JsonSchema)]`, which has to see what it writes"

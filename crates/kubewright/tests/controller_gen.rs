@@ -24,8 +24,12 @@ mod webhooks;
 use std::sync::LazyLock;
 
 use facts::{Accepted, Facts};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use kube::api::{Api, PostParams};
 use kubewright::manifests::{Inventory, role, webhook};
 use kubewright::registered;
+use kubewright_server::Server;
 use serde_json::Value;
 
 /// Made once: the kitchen sink has a whole pod in it.
@@ -215,6 +219,26 @@ fn annotations_of_a_kind_are_on_its_definition() {
             "cert-manager.io/inject-ca-from-secret"
         ]
     );
+}
+
+#[tokio::test]
+async fn a_server_takes_every_definition() {
+    let server = Server::builder().start().await.expect("a server starts");
+    let definitions =
+        Api::<CustomResourceDefinition>::all(Client::new(server.service(), "default"));
+    for definition in &INVENTORY.definitions {
+        let created = definitions.create(&PostParams::default(), definition).await;
+        let created =
+            created.unwrap_or_else(|error| panic!("{:?}: {error}", definition.metadata.name));
+        let conditions = created
+            .status
+            .and_then(|status| status.conditions)
+            .unwrap_or_default();
+        let problem = conditions
+            .iter()
+            .find(|condition| condition.type_ == "NonStructuralSchema");
+        assert!(problem.is_none(), "{problem:?}");
+    }
 }
 
 #[test]
