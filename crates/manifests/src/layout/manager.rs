@@ -17,7 +17,10 @@ const WEBHOOK_CERTIFICATES: &str = "/tmp/k8s-webhook-server/serving-certs";
 pub(super) fn add(operator: &Operator<'_>, tree: &mut Tree) -> Result<(), LayoutError> {
     let mut labels = operator.labels();
     // The cluster refuses pods that ask for more than they need, ours and any other in this namespace.
-    labels.insert("pod-security.kubernetes.io/enforce".to_owned(), json!("restricted"));
+    labels.insert(
+        "pod-security.kubernetes.io/enforce".to_owned(),
+        json!("restricted"),
+    );
     let namespace = json!({
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -120,8 +123,18 @@ fn certificates(
     operator: &Operator<'_>,
 ) -> impl Iterator<Item = (&'static str, &'static str, String)> {
     let all = [
-        ("metrics-certs", METRICS_CERTIFICATES, "metrics-server-cert", operator.options.prometheus),
-        ("webhook-certs", WEBHOOK_CERTIFICATES, "webhook-server-cert", operator.has_webhooks()),
+        (
+            "metrics-certs",
+            METRICS_CERTIFICATES,
+            "metrics-server-cert",
+            operator.options.prometheus,
+        ),
+        (
+            "webhook-certs",
+            WEBHOOK_CERTIFICATES,
+            "webhook-server-cert",
+            operator.has_webhooks(),
+        ),
     ];
     let wanted = all.into_iter().filter(|(.., wanted)| *wanted);
     let named = wanted.map(|(name, path, secret, _)| (name, path, operator.name(secret)));
