@@ -43,6 +43,13 @@ impl Scope {
         self
     }
 
+    /// The same of all namespaces: for kinds that live in none.
+    #[must_use]
+    pub fn everywhere(mut self) -> Self {
+        self.namespace = None;
+        self
+    }
+
     /// What a label selector chooses, `app=web,tier in (a,b)`.
     pub fn labels(mut self, selector: &str) -> Self {
         self.labels = Some(selector.to_owned());

@@ -36,6 +36,52 @@
 //! }
 //! ```
 //!
+//! A whole operator registers its kinds and controllers where they are written, and its `main` is one line: flags, logs,
+//! probes, metrics and leader election come with [`operator!`].
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use k8s_openapi::api::apps::v1::Deployment;
+//! use kube::CustomResource;
+//! use kubewright::prelude::*;
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//!
+//! /// A book of guests.
+//! #[kubewright::api]
+//! #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
+//! #[kube(group = "webapp.my.domain", version = "v1", kind = "Guestbook", namespaced)]
+//! pub struct GuestbookSpec {
+//!     /// How many pages it has; even, as they are printed on both sides.
+//!     #[k8s(min = 2, multiple_of = 2, default = 2)]
+//!     pub pages: i32,
+//!     /// Who signs it.
+//!     #[k8s(immutable)]
+//!     pub owner: Option<String>,
+//! }
+//!
+//! struct GuestbookReconciler;
+//!
+//! #[kubewright::rbac(groups = "", resources = "configmaps", verbs = "get")]
+//! impl Reconciler<Guestbook> for GuestbookReconciler {
+//!     async fn reconcile(&self, book: Arc<Guestbook>, cx: &Context) -> Result<Outcome> {
+//!         Ok(Outcome::done())
+//!     }
+//! }
+//!
+//! #[kubewright::controller]
+//! fn guestbook() -> Controller {
+//!     Controller::of::<Guestbook>("guestbook").owns::<Deployment>().reconciler(GuestbookReconciler)
+//! }
+//!
+//! // fn main() -> kubewright::Result { kubewright::operator!().run() }
+//! let inventory = kubewright::registered::inventory();
+//! assert_eq!(inventory.controllers, ["guestbook"]);
+//! assert_eq!(inventory.definitions[0].metadata.name.as_deref(), Some("guestbooks.webapp.my.domain"));
+//! assert!(inventory.rules.iter().any(|rule| rule.resources == ["deployments"]));
+//! ```
+//!
 //! What is underneath can be used alone: the [informers](cache), the [work queue](workqueue), and all of the
 //! [runtime].
 

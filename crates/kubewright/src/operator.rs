@@ -6,7 +6,7 @@ mod start;
 use std::ffi::OsString;
 use std::io::Write;
 
-use kubewright_runtime::Manager;
+use kubewright_runtime::{Controller, Error, Manager};
 
 use crate::registered;
 use flags::{Flags, Task};
@@ -82,7 +82,7 @@ impl Operator {
             for adjust in self.adjust {
                 manager = adjust(manager);
             }
-            for controller in registered::controllers() {
+            for controller in controllers()? {
                 manager = manager.controller(controller);
             }
             Ok(manager.run().await?)
@@ -90,9 +90,24 @@ impl Operator {
     }
 }
 
+/// The registered controllers, each with a name of its own: logs, metrics and events tell them apart by it.
+fn controllers() -> crate::Result<Vec<Controller>> {
+    let controllers = registered::controllers();
+    match controllers
+        .windows(2)
+        .find(|pair| pair[0].name() == pair[1].name())
+    {
+        None => Ok(controllers),
+        Some(pair) => Err(Error::msg(format!(
+            "two controllers are called {}",
+            pair[0].name()
+        ))),
+    }
+}
+
 fn print_inventory() -> crate::Result {
     let mut out = std::io::stdout().lock();
-    serde_json::to_writer(&mut out, &registered::inventory())?;
+    serde_json::to_writer(&mut out, &registered::try_inventory()?)?;
     Ok(out.write_all(b"\n")?)
 }
 

@@ -7,6 +7,7 @@ mod permissions;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use kubewright_manifests::definition::MergeError;
 use kubewright_manifests::webhook::service as webhook_service;
 use kubewright_manifests::{Inventory, Rule, Webhook, WebhookKind, definition};
 use kubewright_runtime::Controller;
@@ -95,36 +96,43 @@ pub fn controllers() -> Vec<Controller> {
 /// All that is registered, as manifests are made from it.
 ///
 /// # Panics
-/// When versions of a kind contradict each other.
+/// When versions of a kind contradict each other. [`try_inventory`] says so instead.
 pub fn inventory() -> Inventory {
+    match try_inventory() {
+        Ok(inventory) => inventory,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// All that is registered, if it makes sense together.
+///
+/// # Errors
+/// When versions of a kind contradict each other.
+pub fn try_inventory() -> Result<Inventory, MergeError> {
     let controllers = controllers();
-    let definitions = definitions();
+    let definitions = definitions()?;
     let declared = inventory::iter::<RuleEntry>.into_iter().map(rule);
     let mut rules: Vec<Rule> = declared.collect();
     rules.extend(permissions::inferred(&controllers, &definitions));
     rules.sort();
     rules.dedup();
-    let mut webhooks: Vec<Webhook> = inventory::iter::<WebhookEntry>
-        .into_iter()
-        .map(webhook)
-        .collect();
-    webhooks.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-    Inventory {
+    let hooks = inventory::iter::<WebhookEntry>.into_iter();
+    let mut webhooks: Vec<Webhook> = hooks.map(webhook).collect();
+    // The linker decides the order otherwise.
+    webhooks.sort_by_cached_key(|hook| (hook.kind, hook.name.clone(), format!("{hook:?}")));
+    let names = controllers
+        .iter()
+        .map(|controller| controller.name().to_owned());
+    Ok(Inventory {
+        definitions,
         rules,
         webhooks,
-        controllers: controllers
-            .iter()
-            .map(|controller| controller.name().to_owned())
-            .collect(),
-        definitions,
-    }
+        controllers: names.collect(),
+    })
 }
 
 /// The definitions of all registered kinds, each with all its versions.
-///
-/// # Panics
-/// When versions of a kind contradict each other: a mistake in the program, which this tells whoever runs it.
-fn definitions() -> Vec<CustomResourceDefinition> {
+fn definitions() -> Result<Vec<CustomResourceDefinition>, MergeError> {
     let kinds = inventory::iter::<KindEntry>.into_iter();
     let definitions = kinds.map(|entry| {
         let mut definition = (entry.definition)();
@@ -133,10 +141,7 @@ fn definitions() -> Vec<CustomResourceDefinition> {
         }
         definition
     });
-    match definition::merge(definitions.collect()) {
-        Ok(definitions) => definitions,
-        Err(error) => panic!("{error}"),
-    }
+    definition::merge(definitions.collect())
 }
 
 fn texts(list: &[&str]) -> Vec<String> {

@@ -40,6 +40,7 @@ pub(crate) use trail::Trail;
 pub use trail::Write;
 pub use upsert::Change;
 
+use crate::controller::is_namespaced;
 use crate::seam::Seams;
 use guard::Guard;
 use objects::Shape;
@@ -240,7 +241,11 @@ impl Client {
             let resource = ApiResource::erase::<K>(&());
             let guard = self.guard(&resource);
             Arc::new(Shape::<K>::new(resource, guard, |factory, _, scope| {
-                factory.informer_in(scope)
+                // A client of one namespace still sees what lives in none.
+                factory.informer_in(match is_namespaced::<K>() {
+                    true => scope,
+                    false => scope.everywhere(),
+                })
             }))
         });
         let shape = entry

@@ -174,7 +174,10 @@ impl Manager {
         let what = "probes";
         let bound = Listener::bind(address).await;
         let bound = bound.map_err(|source| ManagerError::Serve { what, source })?;
-        self.servers.extend(bound.map(Serving::Probes));
+        if let Some(listener) = bound {
+            told("probes", &listener);
+            self.servers.push(Serving::Probes(listener));
+        }
         Ok(self)
     }
 
@@ -194,6 +197,7 @@ impl Manager {
 
     /// Serves metrics on a listener of one's own, to those that the guard lets pass.
     pub fn serve_metrics_on(mut self, listener: Listener, guard: Option<AccessGuard>) -> Self {
+        told("metrics", &listener);
         self.servers.push(Serving::Metrics(listener, guard));
         self
     }
@@ -337,6 +341,12 @@ impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.stop();
     }
+}
+
+/// Says where something is served: whoever asked for any free port wants to know which.
+fn told(what: &str, listener: &Listener) {
+    let address = listener.address().ok().map(|address| address.to_string());
+    tracing::info!(what, address, "listening");
 }
 
 fn named_handle(controller: &Controller) -> (String, Handle) {

@@ -53,7 +53,7 @@ impl Controller {
 }
 
 /// Whether objects of a type live in namespaces, as its scope says.
-fn is_namespaced<K: Resource>() -> bool {
+pub(crate) fn is_namespaced<K: Resource>() -> bool {
     let scope = std::any::type_name::<K::Scope>();
     !scope.ends_with("ClusterResourceScope")
 }

@@ -1,0 +1,316 @@
+//! A whole operator: this program starts itself as one, against a server on a socket, and looks at it from outside.
+//!
+//! It has no test harness, because an operator's command line is its own.
+
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ListParams, PostParams};
+use kubewright::prelude::*;
+use kubewright_server::{Endpoint, Server, Tokens, User};
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::time::timeout;
+
+/// Set where this program is to be the operator.
+const AS_OPERATOR: &str = "KUBEWRIGHT_TEST_OPERATOR";
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Marker;
+
+impl Reconciler<ConfigMap> for Marker {
+    async fn reconcile(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Outcome> {
+        let mark = |object: &mut ConfigMap| {
+            let labels = object.metadata.labels.get_or_insert_default();
+            labels.insert("seen".to_owned(), "yes".to_owned());
+        };
+        cx.client().modify(&*object, mark).await?;
+        Ok(Outcome::done())
+    }
+}
+
+#[kubewright::rbac(groups = "", resources = "configmaps", verbs = "patch;update")]
+#[kubewright::controller]
+fn marker() -> Controller {
+    Controller::of::<ConfigMap>("marker").reconciler(Marker)
+}
+
+fn main() -> kubewright::Result {
+    if std::env::var_os(AS_OPERATOR).is_some() {
+        return kubewright::operator!().domain("my.domain").run();
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        told(
+            "an operator tells what is registered without a cluster",
+            inventory(),
+        )
+        .await;
+        told(
+            "a wrong command line is refused and help is offered",
+            command_line(),
+        )
+        .await;
+        told("an operator without a cluster says so", without_cluster()).await;
+        told("an operator runs, answers, leads and stops", runs()).await;
+        told(
+            "an operator of one namespace leaves others alone",
+            one_namespace(),
+        )
+        .await;
+        Ok(())
+    })
+}
+
+async fn told(fact: &str, test: impl Future<Output = ()>) {
+    timeout(PATIENCE, test)
+        .await
+        .unwrap_or_else(|_| panic!("{fact}: it takes too long"));
+    println!("test {fact} ... ok");
+}
+
+fn operator(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command
+        .args(arguments)
+        .env(AS_OPERATOR, "1")
+        .kill_on_drop(true);
+    for name in [
+        "KUBECONFIG",
+        "KUBERNETES_SERVICE_HOST",
+        "WATCH_NAMESPACE",
+        "HOME",
+    ] {
+        command.env_remove(name);
+    }
+    command
+}
+
+async fn output(arguments: &[&str]) -> Output {
+    operator(arguments).output().await.expect("it runs")
+}
+
+async fn inventory() {
+    let output = output(&["inventory"]).await;
+    assert!(output.status.success());
+    let inventory: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+    assert_eq!(inventory["controllers"], serde_json::json!(["marker"]));
+    assert_eq!(inventory["definitions"], serde_json::json!([]));
+    let resources = inventory["rules"]
+        .as_array()
+        .expect("rules")
+        .iter()
+        .map(|rule| &rule["resources"][0]);
+    assert_eq!(
+        resources.filter(|name| *name == "configmaps").count(),
+        2,
+        "declared and inferred"
+    );
+}
+
+async fn command_line() {
+    let wrong = output(&["--metrics-bind-adress=0"]).await;
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("--metrics-bind-adress"));
+    let help = output(&["--help"]).await;
+    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    for flag in [
+        "--leader-elect",
+        "--health-probe-bind-address",
+        "--metrics-secure",
+        "--namespace",
+        "--log-level",
+    ] {
+        assert!(help.contains(flag), "{help}");
+    }
+    assert!(!help.contains("inventory"), "{help}");
+}
+
+async fn without_cluster() {
+    let output = output(&[
+        "--kubeconfig=/no/such/file",
+        "--health-probe-bind-address=0",
+    ])
+    .await;
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("/no/such/file"), "{text}");
+}
+
+/// A server on a socket, its kubeconfig, and a client of the administrator.
+async fn cluster(directory: &Path) -> ((Server, Endpoint), kube::Client) {
+    let mut tokens = Tokens::default();
+    tokens.insert("scraper", User::new("scraper", ["monitoring"]));
+    let server = Server::builder()
+        .tokens(tokens)
+        .start()
+        .await
+        .expect("a server starts");
+    let endpoint = server
+        .listen("127.0.0.1:0".parse().expect("an address"))
+        .await
+        .expect("it listens");
+    endpoint
+        .write_kubeconfig(&directory.join("kubeconfig"))
+        .expect("it is written");
+    let admin = kube::Client::new(server.service(), "default");
+    ((server, endpoint), admin)
+}
+
+/// An operator with the lines of its log.
+struct Running {
+    child: Child,
+    log: Lines<BufReader<ChildStderr>>,
+}
+
+impl Running {
+    fn start(directory: &Path, arguments: &[&str]) -> Self {
+        let kubeconfig = format!("--kubeconfig={}", directory.join("kubeconfig").display());
+        let mut command =
+            operator(&[&[kubeconfig.as_str(), "--log-format=json"], arguments].concat());
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
+        let log = child.stderr.take().expect("a pipe");
+        let log = BufReader::new(log).lines();
+        Self { child, log }
+    }
+
+    /// Where something is served, as the log says.
+    async fn address(&mut self, what: &str) -> String {
+        loop {
+            let line = self.log.next_line().await.expect("a log").expect("a line");
+            let line: Value =
+                serde_json::from_str(&line).unwrap_or_else(|_| panic!("a line of JSON: {line}"));
+            if line["fields"]["what"] == what {
+                return line["fields"]["address"]
+                    .as_str()
+                    .expect("an address")
+                    .to_owned();
+            }
+        }
+    }
+
+    async fn stop(mut self) {
+        let id = self.child.id().expect("it runs").to_string();
+        let told = Command::new("kill").args(["-TERM", &id]).status().await;
+        assert!(told.expect("a signal").success());
+        // What it says on the way has to go somewhere.
+        while self.log.next_line().await.is_ok_and(|line| line.is_some()) {}
+        assert!(self.child.wait().await.expect("it ends").success());
+    }
+}
+
+async fn until<T>(look: impl AsyncFn() -> Option<T>) -> T {
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A client of an address, with or without a token, that takes any certificate.
+fn reader(url: &str, token: Option<&str>) -> kube::Client {
+    let mut config = kube::Config::new(url.parse().expect("an address"));
+    config.accept_invalid_certs = true;
+    config.auth_info.token = token.map(|token| token.to_owned().into());
+    kube::Client::try_from(config).expect("a client")
+}
+
+async fn read(client: &kube::Client, path: &str) -> std::result::Result<String, kube::Error> {
+    let request = http::Request::get(path)
+        .body(Vec::new())
+        .expect("a request");
+    client.request_text(request).await
+}
+
+async fn runs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_server, admin) = cluster(directory.path()).await;
+    let mut running = Running::start(
+        directory.path(),
+        &[
+            "--leader-elect",
+            "--metrics-bind-address=127.0.0.1:0",
+            "--health-probe-bind-address=127.0.0.1:0",
+        ],
+    );
+    let probes = reader(&format!("http://{}", running.address("probes").await), None);
+    let metrics = format!("https://{}", running.address("metrics").await);
+    until(async || read(&probes, "/readyz").await.ok()).await;
+
+    let stranger = read(&reader(&metrics, None), "/metrics")
+        .await
+        .expect_err("a refusal");
+    assert!(stranger.to_string().contains("Unauthorized"), "{stranger}");
+    let text = read(&reader(&metrics, Some("scraper")), "/metrics")
+        .await
+        .expect("metrics");
+    assert!(text.contains("marker"), "{text}");
+
+    let leases: Api<Lease> = Api::namespaced(admin.clone(), "default");
+    let leases = leases
+        .list(&ListParams::default())
+        .await
+        .expect("leases")
+        .items;
+    let names: Vec<_> = leases
+        .iter()
+        .filter_map(|lease| lease.metadata.name.as_deref())
+        .collect();
+    assert_eq!(
+        names,
+        [kubewright::operator!().domain("my.domain").lease_name()]
+    );
+
+    let configs: Api<ConfigMap> = Api::namespaced(admin, "default");
+    make(&configs, "one").await;
+    until(async || seen(&configs, "one").await.then_some(())).await;
+    running.stop().await;
+}
+
+async fn one_namespace() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_server, admin) = cluster(directory.path()).await;
+    let (near, far): (Api<ConfigMap>, Api<ConfigMap>) = (
+        Api::namespaced(admin.clone(), "default"),
+        Api::namespaced(admin, "kube-system"),
+    );
+    make(&far, "far").await;
+    let running = Running::start(
+        directory.path(),
+        &["--namespace=default", "--health-probe-bind-address=0"],
+    );
+    make(&near, "near").await;
+    until(async || seen(&near, "near").await.then_some(())).await;
+    assert!(
+        !seen(&far, "far").await,
+        "it was there before, and was not looked at"
+    );
+    running.stop().await;
+}
+
+async fn make(configs: &Api<ConfigMap>, name: &str) {
+    let mut config = ConfigMap::default();
+    config.metadata.name = Some(name.to_owned());
+    configs
+        .create(&PostParams::default(), &config)
+        .await
+        .expect("it is created");
+}
+
+async fn seen(configs: &Api<ConfigMap>, name: &str) -> bool {
+    let labels = configs
+        .get(name)
+        .await
+        .expect("it is there")
+        .metadata
+        .labels;
+    labels.unwrap_or_default().contains_key("seen")
+}
