@@ -8,6 +8,7 @@ mod build;
 mod kind;
 mod literal;
 mod marks;
+mod model;
 mod names;
 mod print;
 #[cfg(test)]

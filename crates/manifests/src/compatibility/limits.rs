@@ -1,6 +1,6 @@
 //! Bounds, enums, patterns and formats that have become tighter.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{JSON, JSONSchemaProps};
 
 use crate::finding::Report;
 
@@ -84,51 +84,33 @@ fn tightened<T: std::fmt::Display>(keyword: &str, before: Option<T>, after: T) -
 }
 
 fn values(path: &str, old: &JSONSchemaProps, new: &JSONSchemaProps, report: &mut Report) {
-    let list = |values: Vec<&serde_json::Value>| {
-        values
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join(", ")
+    let Some(after) = &new.enum_ else { return };
+    let Some(before) = &old.enum_ else {
+        let message = format!("only some values are allowed now: {}", list(after.iter()));
+        report.error(path, message, ADVICE);
+        return;
     };
-    match (&old.enum_, &new.enum_) {
-        (Some(old), Some(new)) => {
-            let gone: Vec<_> = old
-                .iter()
-                .filter(|value| !new.contains(value))
-                .map(|value| &value.0)
-                .collect();
-            let added: Vec<_> = new
-                .iter()
-                .filter(|value| !old.contains(value))
-                .map(|value| &value.0)
-                .collect();
-            if !gone.is_empty() {
-                report.error(
-                    path,
-                    format!("values are no longer allowed: {}", list(gone)),
-                    ADVICE,
-                );
-            }
-            if !added.is_empty() {
-                let advice = "make sure that older clients and controllers bear values that they do not know";
-                report.hint(
-                    path,
-                    format!("there are new values: {}", list(added)),
-                    advice,
-                );
-            }
-        }
-        (None, Some(new)) => {
-            let allowed = list(new.iter().map(|value| &value.0).collect());
-            report.error(
-                path,
-                format!("only some values are allowed now: {allowed}"),
-                ADVICE,
-            );
-        }
-        _ => {}
+    let gone = list(before.iter().filter(|value| !after.contains(value)));
+    if !gone.is_empty() {
+        report.error(
+            path,
+            format!("values are no longer allowed: {gone}"),
+            ADVICE,
+        );
     }
+    let added = list(after.iter().filter(|value| !before.contains(value)));
+    if !added.is_empty() {
+        let advice =
+            "make sure that older clients and controllers bear values that they do not know";
+        report.hint(path, format!("there are new values: {added}"), advice);
+    }
+}
+
+fn list<'a>(values: impl Iterator<Item = &'a JSON>) -> String {
+    values
+        .map(|value| value.0.to_string())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn texts(path: &str, old: &JSONSchemaProps, new: &JSONSchemaProps, report: &mut Report) {

@@ -48,11 +48,11 @@ pub(super) fn check(
     check_scale(version, schema, report);
 }
 
-/// A text may be shown of anything that is not composed.
+/// Anything can be shown as a text; a list is shown as JSON.
 fn fits(column: &str, field: &JSONSchemaProps) -> bool {
     match (column, type_of(field)) {
         ("date", ty) => ty == "string",
-        ("string", ty) => ty != "object" && ty != "array",
+        ("string", _) => true,
         ("integer" | "number", "integer" | "number") => true,
         (column, ty) => column == ty || is_int_or_string(field) || ty.is_empty(),
     }

@@ -3,7 +3,7 @@
 /// The widest list of arguments on one line.
 const WIDTH: usize = 70;
 /// The widest line.
-const LINE: usize = 100;
+pub(super) const LINE: usize = 100;
 
 /// One argument of an attribute.
 #[derive(Clone, Debug, PartialEq)]

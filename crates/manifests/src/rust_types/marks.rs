@@ -5,8 +5,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use super::attribute::Item;
-use super::build::Type;
 use super::literal;
+use super::model::Type;
 use crate::fields::{items, preserves_unknown};
 
 /// What stands on a field, or in `items(..)`. Of a type of its own that type says the rest.

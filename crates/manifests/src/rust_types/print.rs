@@ -4,9 +4,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion as Version,
 };
 
-use super::attribute::{self, Item};
-use super::build::{Builder, Definition, Enum, Field, Struct, Type};
+use super::attribute::{self, Item, LINE};
+use super::build::Builder;
 use super::literal;
+use super::model::{Definition, Enum, Field, Struct, Type};
 
 const DERIVES: &str = "Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq";
 
@@ -132,7 +133,12 @@ fn write_field(out: &mut String, field: &Field) {
     } else {
         ty
     };
-    out.push_str(&format!("    pub {}: {ty},\n", field.name));
+    let line = format!("    pub {}: {ty},\n", field.name);
+    if line.trim_end().chars().count() <= LINE {
+        out.push_str(&line);
+    } else {
+        out.push_str(&format!("    pub {}:\n        {ty},\n", field.name));
+    }
 }
 
 fn write_enum(out: &mut String, found: &Enum) {

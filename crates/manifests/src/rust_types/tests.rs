@@ -239,6 +239,18 @@ fn names_become_names_of_rust() {
 }
 
 #[test]
+fn long_lines_are_broken() {
+    let name = "nameOfManyWords".repeat(4);
+    let nested = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+    let expected = format!(
+        "pub {}:\nVec<Bar{}>,",
+        names::snake(&name),
+        names::pascal(&name)
+    );
+    check_named(&name, json!({"type": "array", "items": nested}), &expected);
+}
+
+#[test]
 fn names_that_clash_get_numbers() {
     let nested = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let source = rust(&with_spec(json!({

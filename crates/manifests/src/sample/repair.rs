@@ -2,7 +2,7 @@
 
 use kubewright_schema::FieldError;
 use kubewright_schema::crd::blocks_expressions;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Checker;
 use super::branches;
@@ -116,26 +116,7 @@ impl Search<'_> {
             return;
         }
         match value {
-            Value::Object(fields) => {
-                for (name, property) in properties(schema)
-                    .filter(|(name, _)| !pointer.is_empty() || !is_type_meta(name))
-                {
-                    let below = format!("{pointer}/{}", escape(name));
-                    match fields.get(name) {
-                        Some(value) => {
-                            if !is_required(schema, name) {
-                                changes.push(Change {
-                                    pointer: below.clone(),
-                                    value: None,
-                                });
-                            }
-                            self.visit(property, value, &below, changes);
-                        }
-                        None if pointer.is_empty() && name == "status" => {}
-                        None => self.additions(property, name, &below, changes),
-                    }
-                }
-            }
+            Value::Object(fields) => self.visit_fields(schema, fields, pointer, changes),
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
                     self.visit(
@@ -155,6 +136,34 @@ impl Search<'_> {
                     pointer: pointer.to_owned(),
                     value: Some(value),
                 }));
+            }
+        }
+    }
+
+    fn visit_fields(
+        &self,
+        schema: &Value,
+        fields: &Map<String, Value>,
+        pointer: &str,
+        changes: &mut Vec<Change>,
+    ) {
+        let is_root = pointer.is_empty();
+        for (name, property) in
+            properties(schema).filter(|(name, _)| !(is_root && is_type_meta(name)))
+        {
+            let below = format!("{pointer}/{}", escape(name));
+            match fields.get(name) {
+                Some(value) => {
+                    if !is_required(schema, name) {
+                        changes.push(Change {
+                            pointer: below.clone(),
+                            value: None,
+                        });
+                    }
+                    self.visit(property, value, &below, changes);
+                }
+                None if is_root && name == "status" => {}
+                None => self.additions(property, name, &below, changes),
             }
         }
     }

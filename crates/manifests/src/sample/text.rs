@@ -22,6 +22,7 @@ const FAMILIAR: &[&str] = &[
     "v1",
     "1.0.0",
     "v1.0.0",
+    "example.com/name",
     "10.0.0.0/24",
     "10.0.0.1",
     "https://example.com",
