@@ -4,6 +4,8 @@ mod bench;
 mod clients;
 mod envtest;
 mod fuzz;
+mod golden;
+mod guestbook;
 mod kubectl;
 mod lanes;
 mod process;
@@ -30,6 +32,8 @@ enum Command {
     Clients(clients::Arguments),
     Envtest(envtest::Arguments),
     Fuzz(fuzz::Arguments),
+    Golden(golden::Arguments),
+    Guestbook(guestbook::Arguments),
     /// Measure the server from outside, in release.
     Bench(bench::Arguments),
 }
@@ -41,6 +45,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Clients(arguments) => return clients::run(&arguments),
         Command::Envtest(arguments) => return envtest::run(&arguments),
         Command::Fuzz(arguments) => return fuzz::run(&arguments),
+        Command::Golden(arguments) => golden::run(&arguments)?,
+        Command::Guestbook(arguments) => guestbook::run(&arguments)?,
         Command::Bench(arguments) => bench::run(&arguments)?,
     }
     Ok(ExitCode::SUCCESS)

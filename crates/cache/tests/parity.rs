@@ -5,8 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The pages, and where the tests that they name may be.
-const PAGES: [(&str, &[&str]); 4] = [
+const PAGES: [(&str, &[&str]); 5] = [
     ("parity-cache.md", &["crates/cache"]),
+    (
+        "parity-kubebuilder.md",
+        &["crates/cli", "crates/manifests", "testdata/projects"],
+    ),
     ("parity-kube-runtime.md", &["crates/cache/tests"]),
     ("parity-runtime.md", &["crates/runtime"]),
     ("parity-workqueue.md", &["crates/workqueue/src"]),

@@ -36,7 +36,9 @@ impl Place {
     pub(crate) fn open(&self) -> anyhow::Result<Folder> {
         let root = self.root()?;
         if transaction::recover(&root)? {
-            eprintln!("An earlier command did not come to its end; what it had written was put back.");
+            eprintln!(
+                "An earlier command did not come to its end; what it had written was put back."
+            );
         }
         let file = root.join(FILE);
         let text = read_text(&file)?.with_context(|| format!("{} is gone", file.display()))?;
@@ -53,12 +55,17 @@ impl Place {
         let missing = "Make one with: kubewright init --domain example.com";
         if let Some(folder) = &self.folder {
             if !folder.join(FILE).is_file() {
-                bail!("{} is no project: it has no file {FILE}. {missing}", folder.display());
+                bail!(
+                    "{} is no project: it has no file {FILE}. {missing}",
+                    folder.display()
+                );
             }
             return Ok(std::path::absolute(folder)?);
         }
         let current = env::current_dir().context("the current folder cannot be found")?;
-        let found = current.ancestors().find(|folder| folder.join(FILE).is_file());
+        let found = current
+            .ancestors()
+            .find(|folder| folder.join(FILE).is_file());
         match found {
             Some(root) => Ok(root.to_path_buf()),
             None => bail!("this is no project: no file {FILE} here or above. {missing}"),
@@ -78,7 +85,12 @@ impl Folder {
     }
 
     /// The resource, to be changed.
-    pub(crate) fn find_mut(&mut self, group: &str, version: &str, kind: &str) -> Option<&mut Resource> {
+    pub(crate) fn find_mut(
+        &mut self,
+        group: &str,
+        version: &str,
+        kind: &str,
+    ) -> Option<&mut Resource> {
         let mut all = self.project.resources.iter_mut();
         all.find(|r| (&*r.group, &*r.version, &*r.kind) == (group, version, kind))
     }
@@ -87,6 +99,9 @@ impl Folder {
     pub(crate) fn shown(&self, path: &Path) -> String {
         let current = env::current_dir().unwrap_or_default();
         let full = self.root.join(path);
-        full.strip_prefix(current).unwrap_or(&full).display().to_string()
+        full.strip_prefix(current)
+            .unwrap_or(&full)
+            .display()
+            .to_string()
     }
 }

@@ -91,9 +91,7 @@ impl Init {
         }
         let written = self.writing.carry_out(&plan)?;
         if written == Written::Something {
-            println!(
-                "\nNext: kubewright create api --group webapp --version v1 --kind Guestbook"
-            );
+            println!("\nNext: kubewright create api --group webapp --version v1 --kind Guestbook");
         }
         Ok(())
     }
@@ -114,10 +112,12 @@ impl Init {
             Some(name) => name.clone(),
             None => name_of(root),
         };
-        Name::Project.check(&name).with_context(|| match self.project_name {
-            Some(_) => "--project-name".to_owned(),
-            None => "the folder's name; give another with --project-name".to_owned(),
-        })?;
+        Name::Project
+            .check(&name)
+            .with_context(|| match self.project_name {
+                Some(_) => "--project-name".to_owned(),
+                None => "the folder's name; give another with --project-name".to_owned(),
+            })?;
         Name::Domain.check(&self.domain).context("--domain")?;
         let version = format!("v{}", env!("CARGO_PKG_VERSION"));
         let mut project = Project::new(&name, &self.domain, &version);

@@ -1,12 +1,30 @@
 //! The `kubewright` command.
 
+mod completion;
+mod create;
+mod delete;
 mod demo;
+mod deploy;
+mod dev;
+mod doctor;
+mod edit;
 mod envtest;
 mod etcd;
 mod flags;
+mod folder;
+mod generate;
+mod image;
+mod init;
 mod kube_apiserver;
+mod lint;
 mod masquerade;
+mod program;
+mod remote;
+mod run;
+mod scaffold;
+mod sdk;
 mod up;
+mod version;
 
 use std::path::PathBuf;
 
@@ -16,7 +34,7 @@ use tracing_subscriber::EnvFilter;
 
 /// Build, run and prove Kubernetes operators.
 #[derive(Debug, Parser)]
-#[command(name = "kubewright", version, propagate_version = true)]
+#[command(name = "kubewright", version)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -24,9 +42,27 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Demo(demo::Demo),
+    Init(init::Init),
+    Create(create::Create),
+    Delete(delete::Delete),
+    Edit(edit::Edit),
+    Generate(generate::Generate),
+    /// The same as generate
+    Manifests(generate::Generate),
+    Lint(lint::Lint),
+    Run(run::Run),
+    Dev(dev::Dev),
     Up(up::Up),
+    Install(deploy::Install),
+    Uninstall(deploy::Uninstall),
+    Deploy(deploy::Deploy),
+    Undeploy(deploy::Undeploy),
+    Image(image::Image),
+    Demo(demo::Demo),
     Envtest(envtest::Envtest),
+    Doctor(doctor::Doctor),
+    Completion(completion::Completion),
+    Version(version::Version),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -41,9 +77,49 @@ fn main() -> anyhow::Result<()> {
         let arguments = std::env::args_os().skip(1);
         return role.play(arguments.map(|argument| argument.to_string_lossy().into_owned()));
     }
-    match Arguments::parse().command {
-        Command::Demo(demo) => demo.run(),
-        Command::Up(up) => up.run(),
-        Command::Envtest(envtest) => envtest.run(),
+    Arguments::parse().command.run()
+}
+
+impl Command {
+    fn run(self) -> anyhow::Result<()> {
+        match self {
+            Self::Init(init) => init.run(),
+            Self::Create(create) => create.run(),
+            Self::Delete(delete) => delete.run(),
+            Self::Edit(edit) => edit.run(),
+            Self::Generate(generate) | Self::Manifests(generate) => generate.run(),
+            Self::Lint(lint) => lint.run(),
+            Self::Run(run) => run.run(),
+            Self::Dev(dev) => dev.run(),
+            Self::Up(up) => up.run(),
+            Self::Install(install) => install.run(),
+            Self::Uninstall(uninstall) => uninstall.run(),
+            Self::Deploy(deploy) => deploy.run(),
+            Self::Undeploy(undeploy) => undeploy.run(),
+            Self::Image(image) => image.run(),
+            Self::Demo(demo) => demo.run(),
+            Self::Envtest(envtest) => envtest.run(),
+            Self::Doctor(doctor) => doctor.run(),
+            Self::Completion(completion) => {
+                completion.run();
+                Ok(())
+            }
+            Self::Version(version) => {
+                version.run();
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn flags_of_all_commands_fit_together() {
+        Arguments::command().debug_assert();
     }
 }

@@ -22,6 +22,7 @@ pub(crate) enum Sdk {
 pub(crate) struct SdkValues {
     facade: String,
     cluster: String,
+    manifests: String,
     root: Option<String>,
     root_in_image: Option<String>,
 }
@@ -43,6 +44,7 @@ impl Sdk {
         SdkValues {
             facade: self.dependency("kubewright"),
             cluster: self.dependency("cluster"),
+            manifests: self.dependency("manifests"),
             root_in_image: root.clone(),
             root,
         }
@@ -105,7 +107,10 @@ mod tests {
     fn places_are_read_and_written() {
         for (text, line) in [
             ("version=1.2", "version = \"1.2\""),
-            ("git=https://example.com/a", "git = \"https://example.com/a\""),
+            (
+                "git=https://example.com/a",
+                "git = \"https://example.com/a\"",
+            ),
             ("path=../../..", "path = \"../../../crates/kubewright\""),
             ("path=/a \"b\"", "path = \"/a \\\"b\\\"/crates/kubewright\""),
         ] {
@@ -113,6 +118,10 @@ mod tests {
             assert_eq!(sdk.values().facade, line);
         }
         assert!("elsewhere".parse::<Sdk>().is_err());
-        assert_eq!("path".parse(), Ok(Sdk::of_this_program()), "tests run in a checkout");
+        assert_eq!(
+            "path".parse(),
+            Ok(Sdk::of_this_program()),
+            "tests run in a checkout"
+        );
     }
 }

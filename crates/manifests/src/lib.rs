@@ -13,6 +13,8 @@ mod fields;
 mod finding;
 mod inventory;
 #[cfg(feature = "checks")]
+pub mod layout;
+#[cfg(feature = "checks")]
 pub mod lint;
 #[cfg(feature = "checks")]
 pub mod project;

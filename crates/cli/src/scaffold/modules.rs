@@ -8,7 +8,9 @@ pub(crate) fn with(text: &str, module: &str) -> String {
         return text.to_owned();
     }
     let is_module = |other: &&str| other.starts_with("pub mod ") && other.ends_with(';');
-    let later = lines.iter().position(|other| is_module(other) && **other > *line);
+    let later = lines
+        .iter()
+        .position(|other| is_module(other) && **other > *line);
     let last = lines.iter().rposition(is_module);
     match (later, last) {
         (Some(place), _) => lines.insert(place, &line),
@@ -37,6 +39,21 @@ pub(crate) fn is_empty(text: &str) -> bool {
     lines.all(|line| line.trim().is_empty() || line.starts_with("//!"))
 }
 
+/// The text of `main.rs` with the module of webhooks, where the formatter wants it.
+pub(crate) fn with_webhooks(main: &str) -> String {
+    for before in ["mod tests;\n", "mod controller;\n"] {
+        if main.contains(before) {
+            return main.replacen(before, &format!("{before}mod webhook;\n"), 1);
+        }
+    }
+    format!("{main}\nmod webhook;\n")
+}
+
+/// The text of `main.rs` without the module of webhooks.
+pub(crate) fn without_webhooks(main: &str) -> String {
+    main.replacen("mod webhook;\n", "", 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,7 +77,10 @@ mod tests {
     fn own_code_around_the_lines_stays() {
         let text = "//! Kinds.\n\nuse std::fmt;\n\npub mod b;\n\nfn own() {}\n";
         let more = with(text, "c");
-        assert_eq!(more, text.replace("pub mod b;\n", "pub mod b;\npub mod c;\n"));
+        assert_eq!(
+            more,
+            text.replace("pub mod b;\n", "pub mod b;\npub mod c;\n")
+        );
         assert_eq!(without(&more, "c"), text);
     }
 }

@@ -139,7 +139,9 @@ impl Plan {
     }
 
     fn on_disk(&self, path: &Path) -> anyhow::Result<Option<String>> {
-        let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+        let inside = path
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
         if !inside {
             bail!("{} is not inside the project", path.display());
         }
@@ -157,10 +159,7 @@ impl Plan {
             };
             let diff = TextDiff::from_lines(before.unwrap_or_default(), after.unwrap_or_default());
             let mut unified = diff.unified_diff();
-            let header = unified.header(
-                &name("a", before.is_some()),
-                &name("b", after.is_some()),
-            );
+            let header = unified.header(&name("a", before.is_some()), &name("b", after.is_some()));
             text.push_str(&header.to_string());
         }
         text
@@ -233,7 +232,8 @@ mod tests {
     fn file_that_is_as_it_should_be_is_no_change() {
         let (folder, mut plan) = plan();
         fs::write(folder.path().join("a"), "same").expect("it can be written");
-        plan.write("a", "same", Existing::Refuse).expect("it is planned");
+        plan.write("a", "same", Existing::Refuse)
+            .expect("it is planned");
         plan.delete("missing").expect("it is planned");
         assert!(plan.changes().is_empty() && plan.conflicts().is_empty());
     }
@@ -242,9 +242,11 @@ mod tests {
     fn own_file_is_a_conflict_unless_it_may_be_replaced() {
         let (folder, mut plan) = plan();
         fs::write(folder.path().join("a"), "mine").expect("it can be written");
-        plan.write("a", "ours", Existing::Refuse).expect("it is planned");
+        plan.write("a", "ours", Existing::Refuse)
+            .expect("it is planned");
         assert_eq!(plan.conflicts(), [PathBuf::from("a")]);
-        plan.write("a", "ours", Existing::Replace).expect("it is planned");
+        plan.write("a", "ours", Existing::Replace)
+            .expect("it is planned");
         let change = Change::Modify {
             before: "mine".into(),
             after: "ours".into(),
@@ -255,10 +257,19 @@ mod tests {
     #[test]
     fn changes_of_one_file_add_up_and_cancel_out() {
         let (_folder, mut plan) = plan();
-        plan.write("a/b", "1", Existing::Refuse).expect("it is planned");
-        plan.edit("a/b", |text| text.to_owned() + "2").expect("it is planned");
-        assert_eq!(plan.read(Path::new("a/b")).expect("it reads").as_deref(), Some("12"));
-        assert!(plan.diff().contains("--- /dev/null\n+++ b/a/b\n"), "{}", plan.diff());
+        plan.write("a/b", "1", Existing::Refuse)
+            .expect("it is planned");
+        plan.edit("a/b", |text| text.to_owned() + "2")
+            .expect("it is planned");
+        assert_eq!(
+            plan.read(Path::new("a/b")).expect("it reads").as_deref(),
+            Some("12")
+        );
+        assert!(
+            plan.diff().contains("--- /dev/null\n+++ b/a/b\n"),
+            "{}",
+            plan.diff()
+        );
         plan.delete("a/b").expect("it is planned");
         assert!(plan.changes().is_empty());
     }

@@ -36,7 +36,13 @@ impl Site {
     /// The webhooks of a kind.
     pub(crate) fn webhook(project: &Project, resource: &Resource) -> Self {
         let version = Module::new(&resource.version, format!("Version {}.", resource.version));
-        Self::below("webhook", project, resource, vec![version], &resource.module())
+        Self::below(
+            "webhook",
+            project,
+            resource,
+            vec![version],
+            &resource.module(),
+        )
     }
 
     fn below(
@@ -91,7 +97,12 @@ impl Site {
     }
 
     /// Plans the code, and the lines that lead to it.
-    pub(crate) fn add(&self, plan: &mut Plan, code: String, existing: Existing) -> anyhow::Result<()> {
+    pub(crate) fn add(
+        &self,
+        plan: &mut Plan,
+        code: String,
+        existing: Existing,
+    ) -> anyhow::Result<()> {
         for (depth, module) in self.modules.iter().enumerate() {
             let file = self.file_of(depth);
             if depth > 0 && plan.read(&file)?.is_none() {
@@ -156,7 +167,10 @@ mod tests {
         let site = Site::api(&project, &resource("foo.policy", "v1", "Rule"));
         assert_eq!(site.file(), PathBuf::from("src/api/foo_policy/v1/rule.rs"));
         let site = Site::controller(&project, &captain, "captain-backup");
-        assert_eq!(site.beside("tests.rs"), PathBuf::from("src/controller/crew/captain_backup/tests.rs"));
+        assert_eq!(
+            site.beside("tests.rs"),
+            PathBuf::from("src/controller/crew/captain_backup/tests.rs")
+        );
     }
 
     #[test]
@@ -170,7 +184,8 @@ mod tests {
             .map(|(version, kind)| Site::api(&project, &resource("g", version, kind)));
         for site in &sites {
             let mut plan = Plan::new(folder.path());
-            site.add(&mut plan, "code\n".into(), Existing::Refuse).expect("it is planned");
+            site.add(&mut plan, "code\n".into(), Existing::Refuse)
+                .expect("it is planned");
             commit(&plan).expect("it works");
         }
         let text = std::fs::read_to_string(src.join("api/v1.rs")).expect("it is there");

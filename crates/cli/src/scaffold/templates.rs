@@ -1,29 +1,85 @@
 //! The templates of scaffolded files. They are real files in `templates/`, and part of this program.
 
 use anyhow::Context as _;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
 use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
 
 /// All templates, by name.
 const ALL: &[(&str, &str)] = &[
-    ("Cargo.toml", include_str!("../../templates/project/Cargo.toml.jinja")),
-    ("Dockerfile", include_str!("../../templates/project/Dockerfile.jinja")),
-    ("Makefile", include_str!("../../templates/project/Makefile.jinja")),
-    ("README.md", include_str!("../../templates/project/README.md.jinja")),
-    ("api.rs", include_str!("../../templates/project/api.rs.jinja")),
-    ("cargo-config.toml", include_str!("../../templates/project/cargo-config.toml.jinja")),
-    ("ci.yml", include_str!("../../templates/project/ci.yml.jinja")),
-    ("controller.rs", include_str!("../../templates/project/controller.rs.jinja")),
-    ("dockerignore", include_str!("../../templates/project/dockerignore.jinja")),
-    ("gitignore", include_str!("../../templates/project/gitignore.jinja")),
-    ("main.rs", include_str!("../../templates/project/main.rs.jinja")),
-    ("overlay.yaml", include_str!("../../templates/project/overlay.yaml.jinja")),
-    ("tests.rs", include_str!("../../templates/project/tests.rs.jinja")),
-    ("api/controller.rs", include_str!("../../templates/api/controller.rs.jinja")),
-    ("api/controller_tests.rs", include_str!("../../templates/api/controller_tests.rs.jinja")),
-    ("api/foreign_controller.rs", include_str!("../../templates/api/foreign_controller.rs.jinja")),
-    ("api/kind.rs", include_str!("../../templates/api/kind.rs.jinja")),
-    ("api/webhook.rs", include_str!("../../templates/api/webhook.rs.jinja")),
+    (
+        "Cargo.toml",
+        include_str!("../../templates/project/Cargo.toml.jinja"),
+    ),
+    (
+        "Dockerfile",
+        include_str!("../../templates/project/Dockerfile.jinja"),
+    ),
+    (
+        "Makefile",
+        include_str!("../../templates/project/Makefile.jinja"),
+    ),
+    (
+        "README.md",
+        include_str!("../../templates/project/README.md.jinja"),
+    ),
+    (
+        "api.rs",
+        include_str!("../../templates/project/api.rs.jinja"),
+    ),
+    (
+        "cargo-config.toml",
+        include_str!("../../templates/project/cargo-config.toml.jinja"),
+    ),
+    (
+        "ci.yml",
+        include_str!("../../templates/project/ci.yml.jinja"),
+    ),
+    (
+        "controller.rs",
+        include_str!("../../templates/project/controller.rs.jinja"),
+    ),
+    (
+        "dockerignore",
+        include_str!("../../templates/project/dockerignore.jinja"),
+    ),
+    (
+        "gitignore",
+        include_str!("../../templates/project/gitignore.jinja"),
+    ),
+    (
+        "main.rs",
+        include_str!("../../templates/project/main.rs.jinja"),
+    ),
+    (
+        "overlay.yaml",
+        include_str!("../../templates/project/overlay.yaml.jinja"),
+    ),
+    (
+        "tests.rs",
+        include_str!("../../templates/project/tests.rs.jinja"),
+    ),
+    (
+        "api/controller.rs",
+        include_str!("../../templates/api/controller.rs.jinja"),
+    ),
+    (
+        "api/controller_tests.rs",
+        include_str!("../../templates/api/controller_tests.rs.jinja"),
+    ),
+    (
+        "api/foreign_controller.rs",
+        include_str!("../../templates/api/foreign_controller.rs.jinja"),
+    ),
+    (
+        "api/kind.rs",
+        include_str!("../../templates/api/kind.rs.jinja"),
+    ),
+    (
+        "api/webhook.rs",
+        include_str!("../../templates/api/webhook.rs.jinja"),
+    ),
 ];
 
 /// The text of a template with these values.
@@ -33,13 +89,16 @@ const ALL: &[(&str, &str)] = &[
 pub(crate) fn render(name: &str, values: impl Serialize) -> anyhow::Result<String> {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_keep_trailing_newline(true);
+    let syntax = SyntaxConfig::builder()
+        .keep_trailing_newline(true)
+        .build()?;
+    environment.set_syntax(syntax);
     for (known, text) in ALL {
         environment.add_template(known, text)?;
     }
     let template = environment.get_template(name)?;
     template
-        .render(values)
+        .render(Serde(values))
         .with_context(|| format!("the template {name} cannot be filled in"))
 }
 

@@ -106,7 +106,9 @@ fn stage(plan: &Plan, folder: &Path) -> anyhow::Result<Journal> {
                 fs::set_permissions(&staged, metadata.permissions()).with_context(cannot)?;
             }
         }
-        journal.folders.extend(missing_folders(plan.root(), path, &journal.folders));
+        journal
+            .folders
+            .extend(missing_folders(plan.root(), path, &journal.folders));
         journal.steps.push(Step {
             path: path.clone(),
             had: change.before().is_some(),
@@ -165,9 +167,10 @@ fn undo(root: &Path, folder: &Path, journal: &Journal) -> anyhow::Result<()> {
             continue;
         }
         let cannot = || format!("{} cannot be put back", target.display());
-        match step.had {
-            true => drop(fs::copy(folder.join(format!("{number}.old")), &target).with_context(cannot)?),
-            false => ignore_missing(fs::remove_file(&target)).with_context(cannot)?,
+        if step.had {
+            fs::copy(folder.join(format!("{number}.old")), &target).with_context(cannot)?;
+        } else {
+            ignore_missing(fs::remove_file(&target)).with_context(cannot)?;
         }
     }
     for made in journal.folders.iter().rev() {
@@ -181,7 +184,10 @@ fn undo(root: &Path, folder: &Path, journal: &Journal) -> anyhow::Result<()> {
 fn finish(plan: &Plan, folder: &Path) -> anyhow::Result<()> {
     fs::remove_file(folder.join(JOURNAL)).context("the journal cannot be removed")?;
     clear(plan.root());
-    let deleted = plan.changes().iter().filter(|(_, change)| change.after().is_none());
+    let deleted = plan
+        .changes()
+        .iter()
+        .filter(|(_, change)| change.after().is_none());
     for (path, _) in deleted {
         for parent in path.ancestors().skip(1) {
             // Folders go when their last file does; the first that stays has others in it.

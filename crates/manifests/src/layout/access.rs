@@ -10,7 +10,9 @@ const ROLES: [(&str, &[&str]); 3] = [
     ("admin", &["*"]),
     (
         "editor",
-        &["create", "delete", "get", "list", "patch", "update", "watch"],
+        &[
+            "create", "delete", "get", "list", "patch", "update", "watch",
+        ],
     ),
     ("viewer", &["get", "list", "watch"]),
 ];
@@ -31,7 +33,10 @@ pub(super) fn add(operator: &Operator<'_>, tree: &mut Tree) -> Result<(), Layout
 fn stem(operator: &Operator<'_>, definition: &CustomResourceDefinition) -> String {
     let kind = definition.spec.names.kind.to_ascii_lowercase();
     match operator.project.multigroup {
-        true => format!("{}-{kind}", operator.short_group(definition).replace('.', "-")),
+        true => format!(
+            "{}-{kind}",
+            operator.short_group(definition).replace('.', "-")
+        ),
         false => kind,
     }
 }

@@ -8,7 +8,8 @@ use crate::sample;
 
 pub(super) fn add(operator: &Operator<'_>, tree: &mut Tree) -> Result<(), LayoutError> {
     for definition in &operator.inventory.definitions {
-        let mut value = serde_json::to_value(definition).map_err(|error| wrong(definition, &error))?;
+        let mut value =
+            serde_json::to_value(definition).map_err(|error| wrong(definition, &error))?;
         if let Some(object) = value.as_object_mut() {
             // What a cluster says of it is none of ours to write.
             object.remove("status");
@@ -27,7 +28,12 @@ fn add_samples(
 ) -> Result<(), LayoutError> {
     let group = operator.short_group(definition);
     let kind = definition.spec.names.kind.to_ascii_lowercase();
-    for version in definition.spec.versions.iter().filter(|version| version.served) {
+    for version in definition
+        .spec
+        .versions
+        .iter()
+        .filter(|version| version.served)
+    {
         let mut object =
             sample::of(definition, &version.name).map_err(|error| wrong(definition, &error))?;
         object["metadata"]["name"] = json!(format!("{kind}-sample"));
@@ -35,7 +41,10 @@ fn add_samples(
             object["metadata"]["namespace"] = json!("default");
         }
         object["metadata"]["labels"] = json!(operator.labels());
-        tree.add(format!("samples/{group}_{}_{kind}.yaml", version.name), object)?;
+        tree.add(
+            format!("samples/{group}_{}_{kind}.yaml", version.name),
+            object,
+        )?;
     }
     Ok(())
 }

@@ -24,7 +24,10 @@ pub(super) fn add(operator: &Operator<'_>, tree: &mut Tree) -> Result<(), Layout
         let names = tree.names(folder);
         // An empty kustomization is an error to kustomize.
         if !names.is_empty() {
-            tree.add(format!("{folder}/kustomization.yaml"), kustomization(&names))?;
+            tree.add(
+                format!("{folder}/kustomization.yaml"),
+                kustomization(&names),
+            )?;
         }
     }
     tree.add("default/kustomization.yaml", kustomization(&resources))

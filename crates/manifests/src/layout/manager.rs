@@ -12,12 +12,14 @@ const PROBE_PORT: u16 = 8081;
 /// Longer than the manager waits for its reconciles when it is told to stop.
 const GRACE_SECONDS: u32 = 40;
 const METRICS_CERTIFICATES: &str = "/tmp/k8s-metrics-server/metrics-certs";
-const WEBHOOK_CERTIFICATES: &str = "/tmp/k8s-webhook-server/serving-certs";
 
 pub(super) fn add(operator: &Operator<'_>, tree: &mut Tree) -> Result<(), LayoutError> {
     let mut labels = operator.labels();
     // The cluster refuses pods that ask for more than they need, ours and any other in this namespace.
-    labels.insert("pod-security.kubernetes.io/enforce".to_owned(), json!("restricted"));
+    labels.insert(
+        "pod-security.kubernetes.io/enforce".to_owned(),
+        json!("restricted"),
+    );
     let namespace = json!({
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -69,7 +71,7 @@ fn container(operator: &Operator<'_>) -> Value {
         "name": "manager",
         "image": operator.image,
         "args": arguments(operator),
-        "ports": ports(operator),
+        "ports": ports(),
         "livenessProbe": probe("/healthz", 15, 20),
         "readinessProbe": probe("/readyz", 5, 10),
         "resources": {
@@ -109,9 +111,6 @@ fn arguments(operator: &Operator<'_>) -> Vec<String> {
     if operator.options.prometheus {
         arguments.push(format!("--metrics-cert-path={METRICS_CERTIFICATES}"));
     }
-    if operator.has_webhooks() {
-        arguments.push(format!("--webhook-cert-path={WEBHOOK_CERTIFICATES}"));
-    }
     arguments
 }
 
@@ -119,22 +118,15 @@ fn arguments(operator: &Operator<'_>) -> Vec<String> {
 fn certificates(
     operator: &Operator<'_>,
 ) -> impl Iterator<Item = (&'static str, &'static str, String)> {
-    let all = [
-        ("metrics-certs", METRICS_CERTIFICATES, "metrics-server-cert", operator.options.prometheus),
-        ("webhook-certs", WEBHOOK_CERTIFICATES, "webhook-server-cert", operator.has_webhooks()),
-    ];
-    let wanted = all.into_iter().filter(|(.., wanted)| *wanted);
-    let named = wanted.map(|(name, path, secret, _)| (name, path, operator.name(secret)));
-    named.collect::<Vec<_>>().into_iter()
+    let wanted = operator.options.prometheus;
+    let secret = operator.name("metrics-server-cert");
+    let metrics = wanted.then_some(("metrics-certs", METRICS_CERTIFICATES, secret));
+    metrics.into_iter()
 }
 
-fn ports(operator: &Operator<'_>) -> Vec<Value> {
-    let mut ports = vec![("metrics", METRICS_PORT), ("probes", PROBE_PORT)];
-    if operator.has_webhooks() {
-        ports.push(("webhook-server", WEBHOOK_PORT));
-    }
-    let port = |(name, number)| json!({ "containerPort": number, "name": name, "protocol": "TCP" });
-    ports.into_iter().map(port).collect()
+fn ports() -> Value {
+    let port = |name: &str, number: u16| json!({ "containerPort": number, "name": name, "protocol": "TCP" });
+    json!([port("metrics", METRICS_PORT), port("probes", PROBE_PORT)])
 }
 
 fn probe(path: &str, delay: u32, period: u32) -> Value {

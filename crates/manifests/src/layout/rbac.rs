@@ -60,7 +60,10 @@ fn add_leader_election(operator: &Operator<'_>, tree: &mut Tree) -> Result<(), L
             { "apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"] },
         ],
     });
-    tree.add("rbac/leader_election_role_binding.yaml", operator.binding(&role))?;
+    tree.add(
+        "rbac/leader_election_role_binding.yaml",
+        operator.binding(&role),
+    )?;
     tree.add("rbac/leader_election_role.yaml", role)
 }
 
@@ -88,7 +91,10 @@ fn add_metrics(operator: &Operator<'_>, tree: &mut Tree) -> Result<(), LayoutErr
         "metadata": operator.metadata("metrics-reader"),
         "rules": [{ "nonResourceURLs": ["/metrics"], "verbs": ["get"] }],
     });
-    tree.add("rbac/metrics_auth_role_binding.yaml", operator.binding(&auth))?;
+    tree.add(
+        "rbac/metrics_auth_role_binding.yaml",
+        operator.binding(&auth),
+    )?;
     tree.add("rbac/metrics_auth_role.yaml", auth)?;
     tree.add("rbac/metrics_reader_role.yaml", reader)
 }

@@ -1,5 +1,6 @@
 //! What leads the API server to the manager's webhooks.
 
+use k8s_openapi::api::admissionregistration::v1::ServiceReference;
 use serde_json::{Value, json};
 
 use super::manager::WEBHOOK_PORT;
@@ -20,34 +21,41 @@ pub(super) fn add(operator: &Operator<'_>, tree: &mut Tree) -> Result<(), Layout
         },
     });
     tree.add("webhook/service.yaml", service)?;
-    for configuration in configurations(operator) {
-        let file = match configuration["kind"].as_str() {
-            Some("MutatingWebhookConfiguration") => "webhook/mutating.yaml",
-            _ => "webhook/validating.yaml",
-        };
-        tree.add(file, configuration)?;
+    let made = webhook::configurations(&operator.inventory.webhooks, &operator.webhook_service());
+    let mutating = made.mutating.map(|configuration| json!(configuration));
+    let validating = made.validating.map(|configuration| json!(configuration));
+    for (file, configuration) in [("mutating", mutating), ("validating", validating)] {
+        if let Some(configuration) = configuration {
+            tree.add(
+                format!("webhook/{file}.yaml"),
+                operator.named(configuration),
+            )?;
+        }
     }
     Ok(())
-}
-
-/// The configurations, under names of this project.
-fn configurations(operator: &Operator<'_>) -> Vec<Value> {
-    let made = webhook::configurations(
-        &operator.inventory.webhooks,
-        &operator.name("webhook-service"),
-        &operator.project.namespace(),
-    );
-    let named = |configuration| {
-        let mut value = json!(configuration);
-        let name = value["metadata"]["name"].as_str().unwrap_or_default();
-        value["metadata"] = operator.metadata(name);
-        value
-    };
-    made.into_iter().map(named).collect()
 }
 
 impl Operator<'_> {
     pub(super) fn has_webhooks(&self) -> bool {
         !self.inventory.webhooks.is_empty()
+    }
+
+    /// Where the API server finds the webhooks.
+    fn webhook_service(&self) -> ServiceReference {
+        ServiceReference {
+            name: self.name("webhook-service"),
+            namespace: self.project.namespace(),
+            ..ServiceReference::default()
+        }
+    }
+
+    /// A configuration under a name of this project.
+    fn named(&self, mut configuration: Value) -> Value {
+        let name = configuration["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        configuration["metadata"] = self.metadata(&name);
+        configuration
     }
 }

@@ -6,7 +6,11 @@ use super::*;
 /// A project of three files.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary directory can be made");
-    for (path, text) in [("kept", "kept"), ("a/changed", "before"), ("b/c/deleted", "gone")] {
+    for (path, text) in [
+        ("kept", "kept"),
+        ("a/changed", "before"),
+        ("b/c/deleted", "gone"),
+    ] {
         let path = folder.path().join(path);
         fs::create_dir_all(path.parent().expect("it has one")).expect("it can be made");
         fs::write(path, text).expect("it can be written");
@@ -17,8 +21,13 @@ fn folder() -> tempfile::TempDir {
 /// Creates a file in new folders, changes one, deletes one.
 fn plan(root: &Path) -> Plan {
     let mut plan = Plan::new(root);
-    for (path, text) in [("a/changed", "after"), ("x/y/created", "new"), ("x/other", "new")] {
-        plan.write(path, text, Existing::Replace).expect("it is planned");
+    for (path, text) in [
+        ("a/changed", "after"),
+        ("x/y/created", "new"),
+        ("x/other", "new"),
+    ] {
+        plan.write(path, text, Existing::Replace)
+            .expect("it is planned");
     }
     plan.delete("b/c/deleted").expect("it is planned");
     plan
@@ -115,7 +124,10 @@ fn file_changed_since_the_plan_stops_it() {
     fs::write(folder.path().join("b/c/deleted"), "edited").expect("it can be written");
     let before = tree(folder.path());
     let error = commit(&plan).expect_err("it was changed");
-    assert!(format!("{error:#}").contains("was changed meanwhile"), "{error:#}");
+    assert!(
+        format!("{error:#}").contains("was changed meanwhile"),
+        "{error:#}"
+    );
     assert_eq!(tree(folder.path()), before);
 }
 
@@ -125,7 +137,8 @@ fn folder_that_cannot_be_written_to_stays_as_it_is() {
     let mut plan = Plan::new(folder.path());
     // A file where a folder should be: nobody can write below it, not even the administrator.
     fs::write(folder.path().join(STATE), "in the way").expect("it can be written");
-    plan.write("new", "new", Existing::Refuse).expect("it is planned");
+    plan.write("new", "new", Existing::Refuse)
+        .expect("it is planned");
     let before = tree(folder.path());
     assert!(commit(&plan).is_err());
     assert_eq!(tree(folder.path()), before);

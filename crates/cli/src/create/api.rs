@@ -1,0 +1,383 @@
+//! `kubewright create api`: a kind and its controller.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use clap::{ArgAction, Args};
+use kubewright_manifests::project::{ApiFlags, Name, NamedController, Project, Resource};
+use serde_json::{Value, json};
+
+use super::foreign::{self, Foreign};
+use super::{Kind, article, camel, snake};
+use crate::folder::{Folder, Place};
+use crate::generate;
+use crate::scaffold::plan::Plan;
+use crate::scaffold::site::Site;
+use crate::scaffold::templates::render;
+use crate::scaffold::writing::{Writing, Written};
+
+/// Add a kind to a project: its type, and a controller for it
+///
+/// Everything is added: files of its own and one `mod` line for each. Without --make=false the program is then built once,
+/// and config/ written from it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kubewright create api --group webapp --version v1 --kind Guestbook\n  \
+    kubewright create api --group crew --version v1 --kind Admiral --namespaced=false --plural admirales\n  \
+    kubewright create api --group apps --version v1 --kind Deployment --resource=false\n  \
+    kubewright create api --group cert-manager --version v1 --kind Certificate --resource=false \\\n      \
+    --external-api-domain io --from-crd certificates.yaml\n  \
+    kubewright create api --group crew --version v1 --kind Captain --resource=false --controller-name captain-backup")]
+pub(crate) struct CreateApi {
+    #[command(flatten)]
+    kind: Kind,
+
+    /// The plural, if it is irregular
+    #[arg(long)]
+    plural: Option<String>,
+
+    /// Whether objects live in namespaces
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
+    namespaced: bool,
+
+    /// Whether the type is written; without it the kind is one of Kubernetes or of somebody else
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
+    resource: bool,
+
+    /// The same as --resource=false
+    #[arg(long)]
+    no_resource: bool,
+
+    /// Whether a controller is written
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
+    controller: bool,
+
+    /// The same as --controller=false
+    #[arg(long)]
+    no_controller: bool,
+
+    /// The name of the controller; a kind can have many
+    #[arg(long, value_name = "NAME")]
+    controller_name: Option<String>,
+
+    /// Where the type of somebody else is, as Rust calls it: cert_manager::Certificate
+    #[arg(long, value_name = "PATH", conflicts_with = "from_crd")]
+    external_api_path: Option<String>,
+
+    /// What the group of somebody else's kind ends with
+    #[arg(long, value_name = "DOMAIN")]
+    external_api_domain: Option<String>,
+
+    /// Write the type from this CustomResourceDefinition
+    #[arg(long, value_name = "FILE")]
+    from_crd: Option<PathBuf>,
+
+    /// Build the program and generate config/ afterwards
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
+    make: bool,
+
+    #[command(flatten)]
+    writing: Writing,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+impl CreateApi {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        self.check()?;
+        let mut folder = self.place.open()?;
+        let mut plan = folder.plan();
+        let resource = self.resource_of(&folder)?;
+        if self.is_there(&folder) && !self.writing.force {
+            println!("{} is there already; nothing was written.", self.kind.kind);
+            return Ok(());
+        }
+        let type_path = self.plan_type(&folder, &resource, &mut plan)?;
+        if self.wants_controller() {
+            self.plan_controller(&folder, &resource, type_path, &mut plan)?;
+        }
+        self.register(&mut folder, resource);
+        folder.save(&mut plan)?;
+        let written = self.writing.carry_out(&plan)?;
+        if written == Written::Something && self.make {
+            generate::after_scaffold(&folder)?;
+        }
+        if written == Written::Something {
+            self.advise(&folder);
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> anyhow::Result<()> {
+        self.kind.check()?;
+        if let Some(plural) = &self.plural {
+            Name::Plural.check(plural).context("--plural")?;
+        }
+        if let Some(name) = &self.controller_name {
+            Name::Controller.check(name).context("--controller-name")?;
+        }
+        if !self.wants_resource() && !self.wants_controller() {
+            bail!("neither a type nor a controller is asked for: there is nothing to create");
+        }
+        if self.wants_resource() && self.external_api_path.is_some() {
+            bail!("--external-api-path is for types of others: add --resource=false");
+        }
+        Ok(())
+    }
+
+    fn wants_resource(&self) -> bool {
+        self.resource && !self.no_resource
+    }
+
+    fn wants_controller(&self) -> bool {
+        self.controller && !self.no_controller
+    }
+
+    /// The controller's name: its own, or that of the kind.
+    fn controller_name(&self) -> String {
+        let usual = || self.kind.kind.to_ascii_lowercase();
+        self.controller_name.clone().unwrap_or_else(usual)
+    }
+
+    /// What `PROJECT` will say of the kind, without its controllers.
+    fn resource_of(&self, folder: &Folder) -> anyhow::Result<Resource> {
+        let known = folder
+            .project
+            .find(&self.kind.group, &self.kind.version, &self.kind.kind);
+        if let Some(known) = known.filter(|_| !self.wants_resource()) {
+            return Ok(known.clone());
+        }
+        let mut resource = Resource {
+            group: self.kind.group.clone(),
+            version: self.kind.version.clone(),
+            kind: self.kind.kind.clone(),
+            domain: folder.project.domain.clone(),
+            plural: self.plural.clone(),
+            ..Resource::default()
+        };
+        if self.wants_resource() {
+            if self.kind.group.is_empty() {
+                bail!("--group is missing; kinds of one's own have one");
+            }
+            resource.api = Some(ApiFlags {
+                crd_version: "v1".to_owned(),
+                namespaced: self.namespaced,
+                ..ApiFlags::default()
+            });
+            resource.path = Some(Site::api(&folder.project, &resource).folder());
+            return Ok(resource);
+        }
+        match foreign::core_module(&self.kind.group) {
+            Some(_) => {
+                resource.core = true;
+                resource.domain = foreign::core_domain(&self.kind.group).to_owned();
+            }
+            None => {
+                resource.external = true;
+                resource.domain = self.external_api_domain.clone().unwrap_or_default();
+            }
+        }
+        Ok(resource)
+    }
+
+    /// Whether all that is asked for was created before.
+    fn is_there(&self, folder: &Folder) -> bool {
+        let known = folder
+            .project
+            .find(&self.kind.group, &self.kind.version, &self.kind.kind);
+        known.is_some_and(|known| {
+            let typed = !self.wants_resource() || known.api.is_some();
+            typed && (!self.wants_controller() || self.has_controller(known))
+        })
+    }
+
+    fn has_controller(&self, known: &Resource) -> bool {
+        match &self.controller_name {
+            Some(name) => known
+                .controllers
+                .iter()
+                .any(|controller| controller.name == *name),
+            None => known.controller,
+        }
+    }
+
+    /// Plans the type, if it is asked for, and says where it is.
+    fn plan_type(
+        &self,
+        folder: &Folder,
+        resource: &Resource,
+        plan: &mut Plan,
+    ) -> anyhow::Result<Foreign> {
+        let site = Site::api(&folder.project, resource);
+        let known = folder
+            .project
+            .find(&resource.group, &resource.version, &resource.kind);
+        if self.wants_resource() && known.is_none_or(|known| known.api.is_none()) {
+            let code = match &self.from_crd {
+                Some(file) => foreign::own_types(file, resource)?,
+                None => render("api/kind.rs", kind_values(resource))?,
+            };
+            site.add(plan, code, self.writing.existing())?;
+        }
+        if resource.api.is_some() {
+            return Ok(Foreign::Own(site.path()));
+        }
+        if let Some(file) = &self.from_crd {
+            site.add(
+                plan,
+                foreign::types(file, resource)?,
+                self.writing.existing(),
+            )?;
+            return Ok(Foreign::External(format!(
+                "{}::{}",
+                site.path(),
+                resource.kind
+            )));
+        }
+        foreign::find(resource, self.external_api_path.as_deref(), || {
+            (plan.read(&site.file()).ok().flatten()).map(|_| site.path())
+        })
+    }
+
+    fn plan_controller(
+        &self,
+        folder: &Folder,
+        resource: &Resource,
+        type_path: Foreign,
+        plan: &mut Plan,
+    ) -> anyhow::Result<()> {
+        let name = self.controller_name();
+        let site = Site::controller(&folder.project, resource, &name);
+        let values = controller_values(resource, &name, &type_path);
+        let existing = self.writing.existing();
+        let Foreign::Own(_) = type_path else {
+            let code = render("api/foreign_controller.rs", &values)?;
+            return site.add(plan, code, existing);
+        };
+        site.add(plan, render("api/controller.rs", &values)?, existing)?;
+        let tests = render("api/controller_tests.rs", &values)?;
+        plan.write(site.beside("tests.rs"), tests, existing)
+    }
+
+    /// Notes in `PROJECT` what there is now.
+    fn register(&self, folder: &mut Folder, resource: Resource) {
+        let kind = &self.kind;
+        if folder
+            .find_mut(&kind.group, &kind.version, &kind.kind)
+            .is_none()
+        {
+            folder.project.resources.push(resource.clone());
+        }
+        let Some(known) = folder.find_mut(&kind.group, &kind.version, &kind.kind) else {
+            return;
+        };
+        if known.api.is_none() {
+            known.api = resource.api;
+            known.path = resource.path;
+        }
+        if !self.wants_controller() {
+            return;
+        }
+        match &self.controller_name {
+            None => known.controller = true,
+            Some(name) if !self.has_controller(known) => {
+                known
+                    .controllers
+                    .push(NamedController { name: name.clone() });
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn advise(&self, folder: &Folder) {
+        let kind = &self.kind.kind;
+        println!();
+        if let Some(resource) = folder
+            .project
+            .find(&self.kind.group, &self.kind.version, kind)
+            && resource.api.is_some()
+        {
+            let file = Site::api(&folder.project, resource).file();
+            println!(
+                "Next: say what {} {kind} is in {}, then",
+                article(kind),
+                folder.shown(&file)
+            );
+        } else {
+            println!("Next:");
+        }
+        println!("  kubewright generate     writes config/ from the program");
+        println!("  cargo test              runs it on a cluster in the process");
+        println!("  kubewright dev          runs it on a cluster that you can try");
+    }
+}
+
+fn kind_values(resource: &Resource) -> Value {
+    json!({
+        "group": resource.qualified_group(),
+        "version": resource.version,
+        "kind": resource.kind,
+        "plural": resource.plural,
+        "namespaced": resource.is_namespaced(),
+    })
+}
+
+fn controller_values(resource: &Resource, name: &str, type_path: &Foreign) -> Value {
+    let usual = resource.kind.to_ascii_lowercase();
+    let finalizer = match name == usual {
+        true => "finalizer".to_owned(),
+        false => format!("{name}-finalizer"),
+    };
+    let reconciler = match name == usual {
+        true => format!("{}Reconciler", resource.kind),
+        false => format!("{}Reconciler", camel(name)),
+    };
+    json!({
+        "group": resource.qualified_group(),
+        "kind": resource.kind,
+        "article": article(&resource.kind),
+        "namespaced": resource.is_namespaced(),
+        "controller": name,
+        "function": snake(name),
+        "finalizer": finalizer,
+        "reconciler": reconciler,
+        "api_path": type_path.path(),
+        "type_path": type_path.path(),
+        "origin": match resource.core { true => "Kubernetes", false => "somebody else" },
+    })
+}
+
+/// The type and the controllers of a kind, as they are written when it is created.
+pub(super) fn scaffolded(
+    project: &Project,
+    resource: &Resource,
+) -> anyhow::Result<BTreeMap<PathBuf, String>> {
+    let mut files = BTreeMap::new();
+    let own = Site::api(project, resource);
+    let type_path = match resource.api {
+        Some(_) => {
+            files.insert(own.file(), render("api/kind.rs", kind_values(resource))?);
+            Foreign::Own(own.path())
+        }
+        None => foreign::find(resource, None, || Some(own.path()))?,
+    };
+    let usual = resource.controller.then(|| resource.module());
+    let named = resource
+        .controllers
+        .iter()
+        .map(|controller| controller.name.clone());
+    for name in usual.into_iter().chain(named) {
+        let site = Site::controller(project, resource, &name);
+        let values = controller_values(resource, &name, &type_path);
+        let Foreign::Own(_) = type_path else {
+            files.insert(site.file(), render("api/foreign_controller.rs", &values)?);
+            continue;
+        };
+        files.insert(site.file(), render("api/controller.rs", &values)?);
+        let tests = render("api/controller_tests.rs", &values)?;
+        files.insert(site.beside("tests.rs"), tests);
+    }
+    Ok(files)
+}

@@ -1,0 +1,177 @@
+//! `kubewright create webhook`: where objects are completed, judged and converted.
+
+use anyhow::{Context as _, bail};
+use clap::{ArgAction, Args};
+use kubewright_manifests::project::{Project, Resource, WebhookFlags};
+use serde_json::{Value, json};
+
+use super::Kind;
+use crate::folder::Place;
+use crate::generate;
+use crate::scaffold::modules;
+use crate::scaffold::plan::{Existing, Plan};
+use crate::scaffold::site::Site;
+use crate::scaffold::templates::render;
+use crate::scaffold::writing::{Writing, Written};
+
+/// Add webhooks to a kind: defaulting, validation, conversion
+///
+/// Writes a file with a pure function for each, and registers them, so that config/webhook follows from the program.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kubewright create webhook --group webapp --version v1 --kind Guestbook --defaulting --programmatic-validation\n  \
+    kubewright create webhook --group webapp --version v1 --kind Guestbook --conversion --spoke v2")]
+pub(crate) struct CreateWebhook {
+    #[command(flatten)]
+    kind: Kind,
+
+    /// Complete objects
+    #[arg(long)]
+    defaulting: bool,
+
+    /// Judge objects
+    #[arg(long)]
+    programmatic_validation: bool,
+
+    /// Convert between versions; this one is the hub
+    #[arg(long)]
+    conversion: bool,
+
+    /// Versions that are converted to and from the hub
+    #[arg(long, value_delimiter = ',', requires = "conversion")]
+    spoke: Vec<String>,
+
+    /// Build the program and generate config/ afterwards
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
+    make: bool,
+
+    #[command(flatten)]
+    writing: Writing,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+impl CreateWebhook {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        self.kind.check()?;
+        if !(self.defaulting || self.programmatic_validation || self.conversion) {
+            bail!("say what for: --defaulting, --programmatic-validation or --conversion");
+        }
+        let mut folder = self.place.open()?;
+        let kind = &self.kind;
+        let known = folder.project.find(&kind.group, &kind.version, &kind.kind);
+        let resource = known.cloned().with_context(|| {
+            format!(
+                "there is no such kind; make it with: kubewright create api {}",
+                kind.flags()
+            )
+        })?;
+        let flags = self.merged(resource.webhooks.clone().unwrap_or_default());
+        if resource.webhooks.as_ref() == Some(&flags) && !self.writing.force {
+            println!("These webhooks are there already; nothing was written.");
+            return Ok(());
+        }
+        let mut plan = folder.plan();
+        let site = Site::webhook(&folder.project, &resource);
+        let before = match &resource.webhooks {
+            Some(flags) => Some(code(&folder.project, &resource, flags)?),
+            None => None,
+        };
+        let code = code(&folder.project, &resource, &flags)?;
+        // What was only scaffolded is nobody's work and can be written anew.
+        let existing = match plan.read(&site.file())? == before {
+            true => Existing::Replace,
+            false => self.writing.existing(),
+        };
+        add_base(&mut plan)?;
+        site.add(&mut plan, code, existing)?;
+        if let Some(known) = folder.find_mut(&kind.group, &kind.version, &kind.kind) {
+            known.webhooks = Some(flags);
+        }
+        folder.save(&mut plan)?;
+        if self.writing.carry_out(&plan)? == Written::Something {
+            if self.make {
+                generate::after_scaffold(&folder)?;
+            }
+            println!(
+                "\nNext: write the rules in {}, then run kubewright generate",
+                folder.shown(&site.file())
+            );
+        }
+        Ok(())
+    }
+
+    /// What there is with what is asked for.
+    fn merged(&self, mut flags: WebhookFlags) -> WebhookFlags {
+        flags.webhook_version = "v1".to_owned();
+        flags.defaulting |= self.defaulting;
+        flags.validation |= self.programmatic_validation;
+        flags.conversion |= self.conversion;
+        for spoke in &self.spoke {
+            if !flags.spoke.contains(spoke) {
+                flags.spoke.push(spoke.clone());
+            }
+        }
+        flags
+    }
+}
+
+/// The module of all webhooks, which `init` does not write: most projects have none.
+fn add_base(plan: &mut Plan) -> anyhow::Result<()> {
+    if plan.read("src/webhook.rs".as_ref())?.is_none() {
+        plan.write(
+            "src/webhook.rs",
+            "//! The webhooks of this program.\n",
+            Existing::Refuse,
+        )?;
+    }
+    plan.edit("src/main.rs", |text| match text.contains("mod webhook;") {
+        true => text.to_owned(),
+        false => modules::with_webhooks(text),
+    })
+}
+
+/// The webhooks of a kind, as they are written when they are created.
+pub(super) fn code(
+    project: &Project,
+    resource: &Resource,
+    flags: &WebhookFlags,
+) -> anyhow::Result<String> {
+    render("api/webhook.rs", values(project, resource, flags))
+}
+
+/// What the template of a kind's webhooks is filled in with.
+fn values(project: &Project, resource: &Resource, flags: &WebhookFlags) -> Value {
+    let group = resource.qualified_group();
+    // Names of webhooks have three parts at least.
+    let domain = match group.contains('.') {
+        true => group.clone(),
+        false => "k8s.io".to_owned(),
+    };
+    let path = format!(
+        "{}-{}-{}",
+        group.replace('.', "-"),
+        resource.version,
+        resource.module()
+    );
+    json!({
+        "api_path": Site::api(project, resource).path(),
+        "kind": resource.kind,
+        "version": resource.version,
+        "group": group,
+        "plural": resource.plural(),
+        "path": path,
+        "domain": domain,
+        "module": resource.module(),
+        "own": resource.api.is_some(),
+        "type_path": match resource.core {
+            true => super::foreign::find(resource, None, || None).map(|it| it.path().to_owned()).unwrap_or_default(),
+            false => format!("{}::{}", Site::api(project, resource).path(), resource.kind),
+        },
+        "defaulting": flags.defaulting,
+        "validation": flags.validation,
+        "conversion": flags.conversion,
+        "spoke": flags.spoke,
+    })
+}

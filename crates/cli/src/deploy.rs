@@ -1,0 +1,215 @@
+//! `kubewright install`, `uninstall`, `deploy` and `undeploy`: the kinds and the manager on a cluster.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::Args;
+use kubewright_manifests::layout::{self, Settings};
+use serde_json::Value;
+
+use crate::folder::Place;
+use crate::program::Source;
+use crate::remote::apply::Applying;
+use crate::remote::connect::Connection;
+use crate::remote::remove::{self, Kinds};
+use crate::remote::{block_on, wait};
+use crate::scaffold::plan::read_text;
+
+/// What all four need.
+#[derive(Debug, Args)]
+struct Common {
+    /// How long to wait, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    timeout: u64,
+
+    /// Use the objects of this file instead of those of the program
+    #[arg(long, value_name = "FILE")]
+    manifests: Option<PathBuf>,
+
+    #[command(flatten)]
+    connection: Connection,
+
+    #[command(flatten)]
+    source: Source,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Install the kinds of this project into a cluster
+///
+/// Builds the program, applies its definitions with server-side apply as field manager `kubewright`, and waits until the
+/// cluster serves them.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kubewright install\n  \
+    kubewright install --kubeconfig .kubewright/kubeconfig --dry-run")]
+pub(crate) struct Install {
+    #[command(flatten)]
+    applying: Applying,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Remove the kinds of this project, and all their objects, from a cluster
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  kubewright uninstall --context test")]
+pub(crate) struct Uninstall {
+    /// Say what would be deleted, and delete nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// As in kubebuilder; what is not there is never an error
+    #[arg(long, hide = true)]
+    ignore_not_found: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Deploy the manager, its roles and the kinds to a cluster
+///
+/// Applies what dist/install.yaml has in it, and waits until the manager is available.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kubewright deploy --image registry.example.com/guestbook:1.0\n  \
+    kubectl kustomize config/overlays/example > out.yaml && kubewright deploy --manifests out.yaml")]
+pub(crate) struct Deploy {
+    /// The manager's image, instead of the project's
+    #[arg(long)]
+    image: Option<String>,
+    #[command(flatten)]
+    applying: Applying,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Remove the manager, its roles and the kinds from a cluster
+///
+/// Objects of the kinds go first, while the manager is there to finish them; then the manager, and its namespace at last.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  kubewright undeploy\n  kubewright undeploy --keep-kinds")]
+pub(crate) struct Undeploy {
+    /// Leave the kinds and their objects
+    #[arg(long)]
+    keep_kinds: bool,
+    /// Say what would be deleted, and delete nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// As in kubebuilder; what is not there is never an error
+    #[arg(long, hide = true)]
+    ignore_not_found: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Install {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let objects = self.common.definitions()?;
+        if objects.is_empty() {
+            println!("The program has no kinds of its own; there is nothing to install.");
+            return Ok(());
+        }
+        self.common.apply(self.applying, &objects)?;
+        println!("\nNext: kubewright run, then kubectl apply -f config/samples");
+        Ok(())
+    }
+}
+
+impl Uninstall {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let objects = self.common.definitions()?;
+        match self.dry_run {
+            true => tell(&objects),
+            false => self.common.delete(&objects, Kinds::Delete)?,
+        }
+        Ok(())
+    }
+}
+
+impl Deploy {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let objects = self.common.objects(self.image.clone())?;
+        self.common.apply(self.applying, &objects)?;
+        println!(
+            "\nNext: kubectl apply -f config/samples; kubewright undeploy takes all of it away"
+        );
+        Ok(())
+    }
+}
+
+impl Undeploy {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let objects = self.common.objects(None)?;
+        let kinds = match self.keep_kinds {
+            true => Kinds::Keep,
+            false => Kinds::Delete,
+        };
+        match self.dry_run {
+            true => tell(&objects),
+            false => self.common.delete(&objects, kinds)?,
+        }
+        Ok(())
+    }
+}
+
+impl Common {
+    fn patience(&self) -> Duration {
+        Duration::from_secs(self.timeout)
+    }
+
+    /// Everything that is deployed, in its order.
+    fn objects(&self, image: Option<String>) -> anyhow::Result<Vec<Value>> {
+        if let Some(file) = &self.manifests {
+            let text = read_text(file)?;
+            let text = text.with_context(|| format!("{} does not exist", file.display()))?;
+            let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
+                .with_context(|| format!("{} is no YAML", file.display()))?;
+            return Ok(documents
+                .into_iter()
+                .filter(|document| !document.is_null())
+                .collect());
+        }
+        let folder = self.place.open()?;
+        let inventory = self.source.inventory(&folder)?;
+        let settings = Settings::image(image);
+        Ok(layout::deployed(&folder.project, &inventory, &settings)?)
+    }
+
+    fn definitions(&self) -> anyhow::Result<Vec<Value>> {
+        let mut objects = self.objects(None)?;
+        objects.retain(|object| object["kind"] == "CustomResourceDefinition");
+        Ok(objects)
+    }
+
+    fn apply(&self, applying: Applying, objects: &[Value]) -> anyhow::Result<()> {
+        block_on(async {
+            let client = self.connection.client().await?;
+            let applied = applying.all(&client, objects).await?;
+            match applying.dry_run {
+                true => Ok(()),
+                false => wait::until_ready(&applied, self.patience()).await,
+            }
+        })
+    }
+
+    fn delete(&self, objects: &[Value], kinds: Kinds) -> anyhow::Result<()> {
+        block_on(async {
+            let client = self.connection.client().await?;
+            remove::all(&client, objects, kinds, self.patience()).await
+        })?;
+        println!("Nothing of it is left.");
+        Ok(())
+    }
+}
+
+/// Says what would be deleted.
+fn tell(objects: &[Value]) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    for object in objects.iter().rev() {
+        let kind = text(&object["kind"]).to_ascii_lowercase();
+        println!(
+            "  would delete {kind} {}",
+            text(&object["metadata"]["name"])
+        );
+    }
+}

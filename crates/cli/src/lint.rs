@@ -1,0 +1,129 @@
+//! `kubewright lint`: mistakes in the API, before users find them.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kubewright_manifests::{Finding, Severity, compatibility, lint};
+
+use crate::folder::{Folder, Place};
+use crate::program::Source;
+
+/// Where definitions are generated to.
+const BASES: &str = "config/crd/bases";
+
+/// Look for mistakes in the API of this project
+///
+/// Judges the definitions of the compiled program: what a server would refuse, what breaks the conventions of Kubernetes,
+/// and, with --against, what breaks those who use the API as it was. Fails when there are errors.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    kubewright lint\n  \
+    kubewright lint --against main          what would break users of the API on that branch\n  \
+    kubewright lint --against v1.0 --strict --json")]
+pub(crate) struct Lint {
+    /// Compare with config/crd/bases of this git revision
+    #[arg(long, value_name = "REVISION")]
+    against: Option<String>,
+
+    /// Let warnings fail as well
+    #[arg(long)]
+    strict: bool,
+
+    /// Print findings as lines of JSON
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    source: Source,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Lint {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let folder = self.place.open()?;
+        // Before the build, which takes longer than finding out that there is no such revision.
+        let old = match &self.against {
+            Some(revision) => Some(at(&folder, revision)?),
+            None => None,
+        };
+        let new = self.source.inventory(&folder)?.definitions;
+        let mut findings = lint::definitions(&new);
+        if let Some(old) = old {
+            findings.extend(compatibility::compare(&old, &new));
+        }
+        for finding in &findings {
+            self.print(finding)?;
+        }
+        self.judge(&findings)
+    }
+
+    fn print(&self, finding: &Finding) -> anyhow::Result<()> {
+        match self.json {
+            true => println!("{}", serde_json::to_string(finding)?),
+            false => println!(
+                "{}: {}: {}\n    {}",
+                finding.severity, finding.path, finding.message, finding.advice
+            ),
+        }
+        Ok(())
+    }
+
+    fn judge(&self, findings: &[Finding]) -> anyhow::Result<()> {
+        let limit = match self.strict {
+            true => Severity::Warning,
+            false => Severity::Error,
+        };
+        let count = findings
+            .iter()
+            .filter(|finding| finding.severity >= limit)
+            .count();
+        if count > 0 {
+            bail!("{count} findings have to be mended");
+        }
+        if !self.json {
+            println!("{} findings, none that has to be mended.", findings.len());
+        }
+        Ok(())
+    }
+}
+
+/// The definitions of a revision.
+fn at(folder: &Folder, revision: &str) -> anyhow::Result<Vec<CustomResourceDefinition>> {
+    if revision.starts_with('-') {
+        bail!("{revision:?} is no git revision");
+    }
+    let listed = git(
+        &folder.root,
+        &["ls-tree", "--name-only", revision, &format!("{BASES}/")],
+    )?;
+    let mut definitions = Vec::new();
+    for path in listed.lines().filter(|path| path.ends_with(".yaml")) {
+        let text = git(&folder.root, &["show", &format!("{revision}:./{path}")])?;
+        let definition = serde_saphyr::from_str(&text);
+        let definition = definition
+            .with_context(|| format!("{path} at {revision} is no CustomResourceDefinition"))?;
+        definitions.push(definition);
+    }
+    if definitions.is_empty() {
+        bail!("{revision} has no definitions in {BASES}; was config/ committed there?");
+    }
+    Ok(definitions)
+}
+
+fn git(root: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    let output = Command::new("git")
+        .current_dir(root)
+        .args(arguments)
+        .output();
+    let output = output.context("git cannot be run; --against needs it")?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("git {} failed: {}", arguments.join(" "), said.trim());
+    }
+    String::from_utf8(output.stdout).context("git says something that is no text")
+}

@@ -1,0 +1,185 @@
+//! Builds the program of a project and asks it what it consists of.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use kubewright_manifests::Inventory;
+use serde::Deserialize;
+
+use crate::folder::Folder;
+
+/// The most that a program may say of itself.
+const MAX_INVENTORY: u64 = 64 << 20;
+/// How long it may take to say it; it takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where the inventory of a program comes from.
+#[derive(Debug, Args, Clone, Default)]
+pub(crate) struct Source {
+    /// Read what the program consists of from this file instead of building and asking it
+    #[arg(long, value_name = "FILE", hide = true)]
+    inventory: Option<PathBuf>,
+}
+
+/// How the program is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    Debug,
+    Release,
+}
+
+/// A line of what cargo says in JSON.
+#[derive(Deserialize)]
+struct Message {
+    reason: String,
+    executable: Option<PathBuf>,
+    manifest_path: Option<PathBuf>,
+}
+
+impl Source {
+    /// What the program of a project consists of.
+    ///
+    /// # Errors
+    /// When it cannot be built, or does not answer.
+    pub(crate) fn inventory(&self, folder: &Folder) -> anyhow::Result<Inventory> {
+        let Some(file) = &self.inventory else {
+            return inventory(&build(folder, Profile::Debug)?);
+        };
+        let text = fs::read_to_string(file)
+            .with_context(|| format!("{} cannot be read", file.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("{} is no inventory", file.display()))
+    }
+}
+
+/// Builds the program and says where it is. What the compiler says goes to the terminal.
+///
+/// # Errors
+/// When it cannot be built; the compiler has said why.
+pub(crate) fn build(folder: &Folder, profile: Profile) -> anyhow::Result<PathBuf> {
+    let manifest = folder.root.join("Cargo.toml");
+    let mut command = Command::new(cargo());
+    command
+        .args([
+            "build",
+            "--bins",
+            "--message-format=json-render-diagnostics",
+        ])
+        .args((profile == Profile::Release).then_some("--release"))
+        .arg("--manifest-path")
+        .arg(&manifest)
+        // Settings of a project in `.cargo` are found from the folder in which cargo runs.
+        .current_dir(&folder.root)
+        .stdout(Stdio::piped());
+    let mut child = command
+        .spawn()
+        .context("cargo cannot be run; install Rust from https://rustup.rs")?;
+    let programs = child.stdout.take().map(|out| executables(out, &manifest));
+    let status = child.wait().context("cargo was lost")?;
+    if !status.success() {
+        bail!("the program does not build; the compiler says why above");
+    }
+    let mut programs = programs.transpose()?.unwrap_or_default();
+    match programs.len() {
+        0 => bail!("{} builds no program", manifest.display()),
+        1 => Ok(programs.remove(0)),
+        _ => {
+            let name = &folder.project.project_name;
+            let named = |path: &&PathBuf| path.file_stem().is_some_and(|stem| stem == &**name);
+            let found = programs.iter().find(named).cloned();
+            found.with_context(|| {
+                format!(
+                    "{} builds many programs and none is called {name}",
+                    manifest.display()
+                )
+            })
+        }
+    }
+}
+
+/// The programs that cargo says it made for a manifest.
+fn executables(out: impl std::io::Read, manifest: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for line in BufReader::new(out).lines() {
+        let line = line.context("cargo was lost")?;
+        // Programs that are run while building may write lines of their own.
+        let Ok(message) = serde_json::from_str::<Message>(&line) else {
+            continue;
+        };
+        let ours = message
+            .manifest_path
+            .is_some_and(|path| same(&path, manifest));
+        if message.reason == "compiler-artifact" && ours {
+            found.extend(message.executable);
+        }
+    }
+    Ok(found)
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    one == other
+        || match (one.canonicalize(), other.canonicalize()) {
+            (Ok(one), Ok(other)) => one == other,
+            _ => false,
+        }
+}
+
+/// What a program says of itself.
+///
+/// # Errors
+/// When it does not answer as expected.
+pub(crate) fn inventory(program: &Path) -> anyhow::Result<Inventory> {
+    let mut child = Command::new(program)
+        .arg("inventory")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("{} cannot be run", program.display()))?;
+    let out = child.stdout.take();
+    let reader = std::thread::spawn(move || {
+        let mut text = String::new();
+        let read = out.map(|out| out.take(MAX_INVENTORY).read_to_string(&mut text));
+        read.transpose().map(|_| text)
+    });
+    let status = wait(&mut child, PATIENCE)?;
+    let text = reader
+        .join()
+        .map_err(|_| anyhow::anyhow!("the reader panicked"))?;
+    let text = text.context("the program's answer cannot be read")?;
+    if !status {
+        bail!(
+            "{} inventory failed; src/main.rs has to call kubewright::operator!().run()",
+            program.display()
+        );
+    }
+    serde_json::from_str(&text).context(
+        "the program's answer cannot be understood; it and this command may be of different versions",
+    )
+}
+
+/// Whether a process ends well, within this time.
+fn wait(child: &mut Child, patience: Duration) -> anyhow::Result<bool> {
+    let step = Duration::from_millis(10);
+    let mut waited = Duration::ZERO;
+    loop {
+        if let Some(status) = child.try_wait().context("the program was lost")? {
+            return Ok(status.success());
+        }
+        if waited > patience {
+            let _ = child.kill();
+            let _ = child.wait();
+            bail!("the program did not say what it consists of within {patience:?}");
+        }
+        std::thread::sleep(step);
+        waited += step;
+    }
+}
+
+/// The cargo that called us, or the one on the path.
+pub(crate) fn cargo() -> std::ffi::OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}

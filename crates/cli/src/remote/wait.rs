@@ -1,0 +1,153 @@
+//! Waits until applied objects do what they are for, and tells how far they are.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use kube::core::DynamicObject;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::Target;
+
+/// How often is looked.
+const STEP: Duration = Duration::from_millis(100);
+
+/// Waits for all of these objects that something can be waited for.
+///
+/// # Errors
+/// When it takes longer than `patience`, with the reason that the object gives.
+pub(crate) async fn until_ready(targets: &[Target], patience: Duration) -> anyhow::Result<()> {
+    let end = Instant::now() + patience;
+    for target in targets {
+        let kind = target
+            .object
+            .types
+            .as_ref()
+            .map(|types| types.kind.as_str());
+        let state = match kind {
+            Some("CustomResourceDefinition") => established,
+            Some("Deployment") => available,
+            _ => continue,
+        };
+        until(target, state, end).await?;
+    }
+    Ok(())
+}
+
+/// Whether an object is there, and if not, why.
+type State = fn(&Value) -> Result<(), String>;
+
+async fn until(target: &Target, state: State, end: Instant) -> anyhow::Result<()> {
+    let mut told = String::new();
+    loop {
+        let object = target.api.get(target.name()).await;
+        let object = object.with_context(|| format!("{} cannot be read", target.shown()))?;
+        match state(&json(&object)) {
+            Ok(()) => break,
+            Err(_) if Instant::now() < end => {}
+            Err(reason) => bail!(
+                "{} is not ready in time: {reason}. kubectl describe may say more",
+                target.shown()
+            ),
+        }
+        if let Err(reason) = state(&json(&object))
+            && reason != told
+        {
+            println!("  {} waits: {reason}", target.shown());
+            told = reason;
+        }
+        sleep(STEP).await;
+    }
+    println!("  {} is ready", target.shown());
+    Ok(())
+}
+
+fn json(object: &DynamicObject) -> Value {
+    serde_json::to_value(object).unwrap_or_default()
+}
+
+fn established(definition: &Value) -> Result<(), String> {
+    match condition(definition, "Established") {
+        Some(("True", _)) => Ok(()),
+        _ => match condition(definition, "NamesAccepted") {
+            Some(("False", message)) => Err(message.to_owned()),
+            _ => Err("not established yet".to_owned()),
+        },
+    }
+}
+
+fn available(deployment: &Value) -> Result<(), String> {
+    let (spec, status) = (&deployment["spec"], &deployment["status"]);
+    let wanted = spec["replicas"].as_i64().unwrap_or(1);
+    let count = |field: &str| status[field].as_i64().unwrap_or_default();
+    let seen = status["observedGeneration"] == deployment["metadata"]["generation"];
+    if seen && count("updatedReplicas") >= wanted && count("availableReplicas") >= wanted {
+        return Ok(());
+    }
+    for failure in ["ReplicaFailure", "Progressing"] {
+        if let Some((status, message)) = condition(deployment, failure)
+            && (status == "True") == (failure == "ReplicaFailure")
+        {
+            return Err(message.to_owned());
+        }
+    }
+    Err(format!(
+        "{} of {wanted} pods are available",
+        count("availableReplicas")
+    ))
+}
+
+/// The status and message of a condition.
+fn condition<'a>(object: &'a Value, kind: &str) -> Option<(&'a str, &'a str)> {
+    let conditions = object["status"]["conditions"].as_array()?;
+    let found = conditions
+        .iter()
+        .find(|condition| condition["type"] == kind)?;
+    Some((
+        found["status"].as_str()?,
+        found["message"].as_str().unwrap_or_default(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn deployment_is_ready_when_its_newest_pods_are_available() {
+        let deployment = |generation: i64, updated: i64, available: i64| {
+            json!({
+                "metadata": {"generation": 2},
+                "spec": {"replicas": 2},
+                "status": {
+                    "observedGeneration": generation,
+                    "updatedReplicas": updated,
+                    "availableReplicas": available,
+                },
+            })
+        };
+        for (generation, updated, count, ready) in [
+            (2, 2, 2, true),
+            (1, 2, 2, false),
+            (2, 1, 2, false),
+            (2, 2, 1, false),
+        ] {
+            let state = available(&deployment(generation, updated, count));
+            assert_eq!(state.is_ok(), ready, "{generation} {updated} {count}");
+        }
+    }
+
+    #[test]
+    fn definition_says_why_it_is_not_established() {
+        let refused = json!({"status": {"conditions": [
+            {"type": "NamesAccepted", "status": "False", "message": "\"a\" is already in use"},
+        ]}});
+        assert_eq!(
+            established(&refused),
+            Err("\"a\" is already in use".to_owned())
+        );
+        let there = json!({"status": {"conditions": [{"type": "Established", "status": "True"}]}});
+        assert_eq!(established(&there), Ok(()));
+    }
+}

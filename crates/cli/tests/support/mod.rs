@@ -1,0 +1,98 @@
+//! Runs the program as people do, and looks at the folders it leaves behind.
+
+#![allow(dead_code, reason = "each test file uses what it needs")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What became of a call.
+pub struct Called {
+    pub arguments: String,
+    pub output: Output,
+}
+
+/// Calls the program in a folder.
+pub fn kubewright(folder: &Path, arguments: &[&str]) -> Called {
+    let output = Command::new(env!("CARGO_BIN_EXE_kubewright"))
+        .args(arguments)
+        .current_dir(folder)
+        // No cluster but those that tests name.
+        .env("KUBECONFIG", "/nonexistent")
+        .env_remove("KUBERNETES_SERVICE_HOST")
+        .output()
+        .expect("the program can be run");
+    Called {
+        arguments: arguments.join(" "),
+        output,
+    }
+}
+
+impl Called {
+    pub fn text(&self) -> String {
+        let stdout = String::from_utf8_lossy(&self.output.stdout);
+        let stderr = String::from_utf8_lossy(&self.output.stderr);
+        format!("{stdout}{stderr}")
+    }
+
+    /// What it said, if it worked.
+    pub fn works(&self) -> String {
+        assert!(
+            self.output.status.success(),
+            "{}: {}",
+            self.arguments,
+            self.text()
+        );
+        self.text()
+    }
+
+    /// What it said, if it failed.
+    pub fn fails(&self) -> String {
+        assert!(
+            !self.output.status.success(),
+            "{}: {}",
+            self.arguments,
+            self.text()
+        );
+        self.text()
+    }
+}
+
+/// All files below a folder with their texts, and folders without any.
+pub fn tree(root: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    walk(root, root, &mut found);
+    found
+}
+
+fn walk(folder: &Path, root: &Path, found: &mut BTreeMap<PathBuf, String>) {
+    for entry in fs::read_dir(folder).expect("it is a folder") {
+        let path = entry.expect("it can be read").path();
+        let name = path.strip_prefix(root).expect("it is below").to_path_buf();
+        if path.is_dir() {
+            let before = found.len();
+            walk(&path, root, found);
+            if found.len() == before {
+                found.insert(name, "an empty folder".to_owned());
+            }
+        } else {
+            let text = fs::read_to_string(&path);
+            found.insert(name, text.unwrap_or_else(|_| "no text".to_owned()));
+        }
+    }
+}
+
+/// A new folder of this name.
+pub fn folder(name: &str) -> (tempfile::TempDir, PathBuf) {
+    let around = tempfile::tempdir().expect("a temporary directory can be made");
+    let folder = around.path().join(name);
+    fs::create_dir(&folder).expect("it can be made");
+    (around, folder)
+}
+
+/// The root of the repository.
+pub fn repository() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize().expect("it is there")
+}

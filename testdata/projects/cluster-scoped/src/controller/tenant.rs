@@ -1,0 +1,72 @@
+//! Makes the world as each Tenant says.
+
+use std::sync::Arc;
+
+use kubewright::prelude::*;
+use kubewright::runtime::conditions::{State, Status};
+
+use crate::api::v1alpha1::tenant::Tenant;
+
+/// Holds a Tenant until [`clean_up`] is done.
+pub const FINALIZER: &str = "platform.example.com/finalizer";
+
+/// Runs when a Tenant changes. For what it makes, add `.owns::<Deployment>()` and the like: what it may do
+/// follows from that. For anything else, put `#[kubewright::rbac(..)]` above the reconciler.
+#[kubewright::controller]
+fn tenant() -> Controller {
+    Controller::of::<Tenant>("tenant")
+        // The status is not part of a generation: writing it does not lead to another run.
+        .when(Predicate::generation_changed())
+        .reconciler(TenantReconciler)
+}
+
+/// Reconciles each Tenant.
+#[derive(Debug)]
+struct TenantReconciler;
+
+impl Reconciler<Tenant> for TenantReconciler {
+    async fn reconcile(&self, object: Arc<Tenant>, cx: &Context) -> Result<Outcome> {
+        let apply = async |object: Arc<Tenant>| apply(&object, cx).await;
+        let clean_up = async |object: Arc<Tenant>| clean_up(&object, cx).await;
+        match finalize(cx.client(), object, FINALIZER, apply, clean_up).await? {
+            Finalized::Applied(outcome) | Finalized::NotYet(outcome) => Ok(outcome),
+            _ => Ok(Outcome::done()),
+        }
+    }
+}
+
+/// Makes what the spec asks for, and says in the status what became of it.
+async fn apply(object: &Tenant, cx: &Context) -> Result<Outcome> {
+    // Your code: create and update what belongs to this object, with `cx.client()`.
+    let ready = State::new("Ready", Status::True, "Reconciled").message("all is as the spec says");
+    report(object, ready, cx).await?;
+    Ok(Outcome::done())
+}
+
+/// Undoes what lives outside of the cluster, before the object goes. What it owns in the cluster goes by itself.
+async fn clean_up(_object: &Tenant, _cx: &Context) -> Result<Cleanup<Outcome>> {
+    // Your code. `Cleanup::NotYet(Outcome::requeue())` looks again later.
+    Ok(Cleanup::Done)
+}
+
+/// Writes a condition into the status and tells of it in an event, if it is new.
+async fn report(object: &Tenant, state: State, cx: &Context) -> Result<()> {
+    let before = object.status.clone().unwrap_or_default();
+    let mut status = before.clone();
+    status.observed_generation = object.metadata.generation;
+    let state = state.generation(object.metadata.generation);
+    conditions::set(&mut status.conditions, cx.now(), state);
+    if status == before {
+        return Ok(());
+    }
+    let written = cx
+        .client()
+        .modify_status(object, |object| object.status = Some(status));
+    written.await?;
+    let message = "all is as the spec says";
+    cx.event(object, EventKind::Normal, "Reconciled", message);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

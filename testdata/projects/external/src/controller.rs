@@ -1,0 +1,4 @@
+//! The controllers of this program.
+
+pub mod certificate;
+pub mod deployment;

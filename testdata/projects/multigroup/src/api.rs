@@ -1,0 +1,5 @@
+//! The kinds of this program.
+
+pub mod crew;
+pub mod sea_creatures;
+pub mod ship;

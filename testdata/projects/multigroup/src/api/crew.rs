@@ -1,0 +1,4 @@
+//! Group crew.
+
+pub mod v1;
+pub mod v2;

@@ -1,0 +1,3 @@
+//! Group sea-creatures.
+
+pub mod v1beta2;

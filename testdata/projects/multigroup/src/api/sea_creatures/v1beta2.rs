@@ -1,0 +1,3 @@
+//! Version v1beta2.
+
+pub mod kraken;

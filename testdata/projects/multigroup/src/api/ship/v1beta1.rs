@@ -1,0 +1,3 @@
+//! Version v1beta1.
+
+pub mod frigate;

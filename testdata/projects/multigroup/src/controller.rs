@@ -1,0 +1,4 @@
+//! The controllers of this program.
+
+pub mod crew;
+pub mod ship;

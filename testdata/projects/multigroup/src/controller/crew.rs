@@ -1,0 +1,4 @@
+//! Group crew.
+
+pub mod captain;
+pub mod captain_backup;

@@ -1,0 +1,3 @@
+//! Group ship.
+
+pub mod frigate;

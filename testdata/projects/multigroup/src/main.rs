@@ -1,0 +1,10 @@
+//! The manager: all controllers of this program in one process.
+
+mod api;
+mod controller;
+#[cfg(test)]
+mod tests;
+
+fn main() -> kubewright::Result {
+    kubewright::operator!().run()
+}

@@ -1,0 +1,3 @@
+//! The kinds of this program.
+
+pub mod v1;

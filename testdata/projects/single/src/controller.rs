@@ -1,0 +1,3 @@
+//! The controllers of this program.
+
+pub mod guestbook;

@@ -1,0 +1,3 @@
+//! The webhooks of this program.
+
+pub mod v1;
