@@ -117,6 +117,10 @@ pub(super) fn finish(schema: &mut Schema) {
 
 /// Drops what the API has no key for.
 pub(super) fn keep_known(schema: &mut Schema) {
+    // What kube writes for `StructMerge` is no key of the API; this is the one that is meant.
+    if let Some(merge) = schema.remove("x-kubernetes-struct-type") {
+        schema.entry("x-kubernetes-map-type").or_insert(merge);
+    }
     schema.retain(|key, _| KEYS.contains(&key.as_str()));
 }
 
