@@ -112,6 +112,9 @@ fn backup(name: &str, change: impl FnOnce(&mut BackupSpec)) -> Backup {
     Backup::new(name, spec)
 }
 
+/// What is said of it, and what is wrong.
+type Wrong = (&'static str, fn(&mut BackupSpec));
+
 async fn refused(api: &Api<Backup>, backup: &Backup, expected: &str) {
     let error = api.create(&PostParams::default(), backup).await;
     let error = error.expect_err("a refusal").to_string();
@@ -170,7 +173,7 @@ async fn what_a_type_can_be_is_kept_as_it_is() {
 #[tokio::test]
 async fn what_a_type_cannot_be_is_refused_with_a_reason() {
     let (_server, api) = backups().await;
-    let cases: [(&str, fn(&mut BackupSpec)); 6] = [
+    let cases: [Wrong; 6] = [
         ("should be at least 3 chars long", |spec| {
             spec.target = Target::Bucket {
                 name: "ab".to_owned(),
