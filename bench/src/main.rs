@@ -2,9 +2,10 @@
 //!
 //! `cargo xtask bench` builds it in release and runs it. `server` measures API servers over TLS; where a kube-apiserver
 //! and an etcd are on PATH, they are measured by the same client in the same run. `cache` measures informers and
-//! work queues beside those of kube-rs and client-go; the other commands are its parts.
+//! work queues beside those of kube-rs and client-go, `cluster` whole clusters; the other commands are their parts.
 
 mod cache;
+mod cluster;
 mod cost;
 mod fan_out;
 mod figure;
@@ -32,6 +33,8 @@ use target::Target;
 enum Command {
     Server(Server),
     Cache(cache::Arguments),
+    Cluster(cluster::Arguments),
+    Alive(cluster::alive::Arguments),
     Serve(cache::source::Arguments),
     Client(cache::client::Arguments),
     Queue(cache::queue::Arguments),
@@ -67,6 +70,12 @@ impl Amount {
 
 fn main() -> Result<()> {
     let command = Command::parse();
+    // These make their own runtimes.
+    match &command {
+        Command::Cluster(arguments) => return cluster::run(arguments),
+        Command::Alive(arguments) => return cluster::alive::run(arguments),
+        _ => {}
+    }
     let mut runtime = match command {
         // It is to take no more than one core from those it serves.
         Command::Serve(_) => tokio::runtime::Builder::new_current_thread(),
@@ -79,6 +88,7 @@ fn main() -> Result<()> {
         Command::Serve(arguments) => runtime.block_on(cache::source::run(arguments)),
         Command::Client(arguments) => runtime.block_on(cache::client::run(arguments)),
         Command::Queue(arguments) => cache::queue::run(&runtime, &arguments),
+        Command::Cluster(_) | Command::Alive(_) => Ok(()),
     }
 }
 
