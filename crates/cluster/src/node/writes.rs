@@ -72,10 +72,37 @@ impl PodWrite {
                 }),
                 ..DeleteParams::default()
             };
-            ignore_gone(api.delete(self.key.name(), &params).await)?;
+            let deleted = api.delete(self.key.name(), &params).await.map(drop);
+            self.or_replaced(&api, deleted).await?;
             outcome.fate = Fate::Goes;
         }
         Ok(outcome)
+    }
+}
+
+impl PodWrite {
+    /// A conflict means that another pod has the name, or that somebody wrote at the same time: the server knows which.
+    async fn or_replaced(
+        &self,
+        api: &Api<Pod>,
+        deleted: Result<(), kube::Error>,
+    ) -> Result<(), kube::Error> {
+        let Err(kube::Error::Api(status)) = &deleted else {
+            return deleted;
+        };
+        match status.code {
+            404 => Ok(()),
+            409 => {
+                let found = api.get_opt(self.key.name()).await?;
+                let same = |pod: Pod| pod.metadata.uid.as_deref() == Some(&self.uid);
+                if found.is_some_and(same) {
+                    deleted
+                } else {
+                    Ok(())
+                }
+            }
+            _ => deleted,
+        }
     }
 }
 
@@ -83,14 +110,6 @@ impl PodWrite {
 fn ignore_missing<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
     match result {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        other => other.map(|_| ()),
-    }
-}
-
-/// What is gone, or has been replaced by another one of its name, need not be deleted.
-fn ignore_gone<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
-    match result {
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         other => other.map(|_| ()),
     }
 }
@@ -195,7 +214,7 @@ pub(crate) async fn renew(
 /// What the server says; what is gone already is no error.
 pub(crate) async fn deregister(client: kube::Client, name: &str) -> Result<(), kube::Error> {
     let api: Api<Node> = Api::all(client.clone());
-    ignore_gone(api.delete(name, &DeleteParams::default()).await)?;
+    ignore_missing(api.delete(name, &DeleteParams::default()).await)?;
     let leases: Api<Lease> = Api::namespaced(client, LEASES);
-    ignore_gone(leases.delete(name, &DeleteParams::default()).await)
+    ignore_missing(leases.delete(name, &DeleteParams::default()).await)
 }

@@ -21,18 +21,18 @@ fn run(span: Span) -> History {
 #[test]
 fn the_same_seed_gives_the_same_history_of_writes() {
     let span = Span {
-        hours: 12,
+        hours: 3,
         nodes: 2,
-        seed: 7,
+        seed: 2,
     };
     let once = run(span);
     assert!(once.failures > 0, "no node has failed");
     // Two nodes renew their leases every ten seconds, except while they are silent.
     let leases = once.writes["coordination.k8s.io/leases"];
-    assert!((7_900..=8_650).contains(&leases), "{leases} renewals");
-    // Twelve by the hour, two at a quarter past, one in the night; each is written more than twice.
-    assert!(once.writes["batch/jobs"] > 15 * 2);
+    assert!((2_050..=2_165).contains(&leases), "{leases} renewals");
+    // Two by the hour, one at a quarter past, one in the night; each is written more than twice.
+    assert!(once.writes["batch/jobs"] > 4 * 2);
     assert_eq!(once, run(span));
-    let other = run(Span { seed: 8, ..span });
+    let other = run(Span { seed: 10, ..span });
     assert_ne!(once.digest, other.digest);
 }

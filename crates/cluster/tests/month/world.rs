@@ -132,7 +132,7 @@ async fn endure(cluster: &Cluster, span: Span) -> Result<u64, Failure> {
     let end = Instant::now() + Duration::from_secs(span.hours * 3_600);
     let (mut chance, mut failures) = (Chance(span.seed), 0);
     loop {
-        let calm = Duration::from_secs(chance.between(1_800, 43_200));
+        let calm = Duration::from_secs(chance.between(1_800, 14_400));
         if Instant::now() + calm > end {
             sleep_until(end).await;
             return Ok(failures);
