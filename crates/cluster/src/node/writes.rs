@@ -1,5 +1,7 @@
 //! What simulated nodes write to the API server.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, PodStatus};
@@ -12,6 +14,10 @@ use super::fleet::{Ending, Outcome};
 use super::spec::{LEASES, lease};
 use super::status::fingerprint;
 use super::step::Fate;
+
+/// The pauses between attempts to register; they double.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_secs(7);
 
 /// The name under which this is written.
 const MANAGER: &str = "kubelet";
@@ -147,6 +153,32 @@ pub(crate) async fn register(client: kube::Client, node: Node) -> Result<String,
     let report = json!({"status": node.status});
     let patch = Patch::Strategic(report);
     api.patch_status(&name, &params, &patch).await.map(uid)
+}
+
+/// Registers a node, again and again until the server takes it or says that it never will, as the kubelet does.
+///
+/// # Errors
+/// That the server will not have it.
+pub(crate) async fn register_in_the_end(
+    client: kube::Client,
+    node: Node,
+) -> Result<String, kube::Error> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let registered = register(client.clone(), node.clone()).await;
+        match &registered {
+            Err(kube::Error::Api(status)) if is_final(status.code) => return registered,
+            Err(error) => tracing::debug!(%error, "a node could not register yet"),
+            Ok(_) => return registered,
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LAST_PAUSE);
+    }
+}
+
+/// Whether asking again cannot help.
+fn is_final(code: u16) -> bool {
+    (400..500).contains(&code) && !matches!(code, 404 | 409 | 429)
 }
 
 fn uid(node: Node) -> String {
