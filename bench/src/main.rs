@@ -3,9 +3,10 @@
 //! `cargo xtask bench` builds it in release and runs it. `server` measures API servers over TLS; where a kube-apiserver
 //! and an etcd are on PATH, they are measured by the same client in the same run. `cache` measures informers and
 //! work queues beside those of kube-rs and client-go, `runtime` controllers beside those of kube-rs and
-//! controller-runtime; the other commands are their parts.
+//! controller-runtime, `cluster` whole clusters; the other commands are their parts.
 
 mod cache;
+mod cluster;
 mod cost;
 mod fan_out;
 mod figure;
@@ -40,6 +41,8 @@ enum Command {
     Server(Server),
     Cache(cache::Arguments),
     Serve(source::Arguments),
+    Cluster(cluster::Arguments),
+    Alive(cluster::alive::Arguments),
     Client(cache::client::Arguments),
     Queue(cache::queue::Arguments),
     Runtime(runtime::Arguments),
@@ -76,6 +79,12 @@ impl Amount {
 
 fn main() -> Result<()> {
     let command = Command::parse();
+    // These make their own runtimes.
+    match &command {
+        Command::Cluster(arguments) => return cluster::run(arguments),
+        Command::Alive(arguments) => return cluster::alive::run(arguments),
+        _ => {}
+    }
     let mut runtime = match command {
         // It is to take no more than one core from those it serves.
         Command::Serve(_) => tokio::runtime::Builder::new_current_thread(),
@@ -90,6 +99,7 @@ fn main() -> Result<()> {
         Command::Queue(arguments) => cache::queue::run(&runtime, &arguments),
         Command::Runtime(arguments) => runtime.block_on(runtime::run(arguments)),
         Command::Reconcile(arguments) => runtime.block_on(reconcile::run(arguments)),
+        Command::Cluster(_) | Command::Alive(_) => Ok(()),
     }
 }
 

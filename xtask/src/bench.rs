@@ -27,6 +27,7 @@ enum What {
     Server(Server),
     Cache(Cache),
     Runtime(Runtime),
+    Cluster(Cluster),
 }
 
 /// Measure the API server over TLS: start, memory, creates, gets, lists, watches, fan-out, growth
@@ -74,11 +75,26 @@ struct Runtime {
     quick: bool,
 }
 
+/// Measure a whole cluster in the process: a Deployment until ready, many, growth, forks, thirty simulated days
+///
+/// A run takes about five minutes and 4 GB of memory, and wants a machine that does nothing else.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+struct Cluster {
+    /// Rewrite the section of docs/benchmarks.md
+    #[arg(long)]
+    write: bool,
+    /// A tenth of everything: to see that it runs, not for figures
+    #[arg(long, conflicts_with = "write")]
+    quick: bool,
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.what {
         What::Server(server) => run_server(server),
         What::Cache(cache) => run_cache(cache),
         What::Runtime(runtime) => run_runtime(runtime),
+        What::Cluster(cluster) => run_cluster(cluster),
     }
 }
 
@@ -134,6 +150,17 @@ fn run_runtime(runtime: &Runtime) -> Result<()> {
         command.arg("--quick");
     }
     if runtime.write {
+        command.arg("--write").arg(workspace::root().join(PAGE));
+    }
+    finish(command)
+}
+
+fn run_cluster(cluster: &Cluster) -> Result<()> {
+    let mut command = bench("cluster")?;
+    if cluster.quick {
+        command.arg("--quick");
+    }
+    if cluster.write {
         command.arg("--write").arg(workspace::root().join(PAGE));
     }
     finish(command)

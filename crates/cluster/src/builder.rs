@@ -1,5 +1,6 @@
 //! How a cluster is to be.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use kubewright_runtime::environment::Environment;
 use kubewright_server::environment as server;
 use kubewright_server::storage::Fsync;
 use kubewright_server::{
-    Admission, Authorization, ForkOptions, Plugin, Server, StartError as ServerError,
+    Admission, ApiService, Authorization, ForkOptions, Plugin, Server, StartError as ServerError,
 };
 
 use rand::rngs::StdRng;
@@ -35,6 +36,30 @@ pub(crate) struct Recipe {
     pub(crate) node_options: NodesOptions,
     pub(crate) metrics: Metrics,
     pub(crate) controllers: Controllers,
+    pub(crate) line: Line,
+}
+
+/// How controllers reach the server.
+#[derive(Clone)]
+pub(crate) struct Line(Arc<dyn Fn(ApiService) -> kube::Client + Send + Sync>);
+
+impl Line {
+    /// A client at the controllers' end.
+    pub(crate) fn connect(&self, service: ApiService) -> kube::Client {
+        (self.0)(service)
+    }
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self(Arc::new(|service| kube::Client::new(service, "default")))
+    }
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Line")
+    }
 }
 
 /// Whether built-in controllers run.
@@ -54,6 +79,7 @@ impl Default for Recipe {
             node_options: NodesOptions::default(),
             metrics: Metrics::default(),
             controllers: Controllers::default(),
+            line: Line::default(),
         }
     }
 }
@@ -131,6 +157,16 @@ impl Builder {
     /// Writes a line of JSON for each request to this file.
     pub fn audit_log(mut self, path: impl Into<PathBuf>) -> Self {
         self.server = self.server.audit_log(path);
+        self
+    }
+
+    /// How controllers and nodes reach the server: by default in-process and without a fault. For tests of what they do on
+    /// a bad line; see `kubewright_testing::Wire`. Forks ask this again.
+    pub fn line(
+        mut self,
+        connect: impl Fn(ApiService) -> kube::Client + Send + Sync + 'static,
+    ) -> Self {
+        self.recipe.line = Line(Arc::new(connect));
         self
     }
 

@@ -14,7 +14,7 @@ use kube::{Api, ResourceExt};
 use kubewright_cache::Factory;
 use kubewright_runtime::{Client, Manager};
 use kubewright_server::storage::RestoreError;
-use kubewright_server::{ApiService, Endpoint, Server, StartError as ServerError, User};
+use kubewright_server::{Endpoint, Server, StartError as ServerError, User};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -32,6 +32,10 @@ const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How long controllers may take to finish what they are at when the cluster stops.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long watches of the controllers stay open, at least. Nobody disappears without a word within a process, and opening
+/// watches of all kinds anew would be much of what an idle cluster does.
+const SHORTEST_WATCH: Duration = Duration::from_secs(3_600);
 
 /// A cluster in the process. It stops when this is dropped.
 #[derive(Debug)]
@@ -92,9 +96,9 @@ impl Cluster {
             metrics: self.recipe.metrics.clone(),
         };
         let user = User::new(CONTROLLER_MANAGER, ["system:masters"]);
-        let service = self.server.service_as(user);
+        let client = self.recipe.line.connect(self.server.service_as(user));
         let stop = CancellationToken::new();
-        let task = tokio::spawn(control(service, facts, stop.clone()));
+        let task = tokio::spawn(control(client, facts, stop.clone()));
         *self.control.lock() = Some(Control { stop, task });
         Ok(())
     }
@@ -259,9 +263,10 @@ impl Snapshot {
 }
 
 /// Runs all controllers until they are told to stop.
-async fn control(service: ApiService, facts: Facts, stop: CancellationToken) {
-    let kube = kube::Client::new(service, "default");
-    let factory = Factory::new(kube.clone()).seed(facts.environment.below(u64::MAX));
+async fn control(kube: kube::Client, facts: Facts, stop: CancellationToken) {
+    let factory = Factory::new(kube.clone())
+        .seed(facts.environment.below(u64::MAX))
+        .shortest_watch(SHORTEST_WATCH);
     let client = Client::builder(kube).factory(factory).build();
     let manager = Manager::over(client)
         .name("kube-controller-manager")

@@ -3,8 +3,10 @@
 
 pub(crate) mod legacy;
 pub(crate) mod mirror;
+#[cfg(test)]
+mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod, Service, ServicePort, ServiceSpec};
@@ -21,6 +23,7 @@ use kubewright_runtime::{
 use super::WORKERS;
 use crate::pods::adopt::{controlled_by, key};
 use crate::pods::claim::controller_reference;
+use crate::pods::selected::candidates;
 use crate::pods::{is_finished, is_ready, is_terminating, label, node_name};
 
 const SERVICE: &str = "kubernetes.io/service-name";
@@ -52,9 +55,8 @@ impl Reconciler<Service> for Slices {
             return Ok(Outcome::done());
         }
         let namespace = cx.key().namespace().unwrap_or_default();
-        let pods = client
-            .list::<Pod>(Query::all().namespace(namespace))
-            .await?;
+        let asked = spec.selector.clone().unwrap_or_default();
+        let pods = candidates(client, namespace, &asked).await?;
         let mut zones = BTreeMap::new();
         for node in client.list::<Node>(Query::all()).await? {
             let labels = node.metadata.labels.clone().unwrap_or_default();

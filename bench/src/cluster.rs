@@ -1,0 +1,83 @@
+//! `kubewright-bench cluster`: a whole cluster in the process, with all controllers and simulated nodes.
+//!
+//! Everything is measured in a process of its own, so that its memory and its processor time are its own.
+
+pub(crate) mod alive;
+mod crowd;
+mod fork;
+mod growth;
+mod month;
+mod outcome;
+mod ready;
+mod table;
+mod workload;
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
+use serde::de::DeserializeOwned;
+
+use crate::stopwatch::Stopwatch;
+use crate::{machine, page};
+use outcome::Results;
+
+/// Measure a whole cluster in the process.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Write the figures into this page as well
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
+    /// A tenth of everything: to see that it runs, not for figures
+    #[arg(long)]
+    quick: bool,
+}
+
+/// How many pods are there when one more Deployment is measured.
+const GROWTH: [usize; 3] = [1_000, 10_000, 50_000];
+
+/// Measures, prints, and writes the page if that was asked for.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let before = machine::load_average();
+    let divisor = if arguments.quick { 10 } else { 1 };
+    let days = 30 / divisor;
+    let mut results = Results {
+        ready: part("ready", &[100 / divisor])?,
+        crowd: part("crowd", &[1_000 / divisor, 50])?,
+        fork: part("fork", &[10_000 / divisor])?,
+        month: part("month", &[days, 3, 7])?,
+        again: part("month", &[days, 3, 7])?,
+        other: part("month", &[days, 3, 8])?,
+        growth: Vec::new(),
+    };
+    for pods in GROWTH {
+        let pods = pods / divisor;
+        results.growth.push(part("growth", &[pods])?);
+    }
+    let text = table::markdown(&results, &machine::describe(&before));
+    println!("{text}");
+    if let Some(path) = &arguments.write {
+        page::replace(path, "cluster", &text)?;
+    }
+    Ok(())
+}
+
+/// Runs one part in a process of its own and reads its line.
+fn part<T: DeserializeOwned>(what: &str, numbers: &[usize]) -> Result<T> {
+    let ourselves = std::env::current_exe().context("finding the program itself")?;
+    let mut command = Command::new(ourselves);
+    command.args(["alive", what]).stdin(Stdio::null());
+    command.args(numbers.iter().map(usize::to_string));
+    let stopwatch = Stopwatch::start();
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("starting {what}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        bail!("{what} {numbers:?}: it ended with {}", output.status);
+    }
+    let seconds = stopwatch.elapsed().as_secs_f64();
+    eprintln!("{what} {numbers:?}: {seconds:.1} s: {}", text.trim());
+    serde_json::from_str(&text).with_context(|| format!("{what}: what it printed: {text}"))
+}
