@@ -7,6 +7,7 @@ mod fuzz;
 mod kubectl;
 mod lanes;
 mod process;
+mod protobuf;
 mod schema;
 mod workspace;
 
@@ -29,6 +30,7 @@ enum Command {
     Kubectl(kubectl::Arguments),
     Clients(clients::Arguments),
     Envtest(envtest::Arguments),
+    Protobuf(protobuf::Arguments),
     Fuzz(fuzz::Arguments),
     /// Measure the server from outside, in release.
     Bench(bench::Arguments),
@@ -40,6 +42,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Kubectl(arguments) => return kubectl::run(&arguments),
         Command::Clients(arguments) => return clients::run(&arguments),
         Command::Envtest(arguments) => return envtest::run(&arguments),
+        Command::Protobuf(arguments) => return protobuf::run(&arguments),
         Command::Fuzz(arguments) => return fuzz::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments)?,
     }
