@@ -133,6 +133,9 @@ impl<'t> Walk<'t> {
             _ => return,
         };
         inner.all(|value| {
+            if !value.is_array() && !value.is_object() {
+                return true;
+            }
             let deeper = self.context.descend();
             if deeper {
                 self.measure(value);

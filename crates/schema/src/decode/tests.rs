@@ -445,6 +445,24 @@ fn deep_nesting_is_refused() {
     assert!(parse(lines.as_bytes(), Format::Yaml).is_err());
 }
 
+// Found by fuzzing: YAML was taken one level deeper than the JSON that it becomes.
+#[test]
+fn all_forms_are_taken_to_the_same_depth() {
+    let name = "io.k8s.api.apps.v1.ControllerRevision";
+    for (levels, fits) in [(MAX_DEPTH, true), (MAX_DEPTH + 1, false)] {
+        let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
+        let text = format!("{{\"data\": {open}1{close}}}");
+        for format in [Format::Json, Format::Yaml] {
+            assert_eq!(parse(text.as_bytes(), format).is_ok(), fits, "{format:?}");
+            assert_eq!(decode_as(name, &text, format).is_ok(), fits, "{format:?}");
+        }
+        let mut value = (1..levels).fold(json!(1), |inner, _| json!([inner]));
+        value = json!({ "data": value });
+        let conformed = conform(Table::builtin(), type_of(name), &mut value);
+        assert_eq!(conformed.is_ok(), fits, "{levels}");
+    }
+}
+
 #[test]
 fn yaml_nested_to_the_limit_does_not_need_the_stack_of_the_caller() {
     let inside = |text: &str| format!("a: {}{text}{}", "[".repeat(120), "]".repeat(120));
