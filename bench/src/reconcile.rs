@@ -74,6 +74,8 @@ enum Reads {
 
 /// Measures, and prints the outcome.
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
+    // Somebody who listens to nothing, as with the peer in Go: without any, spans are written for the `log` crate.
+    tracing::subscriber::set_global_default(tracing::subscriber::NoSubscriber::default())?;
     let kubeconfig = Kubeconfig::read_from(&arguments.kubeconfig)?;
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;

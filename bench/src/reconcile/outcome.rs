@@ -15,8 +15,7 @@ pub(crate) struct Outcome {
     /// The same while many reconciles are in flight.
     pub(crate) crowded_p50_seconds: f64,
     pub(crate) crowded_p99_seconds: f64,
-    /// Memory before there are any in flight, and with them.
-    pub(crate) alone_bytes: u64,
+    /// Memory while many reconciles are in flight.
     pub(crate) flight_bytes: u64,
 }
 
@@ -30,7 +29,6 @@ impl Outcome {
             alone_p50_seconds: less(self.alone_p50_seconds, other.alone_p50_seconds),
             crowded_p50_seconds: less(self.crowded_p50_seconds, other.crowded_p50_seconds),
             crowded_p99_seconds: less(self.crowded_p99_seconds, other.crowded_p99_seconds),
-            alone_bytes: self.alone_bytes.max(other.alone_bytes),
             flight_bytes: self.flight_bytes.max(other.flight_bytes),
         }
     }
@@ -41,11 +39,6 @@ impl Outcome {
             true => self.crowded_p50_seconds / self.alone_p50_seconds,
             false => 0.0,
         }
-    }
-
-    /// Memory that one reconcile in flight takes.
-    pub(crate) fn a_flight(&self, flights: usize) -> f64 {
-        self.flight_bytes.saturating_sub(self.alone_bytes) as f64 / flights.max(1) as f64
     }
 }
 

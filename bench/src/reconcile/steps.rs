@@ -85,7 +85,6 @@ impl<T: Clone> Running<T> {
         }
         self.desk.fly(flights);
         let alone = self.probe(flights).await?;
-        let alone_bytes = machine::own("VmRSS:");
         let target = self.desk.count() + flights;
         for key in &self.keys[..flights] {
             (self.add)(key.clone());
@@ -98,7 +97,6 @@ impl<T: Clone> Running<T> {
             alone_p50_seconds: alone.median().as_secs_f64(),
             crowded_p50_seconds: crowded.median().as_secs_f64(),
             crowded_p99_seconds: crowded.quantile(0.99).as_secs_f64(),
-            alone_bytes,
             flight_bytes,
             ..Outcome::default()
         })

@@ -60,7 +60,7 @@ fn speed(results: &Results) -> Vec<Row> {
 fn flight(results: &Results) -> Vec<Row> {
     let flights = thousands(results.amount.flights as u64);
     let row = |what: String, unit, figure: fn(&Figures) -> f64| row(results, what, unit, figure);
-    let mut rows = vec![
+    vec![
         row(
             "key to reconcile, p50, alone".to_owned(),
             Unit::Seconds,
@@ -80,18 +80,12 @@ fn flight(results: &Results) -> Vec<Row> {
             f.flight.slowed()
         })
         .than(1.0, "alone", Aim::AtMost(1.5)),
-    ];
-    let amount = results.amount.flights;
-    let of = |figures: &Figures| figures.flight.a_flight(amount);
-    let theirs = results.controller_runtime.unwrap_or_default();
-    rows.push(
-        Row::new("memory a reconcile in flight", Unit::Kilobytes).figures(
-            of(&results.ours),
-            of(&results.kube_rs),
-            of(&theirs),
+        row(
+            format!("memory with {flights} in flight"),
+            Unit::Megabytes,
+            |f| f.flight.flight_bytes as f64,
         ),
-    );
-    rows
+    ]
 }
 
 fn operator(results: &Results) -> Vec<Row> {

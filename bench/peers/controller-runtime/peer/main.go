@@ -37,7 +37,6 @@ type report struct {
 	AloneP50    float64 `json:"alone_p50_seconds"`
 	CrowdedP50  float64 `json:"crowded_p50_seconds"`
 	CrowdedP99  float64 `json:"crowded_p99_seconds"`
-	AloneBytes  uint64  `json:"alone_bytes"`
 	FlightBytes uint64  `json:"flight_bytes"`
 }
 

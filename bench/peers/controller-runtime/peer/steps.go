@@ -92,7 +92,7 @@ func (w *world) flight(plan plan) (report, error) {
 	}
 	w.attitude.Store(flies)
 	alone := w.probe(plan)
-	report := report{AloneP50: quantile(alone, 0.5), AloneBytes: resident()}
+	report := report{AloneP50: quantile(alone, 0.5)}
 	before := w.count.Load()
 	for i := range plan.flights {
 		w.queue.Add(key(i))
