@@ -62,16 +62,16 @@ struct Walk {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let around = workspace::target().join("guestbook");
+    // Outside of the repository, or cargo takes it for a part of the workspace.
+    let around = tempfile::tempdir().context("there is no place for temporary files")?;
     let program = workspace::build("kubewright-cli", "kubewright", Profile::Debug)?;
     let mut walk = Walk {
         program,
-        project: around.join("guestbook"),
-        target: around.join("target"),
-        kubeconfig: around.join("kubeconfig"),
+        project: around.path().join("guestbook"),
+        target: workspace::target().join("guestbook"),
+        kubeconfig: around.path().join("kubeconfig"),
         steps: Vec::new(),
     };
-    remove(&walk.project)?;
     if arguments.cold {
         remove(&walk.target)?;
     }
@@ -113,7 +113,6 @@ impl Walk {
     /// The operator on a cluster: run from here, then deployed.
     fn try_out(&mut self) -> Result<()> {
         let kubeconfig = self.kubeconfig.display().to_string();
-        let _ = fs::remove_file(&self.kubeconfig);
         let mut up = self.start(&format!("up --port 0 --kubeconfig {kubeconfig}"))?;
         self.until("up", &mut up, |output| output.shows("Ctrl-C stops it"))?;
         let on = format!("--kubeconfig {kubeconfig}");

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// What became of a call.
-pub struct Called {
-    pub arguments: String,
-    pub output: Output,
+pub(crate) struct Called {
+    pub(crate) arguments: String,
+    pub(crate) output: Output,
 }
 
 /// Calls the program in a folder.
-pub fn kubewright(folder: &Path, arguments: &[&str]) -> Called {
+pub(crate) fn kubewright(folder: &Path, arguments: &[&str]) -> Called {
     let output = Command::new(env!("CARGO_BIN_EXE_kubewright"))
         .args(arguments)
         .current_dir(folder)
@@ -30,14 +30,14 @@ pub fn kubewright(folder: &Path, arguments: &[&str]) -> Called {
 }
 
 impl Called {
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let stdout = String::from_utf8_lossy(&self.output.stdout);
         let stderr = String::from_utf8_lossy(&self.output.stderr);
         format!("{stdout}{stderr}")
     }
 
     /// What it said, if it worked.
-    pub fn works(&self) -> String {
+    pub(crate) fn works(&self) -> String {
         assert!(
             self.output.status.success(),
             "{}: {}",
@@ -48,7 +48,7 @@ impl Called {
     }
 
     /// What it said, if it failed.
-    pub fn fails(&self) -> String {
+    pub(crate) fn fails(&self) -> String {
         assert!(
             !self.output.status.success(),
             "{}: {}",
@@ -60,7 +60,7 @@ impl Called {
 }
 
 /// All files below a folder with their texts, and folders without any.
-pub fn tree(root: &Path) -> BTreeMap<PathBuf, String> {
+pub(crate) fn tree(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     walk(root, root, &mut found);
     found
@@ -84,7 +84,7 @@ fn walk(folder: &Path, root: &Path, found: &mut BTreeMap<PathBuf, String>) {
 }
 
 /// A new folder of this name.
-pub fn folder(name: &str) -> (tempfile::TempDir, PathBuf) {
+pub(crate) fn folder(name: &str) -> (tempfile::TempDir, PathBuf) {
     let around = tempfile::tempdir().expect("a temporary directory can be made");
     let folder = around.path().join(name);
     fs::create_dir(&folder).expect("it can be made");
@@ -92,7 +92,7 @@ pub fn folder(name: &str) -> (tempfile::TempDir, PathBuf) {
 }
 
 /// The root of the repository.
-pub fn repository() -> PathBuf {
+pub(crate) fn repository() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     root.canonicalize().expect("it is there")
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use kubewright::k8s_openapi::api::core::v1::Event;
 use kubewright::kube::Resource;
 use kubewright::manifests::{layout, sample};
 use kubewright::prelude::*;
@@ -54,6 +55,22 @@ impl World {
                 return object;
             }
             assert!(Instant::now() < end, "{} stays as it is", key.as_str());
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Looks again and again until there is an event with this reason.
+    #[allow(dead_code, reason = "tests of controllers use it")]
+    pub(crate) async fn until_event(&self, reason: &str) {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let events = self.client.live().list::<Event>(Query::all()).await;
+            let events = events.expect("the server answers");
+            let told = |event: &Event| event.reason.as_deref() == Some(reason);
+            if events.iter().any(told) {
+                return;
+            }
+            assert!(Instant::now() < end, "nobody tells of {reason}");
             sleep(Duration::from_millis(10)).await;
         }
     }

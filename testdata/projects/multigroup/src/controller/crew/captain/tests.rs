@@ -1,6 +1,5 @@
 //! What the controller does, on a cluster in this process.
 
-use kubewright::k8s_openapi::api::core::v1::Event;
 use kubewright::kube::ResourceExt;
 use kubewright::prelude::*;
 
@@ -12,35 +11,30 @@ fn key() -> Key {
     Key::new("default", "sample")
 }
 
+/// Whether the controller has been here and is content.
 fn is_ready(object: &Captain) -> bool {
+    let has_finalizer = object.finalizers().iter().any(|name| name == FINALIZER);
     let status = object.status.as_ref();
-    status.is_some_and(|status| {
+    let is_ready = status.is_some_and(|status| {
         status.observed_generation == object.metadata.generation
             && conditions::is_true(&status.conditions, "Ready")
-    })
+    });
+    has_finalizer && is_ready
 }
 
 async fn ready(world: &World) -> Captain {
     let sample: Captain = sample_of("sample");
     world.client.create(&sample).await.expect("it is created");
-    let object = world.until(&key(), |object| object.is_some_and(is_ready));
-    object.await.expect("it is there")
+    let holds = |object: Option<&Captain>| object.is_some_and(is_ready);
+    let object = world.until(&key(), holds).await;
+    object.expect("it is there")
 }
 
 #[tokio::test]
 async fn becomes_ready_with_a_finalizer_and_an_event() {
     let world = World::start().await;
-    let object = ready(&world).await;
-    assert!(object.finalizers().iter().any(|name| name == FINALIZER));
-    loop {
-        let events = world.client.live().list::<Event>(Query::all()).await;
-        let events = events.expect("the server answers");
-        let told = |event: &Event| event.reason.as_deref() == Some("Reconciled");
-        if events.iter().any(told) {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+    ready(&world).await;
+    world.until_event("Reconciled").await;
 }
 
 #[tokio::test]
