@@ -81,3 +81,49 @@ fn part<T: DeserializeOwned>(what: &str, numbers: &[usize]) -> Result<T> {
     eprintln!("{what} {numbers:?}: {seconds:.1} s: {}", text.trim());
     serde_json::from_str(&text).with_context(|| format!("{what}: what it printed: {text}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::outcome::{Growth, Month};
+    use super::*;
+
+    #[test]
+    fn every_part_finds_something_out_and_the_table_tells_it() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        // Days take too long here; crates/cluster/tests/month lives through some hours.
+        let month = Month {
+            days: 30,
+            nodes: 3,
+            took: 9.0,
+            writes: 800_000,
+            leases: 700_000,
+            jobs: 5_000,
+            failures: 250,
+            digest: "0123456789abcdef".to_owned(),
+        };
+        let results = Results {
+            ready: runtime.block_on(ready::measure(2)).expect("it gets ready"),
+            crowd: runtime.block_on(crowd::measure(3, 2)).expect("they settle"),
+            fork: runtime.block_on(fork::measure(10)).expect("it forks"),
+            growth: vec![Growth {
+                pods: 1_000,
+                median: 0.01,
+                processor: 0.02,
+                memory: 1_000_000,
+            }],
+            again: month.clone(),
+            other: month.clone(),
+            month,
+        };
+        assert!(results.ready.best > 0.0 && results.crowd.writes > 30);
+        let text = table::markdown(&results, "a machine");
+        assert!(
+            text.contains("| 1,000 | 10.0 ms | 20.0 ms | 1.0 MB |"),
+            "{text}"
+        );
+        assert!(text.contains("`0123456789abcdef`"), "{text}");
+    }
+}

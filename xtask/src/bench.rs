@@ -128,18 +128,18 @@ fn run_cache(cache: &Cache) -> Result<()> {
 
 fn run_runtime(runtime: &Runtime) -> Result<()> {
     let kubewright = workspace::build("kubewright-cli", "kubewright", Profile::Release)?;
-    let foo = workspace::build_operator("kubewright-example-foo")?;
+    let operator = workspace::build_operator("kubewright-example-foo")?;
     let mut command = bench("runtime")?;
     command.arg("--kubewright").arg(kubewright);
-    command.arg("--foo").arg(foo);
+    command.arg("--foo").arg(operator);
     let theirs = go(CONTROLLER_RUNTIME, "./peer", "controller-runtime-peer").and_then(|peer| {
-        let foo = go(CONTROLLER_RUNTIME, "./foo", "controller-runtime-foo")?;
-        Ok((peer, foo))
+        let operator = go(CONTROLLER_RUNTIME, "./foo", "controller-runtime-foo")?;
+        Ok((peer, operator))
     });
     match theirs {
-        Ok((peer, foo)) => {
+        Ok((peer, operator)) => {
             command.arg("--controller-runtime").arg(peer);
-            command.arg("--controller-runtime-foo").arg(foo);
+            command.arg("--controller-runtime-foo").arg(operator);
         }
         Err(error) => {
             let why = format!("{error:#}");

@@ -51,9 +51,9 @@ pub(super) async fn measure(client: Client, arguments: &Arguments) -> Result<Out
     outcome
 }
 
-async fn reconcile(foo: Arc<Foo>, desk: Arc<Desk>) -> Result<Action, Infallible> {
-    let stamp = || foo.annotations().get(STAMP).cloned();
-    let name = foo.metadata.name.as_deref().unwrap_or_default();
+async fn reconcile(object: Arc<Foo>, desk: Arc<Desk>) -> Result<Action, Infallible> {
+    let stamp = || object.annotations().get(STAMP).cloned();
+    let name = object.metadata.name.as_deref().unwrap_or_default();
     desk.reconcile(name, stamp).await;
     Ok(Action::await_change())
 }

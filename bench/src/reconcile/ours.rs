@@ -18,8 +18,8 @@ use crate::cache::client::STAMP;
 struct Reporter(Arc<Desk>);
 
 impl Reconciler<Foo> for Reporter {
-    async fn reconcile(&self, foo: Arc<Foo>, cx: &Context) -> Result<Next, Error> {
-        let stamp = || foo.annotations().get(STAMP).cloned();
+    async fn reconcile(&self, object: Arc<Foo>, cx: &Context) -> Result<Next, Error> {
+        let stamp = || object.annotations().get(STAMP).cloned();
         self.0.reconcile(cx.key().name(), stamp).await;
         Ok(Next::done())
     }

@@ -62,13 +62,13 @@ async fn prepare(connection: &mut Connection) -> Result<()> {
             .await?,
     )?;
     for number in 0..NUMBER {
-        let foo = json!({
+        let object = json!({
             "apiVersion": "samplecontroller.k8s.io/v1alpha1",
             "kind": "Foo",
             "metadata": {"name": format!("foo-{number}")},
             "spec": {"deploymentName": format!("deployment-{number}"), "replicas": 1},
         });
-        let made = connection.send(Method::POST, FOOS, JSON, foo.to_string());
+        let made = connection.send(Method::POST, FOOS, JSON, object.to_string());
         expect_success(made.await?)?;
     }
     Ok(())

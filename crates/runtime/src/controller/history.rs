@@ -1,6 +1,5 @@
 //! The last reconciles of a controller: why each ran, what it wrote, how it ended.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,7 +40,7 @@ pub struct Reconciled {
     #[serde(serialize_with = "as_lines")]
     pub writes: Vec<Write>,
     /// How it ended: `done`, `requeue`, `requeue after 10s`, or the error.
-    pub ended: Cow<'static, str>,
+    pub ended: String,
 }
 
 /// The last reconciles, oldest first. Cheap to clone.

@@ -1,6 +1,5 @@
 //! A worker: takes a key, reconciles it, and says what becomes of it.
 
-use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -205,12 +204,12 @@ fn verdict(result: &Result<Outcome, Error>) -> Verdict {
     }
 }
 
-fn ended(result: &Result<Outcome, Error>) -> Cow<'static, str> {
+fn ended(result: &Result<Outcome, Error>) -> String {
     match result {
-        Ok(Outcome(Next::Done)) => "done".into(),
-        Ok(Outcome(Next::Requeue)) => "requeue".into(),
-        Ok(Outcome(Next::RequeueAfter(delay))) => format!("requeue after {delay:?}").into(),
-        Err(error) => error.report().into(),
+        Ok(Outcome(Next::Done)) => "done".to_owned(),
+        Ok(Outcome(Next::Requeue)) => "requeue".to_owned(),
+        Ok(Outcome(Next::RequeueAfter(delay))) => format!("requeue after {delay:?}"),
+        Err(error) => error.report(),
     }
 }
 
