@@ -244,7 +244,8 @@ subjects: [{kind: ServiceAccount, name: robot, namespace: default}]
             pods.list(&Default::default()).await.is_ok()
         };
         assert!(reads(&grant).await);
-        let [list, watch, get] = &grant.lessened()[..] else {
+        let lessened = grant.lessened();
+        let [list, watch, get] = &lessened[..] else {
             panic!("three verbs")
         };
         assert!(!reads(&list.1).await);
