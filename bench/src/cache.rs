@@ -4,26 +4,21 @@
 //! compared take several turns, one after the other, and the best counts.
 
 pub(crate) mod client;
-mod flow;
 mod kube_rs;
 mod ours;
 mod outcome;
 pub(crate) mod queue;
-mod rendering;
 mod runner;
-pub(crate) mod source;
 mod table;
-mod template;
-mod verdict;
-mod world;
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 
+use crate::process::Serving;
 use crate::{machine, page};
 use outcome::{Outcome, QueueOutcome};
-use runner::{Runner, Serving, Steps};
+use runner::{Runner, Steps};
 
 /// Measure informers and work queues.
 #[derive(clap::Args)]
@@ -89,7 +84,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
             continue;
         }
         let pods = pods / divisor;
-        let source = runner.serve(pods).await?;
+        let source = Serving::pods(pods).await?;
         let outcome = runner.ours(&source, "typed", Steps::Sync).await?;
         results.growth.push((pods, outcome));
     }
@@ -108,7 +103,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
 }
 
 async fn informers(runner: &Runner, pods: usize) -> Result<Results> {
-    let source = runner.serve(pods).await?;
+    let source = Serving::pods(pods).await?;
     let mut results = Results {
         pods,
         ..Results::default()

@@ -2,9 +2,11 @@
 //!
 //! `cargo xtask bench` builds it in release and runs it. `server` measures API servers over TLS; where a kube-apiserver
 //! and an etcd are on PATH, they are measured by the same client in the same run. `cache` measures informers and
-//! work queues beside those of kube-rs and client-go; the other commands are its parts.
+//! work queues beside those of kube-rs and client-go, `runtime` controllers beside those of kube-rs and
+//! controller-runtime, `cluster` whole clusters; the other commands are their parts.
 
 mod cache;
+mod cluster;
 mod cost;
 mod fan_out;
 mod figure;
@@ -13,11 +15,17 @@ mod load;
 mod machine;
 mod objects;
 mod page;
+mod process;
+mod reconcile;
 mod report;
+mod row;
+mod runtime;
 mod single;
+mod source;
 mod stopwatch;
 mod target;
 mod upstream;
+mod verdict;
 
 use std::path::PathBuf;
 
@@ -32,9 +40,13 @@ use target::Target;
 enum Command {
     Server(Server),
     Cache(cache::Arguments),
-    Serve(cache::source::Arguments),
+    Serve(source::Arguments),
+    Cluster(cluster::Arguments),
+    Alive(cluster::alive::Arguments),
     Client(cache::client::Arguments),
     Queue(cache::queue::Arguments),
+    Runtime(runtime::Arguments),
+    Reconcile(reconcile::Arguments),
 }
 
 /// Measure API servers over TLS.
@@ -67,6 +79,12 @@ impl Amount {
 
 fn main() -> Result<()> {
     let command = Command::parse();
+    // These make their own runtimes.
+    match &command {
+        Command::Cluster(arguments) => return cluster::run(arguments),
+        Command::Alive(arguments) => return cluster::alive::run(arguments),
+        _ => {}
+    }
     let mut runtime = match command {
         // It is to take no more than one core from those it serves.
         Command::Serve(_) => tokio::runtime::Builder::new_current_thread(),
@@ -76,9 +94,12 @@ fn main() -> Result<()> {
     match command {
         Command::Server(arguments) => runtime.block_on(server(arguments)),
         Command::Cache(arguments) => runtime.block_on(cache::run(arguments)),
-        Command::Serve(arguments) => runtime.block_on(cache::source::run(arguments)),
+        Command::Serve(arguments) => runtime.block_on(source::run(arguments)),
         Command::Client(arguments) => runtime.block_on(cache::client::run(arguments)),
         Command::Queue(arguments) => cache::queue::run(&runtime, &arguments),
+        Command::Runtime(arguments) => runtime.block_on(runtime::run(arguments)),
+        Command::Reconcile(arguments) => runtime.block_on(reconcile::run(arguments)),
+        Command::Cluster(_) | Command::Alive(_) => Ok(()),
     }
 }
 

@@ -2,14 +2,14 @@
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use kubewright_bench::{Access, Connection, Protocol};
 use tempfile::TempDir;
 
-use crate::machine;
+use crate::process::Process;
 use crate::stopwatch::Stopwatch;
 use crate::upstream::Upstream;
 
@@ -34,9 +34,6 @@ pub(crate) struct Running {
     processes: Vec<Process>,
     folder: TempDir,
 }
-
-/// A process that ends when this is dropped.
-pub(crate) struct Process(Child);
 
 impl Target {
     /// Starts a fresh server and waits until it is ready.
@@ -82,10 +79,7 @@ impl Target {
 impl Running {
     /// Resident memory of all its processes.
     pub(crate) fn memory(&self) -> u64 {
-        self.processes
-            .iter()
-            .map(|p| machine::resident(p.0.id()))
-            .sum()
+        self.processes.iter().map(Process::memory).sum()
     }
 
     /// Where the kubeconfig of our server is.
@@ -96,26 +90,6 @@ impl Running {
     /// A new connection.
     pub(crate) async fn connect(&self, protocol: Protocol) -> Result<Connection> {
         Connection::open(&self.access, protocol).await
-    }
-}
-
-impl Process {
-    pub(crate) fn start(command: &mut Command) -> Result<Self> {
-        let quiet = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let child = quiet
-            .spawn()
-            .with_context(|| format!("starting {}", command.get_program().display()))?;
-        Ok(Self(child))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 

@@ -10,7 +10,8 @@ use anyhow::{Context as _, Result};
 use kubewright_bench::Access;
 use rcgen::{CertificateParams, KeyPair};
 
-use crate::target::{Process, free_address};
+use crate::process::Process;
+use crate::target::free_address;
 
 const TOKEN: &str = "benchmark";
 

@@ -10,8 +10,10 @@ use crate::workspace::{self, Profile};
 
 /// The page that `--write` writes.
 const PAGE: &str = "docs/benchmarks.md";
-/// The programs that stand for client-go.
-const GO: &str = "bench/peers/go";
+/// The program that stands for client-go.
+const CLIENT_GO: &str = "bench/peers/go";
+/// The programs that stand for controller-runtime.
+const CONTROLLER_RUNTIME: &str = "bench/peers/controller-runtime";
 
 /// Arguments of `cargo xtask bench`.
 #[derive(clap::Args)]
@@ -24,6 +26,8 @@ pub(crate) struct Arguments {
 enum What {
     Server(Server),
     Cache(Cache),
+    Runtime(Runtime),
+    Cluster(Cluster),
 }
 
 /// Measure the API server over TLS: start, memory, creates, gets, lists, watches, fan-out, growth
@@ -56,10 +60,41 @@ struct Cache {
     quick: bool,
 }
 
+/// Measure controllers beside those of kube-rs and controller-runtime: reconciles, latency, many in flight, an operator
+///
+/// controller-runtime is measured where Go is on the machine; its modules come from the Go module proxy. A run takes
+/// about six minutes, besides building, and wants a machine that does nothing else.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+struct Runtime {
+    /// Rewrite the section of docs/benchmarks.md
+    #[arg(long)]
+    write: bool,
+    /// A tenth of everything: to see that it runs, not for figures
+    #[arg(long, conflicts_with = "write")]
+    quick: bool,
+}
+
+/// Measure a whole cluster in the process: a Deployment until ready, many, growth, forks, thirty simulated days
+///
+/// A run takes about five minutes and 4 GB of memory, and wants a machine that does nothing else.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+struct Cluster {
+    /// Rewrite the section of docs/benchmarks.md
+    #[arg(long)]
+    write: bool,
+    /// A tenth of everything: to see that it runs, not for figures
+    #[arg(long, conflicts_with = "write")]
+    quick: bool,
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.what {
         What::Server(server) => run_server(server),
         What::Cache(cache) => run_cache(cache),
+        What::Runtime(runtime) => run_runtime(runtime),
+        What::Cluster(cluster) => run_cluster(cluster),
     }
 }
 
@@ -78,7 +113,7 @@ fn run_server(server: &Server) -> Result<()> {
 
 fn run_cache(cache: &Cache) -> Result<()> {
     let mut command = bench("cache")?;
-    match client_go() {
+    match go(CLIENT_GO, ".", "client-go-peer") {
         Ok(program) => command.arg("--client-go").arg(program),
         Err(error) => command.arg("--no-client-go").arg(format!("{error:#}")),
     };
@@ -86,6 +121,46 @@ fn run_cache(cache: &Cache) -> Result<()> {
         command.arg("--quick");
     }
     if cache.write {
+        command.arg("--write").arg(workspace::root().join(PAGE));
+    }
+    finish(command)
+}
+
+fn run_runtime(runtime: &Runtime) -> Result<()> {
+    let kubewright = workspace::build("kubewright-cli", "kubewright", Profile::Release)?;
+    let operator = workspace::build_operator("kubewright-example-foo")?;
+    let mut command = bench("runtime")?;
+    command.arg("--kubewright").arg(kubewright);
+    command.arg("--foo").arg(operator);
+    let theirs = go(CONTROLLER_RUNTIME, "./peer", "controller-runtime-peer").and_then(|peer| {
+        let operator = go(CONTROLLER_RUNTIME, "./foo", "controller-runtime-foo")?;
+        Ok((peer, operator))
+    });
+    match theirs {
+        Ok((peer, operator)) => {
+            command.arg("--controller-runtime").arg(peer);
+            command.arg("--controller-runtime-foo").arg(operator);
+        }
+        Err(error) => {
+            let why = format!("{error:#}");
+            command.arg("--no-controller-runtime").arg(why);
+        }
+    }
+    if runtime.quick {
+        command.arg("--quick");
+    }
+    if runtime.write {
+        command.arg("--write").arg(workspace::root().join(PAGE));
+    }
+    finish(command)
+}
+
+fn run_cluster(cluster: &Cluster) -> Result<()> {
+    let mut command = bench("cluster")?;
+    if cluster.quick {
+        command.arg("--quick");
+    }
+    if cluster.write {
         command.arg("--write").arg(workspace::root().join(PAGE));
     }
     finish(command)
@@ -99,18 +174,18 @@ fn bench(what: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Builds the program that stands for client-go.
-fn client_go() -> Result<PathBuf> {
-    let program = workspace::target().join("dist").join("client-go-peer");
+/// Builds a program in Go.
+fn go(module: &str, package: &str, name: &str) -> Result<PathBuf> {
+    let program = workspace::target().join("dist").join(name);
     let status = Command::new("go")
-        .current_dir(workspace::root().join(GO))
-        .args(["build", "-o"])
+        .current_dir(workspace::root().join(module))
+        .args(["build", "-trimpath", "-ldflags", "-s -w", "-o"])
         .arg(&program)
-        .arg(".")
+        .arg(package)
         .status()
         .context("Go is not on this machine")?;
     if !status.success() {
-        bail!("its program could not be built");
+        bail!("{name} could not be built");
     }
     Ok(program)
 }

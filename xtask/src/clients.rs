@@ -1,7 +1,7 @@
 //! `cargo xtask clients`: clients not written here, against our server, with what they get checked.
 
 mod catalog;
-mod go;
+pub(crate) mod go;
 mod node;
 mod python;
 

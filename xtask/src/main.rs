@@ -9,6 +9,7 @@ mod guestbook;
 mod kubectl;
 mod lanes;
 mod process;
+mod protobuf;
 mod schema;
 mod workspace;
 
@@ -31,6 +32,7 @@ enum Command {
     Kubectl(kubectl::Arguments),
     Clients(clients::Arguments),
     Envtest(envtest::Arguments),
+    Protobuf(protobuf::Arguments),
     Fuzz(fuzz::Arguments),
     Golden(golden::Arguments),
     Guestbook(guestbook::Arguments),
@@ -44,6 +46,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Kubectl(arguments) => return kubectl::run(&arguments),
         Command::Clients(arguments) => return clients::run(&arguments),
         Command::Envtest(arguments) => return envtest::run(&arguments),
+        Command::Protobuf(arguments) => return protobuf::run(&arguments),
         Command::Fuzz(arguments) => return fuzz::run(&arguments),
         Command::Golden(arguments) => golden::run(&arguments)?,
         Command::Guestbook(arguments) => guestbook::run(&arguments)?,

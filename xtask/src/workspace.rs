@@ -29,10 +29,26 @@ pub(crate) fn target() -> PathBuf {
 
 /// Builds the program of a package and tells where it is.
 pub(crate) fn build(package: &str, program: &str, profile: Profile) -> Result<PathBuf> {
+    build_with(package, program, profile, &[])
+}
+
+/// Builds the operator of an example, without the cluster that its demonstration runs on.
+pub(crate) fn build_operator(package: &str) -> Result<PathBuf> {
+    let arguments = ["--no-default-features"];
+    build_with(package, package, Profile::Release, &arguments)
+}
+
+fn build_with(
+    package: &str,
+    program: &str,
+    profile: Profile,
+    arguments: &[&str],
+) -> Result<PathBuf> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
         .current_dir(root())
-        .args(["build", "--quiet", "--package", package, "--bin", program]);
+        .args(["build", "--quiet", "--package", package, "--bin", program])
+        .args(arguments);
     let folder = match profile {
         Profile::Debug => "debug",
         Profile::Release => {

@@ -10,9 +10,9 @@ use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 
 use super::outcome::Outcome;
-use super::world::now;
 use super::{kube_rs, ours};
 use crate::machine;
+use crate::source::now;
 use crate::stopwatch::{Samples, Stopwatch};
 
 /// The annotation with the time at which an event was sent.

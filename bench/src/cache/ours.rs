@@ -11,15 +11,14 @@ use kube::Client;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kubewright_cache::reflector::Options;
 use kubewright_cache::{
-    Cached, Event, Index, Keep, Key, Kind, ListWatch, NAMESPACE_INDEX, Reader, Scope, Shape,
-    SharedInformer,
+    Event, Index, Keep, Key, Kind, ListWatch, NAMESPACE_INDEX, Reader, Scope, Shape, SharedInformer,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Arguments, Control, Form, Listener, STAMP};
 use super::outcome::Outcome;
-use super::template::{NAMESPACES, POSTINGS};
 use crate::machine;
+use crate::source::template::{NAMESPACES, POSTINGS};
 use crate::stopwatch::Stopwatch;
 
 const INSTANCE: &str = "app.kubernetes.io/instance";
@@ -147,14 +146,15 @@ fn reads<K: Kind>(reader: &Reader<K>, arguments: &Arguments, outcome: &mut Outco
     let namespaces: Vec<String> = (0..NAMESPACES)
         .map(|n| format!("namespace-{n:02}"))
         .collect();
-    let found = |index: &str, value: &str| -> Vec<Cached<K>> {
-        reader.entries_by_index(index, value).unwrap_or_default()
-    };
-    if found("instance", &instances[0]).is_empty()
-        || found(NAMESPACE_INDEX, &namespaces[0]).is_empty()
+    let found = |index: &str, value: &str| reader.entries_by_index(index, value);
+    if found("instance", &instances[0])?.is_empty()
+        || found(NAMESPACE_INDEX, &namespaces[0])?.is_empty()
     {
         bail!("an index is empty");
     }
+    outcome.new_few_per_second = once_each(&instances[1..], |value| {
+        drop(black_box(found("instance", value)));
+    });
     outcome.few_per_second = per_second(|turn| {
         let value = &instances[turn * STRIDE % instances.len()];
         drop(black_box(found("instance", value)));
@@ -164,6 +164,14 @@ fn reads<K: Kind>(reader: &Reader<K>, arguments: &Arguments, outcome: &mut Outco
         drop(black_box(found(NAMESPACE_INDEX, value)));
     });
     Ok(())
+}
+
+/// Does something once with each value, and tells how often in a second of this thread's processor time.
+fn once_each(values: &[String], read: impl Fn(&str)) -> f64 {
+    let before = machine::processor_time();
+    values.iter().for_each(|value| read(value));
+    let spent = machine::processor_time().saturating_sub(before);
+    values.len() as f64 / spent.as_secs_f64().max(f64::MIN_POSITIVE)
 }
 
 /// Repeats something until the time is over, and tells how often in a second of this thread's processor time: what others

@@ -19,6 +19,8 @@ pub(crate) struct Outcome {
     /// Lookups in an index that find 20 objects, and that find a hundredth of all.
     pub(crate) few_per_second: f64,
     pub(crate) many_per_second: f64,
+    /// Lookups that find 20 objects which nobody has looked up since they changed.
+    pub(crate) new_few_per_second: f64,
     pub(crate) events_per_second: f64,
     pub(crate) latency_p50_seconds: f64,
     pub(crate) latency_p99_seconds: f64,
@@ -51,6 +53,7 @@ impl Outcome {
             copies_per_second: more(self.copies_per_second, other.copies_per_second),
             few_per_second: more(self.few_per_second, other.few_per_second),
             many_per_second: more(self.many_per_second, other.many_per_second),
+            new_few_per_second: more(self.new_few_per_second, other.new_few_per_second),
             events_per_second: more(self.events_per_second, other.events_per_second),
             latency_p50_seconds: self.latency_p50_seconds.min(other.latency_p50_seconds),
             latency_p99_seconds: self.latency_p99_seconds.min(other.latency_p99_seconds),

@@ -1,21 +1,13 @@
-//! Starts the source and, one after the other, the processes that are measured against it.
+//! Starts, one after the other, the processes that are measured against the source.
 
-use std::io::Read as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
-use serde::de::DeserializeOwned;
-use tempfile::TempDir;
+use anyhow::{Context as _, Result};
 
 use super::outcome::{Outcome, QueueOutcome};
-use crate::stopwatch::Stopwatch;
+use crate::process::{Serving, measured};
 
-/// How long one process may take. It takes a minute, unless others take the machine.
-const PATIENCE: Duration = Duration::from_secs(1_800);
-/// How often it is looked at.
-const INTERVAL: Duration = Duration::from_millis(20);
 /// Events that are taken as fast as they come, at most.
 const EVENTS: usize = 50_000;
 /// Events that are timed one by one, at most.
@@ -36,30 +28,6 @@ pub(crate) enum Steps {
     Sync,
 }
 
-/// A source that is ready; it ends when this is dropped.
-pub(crate) struct Serving {
-    pods: usize,
-    _process: Process,
-    folder: TempDir,
-}
-
-/// A process that ends when this is dropped.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Both are without effect when it has ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Serving {
-    fn kubeconfig(&self) -> PathBuf {
-        self.folder.path().join("kubeconfig")
-    }
-}
-
 impl Runner {
     pub(crate) fn new(client_go: Option<PathBuf>) -> Result<Self> {
         Ok(Self {
@@ -70,28 +38,6 @@ impl Runner {
 
     pub(crate) fn has_client_go(&self) -> bool {
         self.client_go.is_some()
-    }
-
-    /// Starts a source with so many pods.
-    pub(crate) async fn serve(&self, pods: usize) -> Result<Serving> {
-        let folder = tempfile::tempdir()?;
-        let kubeconfig = folder.path().join("kubeconfig");
-        let mut command = Command::new(&self.ourselves);
-        command.args(["serve", "--pods", &pods.to_string(), "--kubeconfig"]);
-        command.arg(&kubeconfig).stdin(Stdio::null());
-        let process = Process(command.spawn().context("starting the source")?);
-        let stopwatch = Stopwatch::start();
-        while !kubeconfig.exists() {
-            if stopwatch.elapsed() > PATIENCE {
-                bail!("the source did not become ready");
-            }
-            tokio::time::sleep(INTERVAL).await;
-        }
-        Ok(Serving {
-            pods,
-            _process: process,
-            folder,
-        })
     }
 
     /// Kubewright's informer.
@@ -114,7 +60,7 @@ impl Runner {
         let mut command = Command::new(&self.ourselves);
         command.args(["client", "--peer", peer]);
         informer(&mut command, source, form, steps);
-        let what = format!("{peer}, {form}, {} pods", source.pods);
+        let what = format!("{peer}, {form}, {} pods", source.objects);
         measured(command, &what).await
     }
 
@@ -132,7 +78,7 @@ impl Runner {
         command.arg("informer");
         command.env("KUBE_FEATURE_WatchListClient", "false");
         informer(&mut command, source, form, steps);
-        let what = format!("client-go, {form}, {} pods", source.pods);
+        let what = format!("client-go, {form}, {} pods", source.objects);
         measured(command, &what).await.map(Some)
     }
 
@@ -157,13 +103,13 @@ impl Runner {
 
 fn informer(command: &mut Command, source: &Serving, form: &str, steps: Steps) {
     let (events, paced) = match steps {
-        Steps::All => (EVENTS.min(source.pods), PACED.min(source.pods)),
+        Steps::All => (EVENTS.min(source.objects), PACED.min(source.objects)),
         Steps::Sync => (0, 0),
     };
     command.arg("--kubeconfig").arg(source.kubeconfig());
     for (name, value) in [
         ("--form", form.to_owned()),
-        ("--pods", source.pods.to_string()),
+        ("--pods", source.objects.to_string()),
         ("--events", events.to_string()),
         ("--paced", paced.to_string()),
     ] {
@@ -173,37 +119,4 @@ fn informer(command: &mut Command, source: &Serving, form: &str, steps: Steps) {
 
 fn queue(command: &mut Command, keys: usize) {
     command.args(["queue", "--keys", &keys.to_string(), "--rounds", "5"]);
-}
-
-/// Runs a process to its end and reads its line.
-async fn measured<T: DeserializeOwned>(mut command: Command, what: &str) -> Result<T> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let stopwatch = Stopwatch::start();
-    let child = command
-        .spawn()
-        .with_context(|| format!("starting {what}"))?;
-    let mut process = Process(child);
-    // One line fits into the pipe, so nobody waits for it to be read.
-    let status = loop {
-        if let Some(status) = process.0.try_wait()? {
-            break status;
-        }
-        if stopwatch.elapsed() > PATIENCE {
-            bail!("{what}: it took longer than {PATIENCE:?}");
-        }
-        tokio::time::sleep(INTERVAL).await;
-    };
-    let mut text = String::new();
-    if let Some(mut stdout) = process.0.stdout.take() {
-        stdout.read_to_string(&mut text)?;
-    }
-    if !status.success() {
-        bail!("{what}: it ended with {status}");
-    }
-    eprintln!(
-        "{what}: {:.1} s: {}",
-        stopwatch.elapsed().as_secs_f64(),
-        text.trim()
-    );
-    serde_json::from_str(&text).with_context(|| format!("{what}: what it printed: {text}"))
 }

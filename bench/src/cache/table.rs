@@ -1,35 +1,14 @@
 //! The figures as the section of docs/benchmarks.md.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use super::Results;
 use super::outcome::Outcome;
-use super::verdict::{Aim, Verdict};
-use crate::figure::{Value, thousands};
+use crate::figure::thousands;
+use crate::row::{Row, Unit};
+use crate::verdict::{Aim, Verdict};
 
-const KUBE_RS: &str = "kube-rs'";
 const CLIENT_GO: &str = "client-go's";
-
-/// A line of the table.
-struct Row {
-    what: &'static str,
-    ours: f64,
-    kube_rs: f64,
-    client_go: f64,
-    unit: Unit,
-    aims: Vec<Option<Verdict>>,
-}
-
-/// How a figure is written.
-#[derive(Clone, Copy)]
-enum Unit {
-    Seconds,
-    PerSecond,
-    /// Bytes for each pod.
-    Kilobytes,
-    Ratio,
-}
 
 /// The section.
 pub(crate) fn markdown(results: &Results, machine: &str) -> String {
@@ -72,7 +51,7 @@ fn sync_and_memory(results: &Results) -> Vec<Row> {
         Row::new("sync; client-go: protobuf", Unit::Seconds)
             .figures(ours.sync_seconds, kube.sync_seconds, typed.sync_seconds)
             .than_kube_rs(Aim::AtMost(0.25))
-            .than_client_go(Aim::AtMost(0.6)),
+            .than_go(CLIENT_GO, Aim::AtMost(0.6)),
         Row::new("sync; client-go: JSON", Unit::Seconds).figures(
             ours.sync_seconds,
             kube.sync_seconds,
@@ -80,13 +59,13 @@ fn sync_and_memory(results: &Results) -> Vec<Row> {
         ),
         Row::new("memory a pod, typed", Unit::Kilobytes)
             .figures(ours.a_pod(pods), kube.a_pod(pods), typed.a_pod(pods))
-            .than_client_go(Aim::AtMost(0.4)),
+            .than_go(CLIENT_GO, Aim::AtMost(0.4)),
         Row::new("memory a pod, dynamic", Unit::Kilobytes)
             .figures(results.dynamic.a_pod(pods), 0.0, dynamic.a_pod(pods))
-            .than_client_go(Aim::AtMost(0.17)),
+            .than_go(CLIENT_GO, Aim::AtMost(0.17)),
         Row::new("memory a pod, metadata", Unit::Kilobytes)
             .figures(results.metadata.a_pod(pods), 0.0, metadata.a_pod(pods))
-            .than_client_go(Aim::AtMost(0.3)),
+            .than_go(CLIENT_GO, Aim::AtMost(0.3)),
         Row::new("memory a pod, decoded on arrival", Unit::Kilobytes).figures(
             results.decoded.a_pod(pods),
             kube.a_pod(pods),
@@ -118,7 +97,7 @@ fn events(results: &Results) -> Vec<Row> {
                 kube.latency_p50_seconds,
                 go.latency_p50_seconds,
             )
-            .than_client_go(Aim::AtMost(0.5)),
+            .than_go(CLIENT_GO, Aim::AtMost(0.5)),
         Row::new("event to handler, p99", Unit::Seconds).figures(
             ours.latency_p99_seconds,
             kube.latency_p99_seconds,
@@ -139,7 +118,7 @@ fn reads(results: &Results) -> Vec<Row> {
     vec![
         Row::new("get", Unit::PerSecond)
             .figures(ours.gets_per_second, 0.0, go.gets_per_second)
-            .than_client_go(Aim::AtLeast(4.0)),
+            .than_go(CLIENT_GO, Aim::AtLeast(4.0)),
         Row::new("get, decoded on arrival", Unit::PerSecond).figures(
             results.decoded.gets_per_second,
             0.0,
@@ -152,10 +131,15 @@ fn reads(results: &Results) -> Vec<Row> {
         ),
         Row::new("by index, 20 objects", Unit::PerSecond)
             .figures(ours.few_per_second, 0.0, go.few_per_second)
-            .than_client_go(Aim::AtLeast(8.0)),
+            .than_go(CLIENT_GO, Aim::AtLeast(8.0)),
+        Row::new(
+            "by index, 20 objects, not asked for since they changed",
+            Unit::PerSecond,
+        )
+        .figures(ours.new_few_per_second, 0.0, go.few_per_second),
         Row::new("by index, 1 in 100 objects", Unit::PerSecond)
             .figures(ours.many_per_second, 0.0, go.many_per_second)
-            .than_client_go(Aim::AtLeast(8.0)),
+            .than_go(CLIENT_GO, Aim::AtLeast(8.0)),
     ]
 }
 
@@ -222,70 +206,6 @@ fn queue(results: &Results, text: &mut String) {
         let verdict = Verdict::new(ours.eight_workers, ours.one_worker, "one worker's", aim);
         if let Some(verdict) = verdict {
             let _ = writeln!(text, "\nEight workers with the most keys: {verdict}.");
-        }
-    }
-}
-
-impl Row {
-    fn new(what: &'static str, unit: Unit) -> Self {
-        Self {
-            what,
-            ours: 0.0,
-            kube_rs: 0.0,
-            client_go: 0.0,
-            unit,
-            aims: Vec::new(),
-        }
-    }
-
-    fn figures(mut self, ours: f64, kube_rs: f64, client_go: f64) -> Self {
-        (self.ours, self.kube_rs, self.client_go) = (ours, kube_rs, client_go);
-        self
-    }
-
-    fn than_kube_rs(self, aim: Aim) -> Self {
-        let other = self.kube_rs;
-        self.than(other, KUBE_RS, aim)
-    }
-
-    fn than_client_go(self, aim: Aim) -> Self {
-        let other = self.client_go;
-        self.than(other, CLIENT_GO, aim)
-    }
-
-    fn than(mut self, other: f64, of: &'static str, aim: Aim) -> Self {
-        self.aims.push(Verdict::new(self.ours, other, of, aim));
-        self
-    }
-}
-
-impl std::fmt::Display for Row {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let show = |figure| self.unit.show(figure);
-        let aims: Vec<String> = self.aims.iter().flatten().map(Verdict::to_string).collect();
-        write!(
-            f,
-            "| {} | {} | {} | {} | {} |",
-            self.what,
-            show(self.ours),
-            show(self.kube_rs),
-            show(self.client_go),
-            aims.join(", ")
-        )
-    }
-}
-
-impl Unit {
-    /// The figure; nothing when it was not measured.
-    fn show(self, figure: f64) -> String {
-        if figure <= 0.0 {
-            return String::new();
-        }
-        match self {
-            Self::Seconds => Value::Time(Duration::from_secs_f64(figure)).to_string(),
-            Self::PerSecond => Value::PerSecond(figure).to_string(),
-            Self::Kilobytes => format!("{:.2} KB", figure / 1e3),
-            Self::Ratio => format!("{figure:.2}"),
         }
     }
 }

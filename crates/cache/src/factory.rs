@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
 use parking_lot::Mutex;
@@ -32,6 +33,7 @@ pub struct Factory {
     shape: Shape,
     reporter: Reporter,
     seed: Option<u64>,
+    shortest_watch: Option<Duration>,
     state: Arc<Mutex<State>>,
     cancel: CancellationToken,
 }
@@ -82,6 +84,7 @@ impl Factory {
             shape: Shape::default(),
             reporter: Reporter::default(),
             seed: None,
+            shortest_watch: None,
             state: Arc::default(),
             cancel: CancellationToken::new(),
         }
@@ -117,6 +120,14 @@ impl Factory {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self
+    }
+
+    /// How long the server is asked to keep a watch open, at least; at most it is twice this. By default five minutes, so
+    /// that a server that is gone without a word is noticed.
+    #[must_use]
+    pub fn shortest_watch(mut self, duration: Duration) -> Self {
+        self.shortest_watch = Some(duration);
         self
     }
 
@@ -266,6 +277,9 @@ impl Factory {
         if let Some(seed) = self.seed {
             let mut random = StdRng::seed_from_u64(seed.wrapping_add(number));
             options = options.with_chance(move || random.random());
+        }
+        if let Some(duration) = self.shortest_watch {
+            options = options.shortest_watch(duration);
         }
         let made = SharedInformer::<K>::new(source, options);
         // The lease it was made with ends here; nothing runs yet that could mind.

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::Key;
 use crate::cached::{Decoder, Kind};
 use crate::object::Object;
 use crate::report::{Report, Reporter};
-use crate::table::Slot;
+use crate::table::{Slot, Table};
 
 type TypedFunction<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
 type Function = Arc<dyn Fn(&Arc<Object>) -> Vec<String> + Send + Sync>;
@@ -147,12 +147,25 @@ pub(crate) enum Visibility {
     Shown,
 }
 
+/// Objects that share a value, at one moment.
+pub(crate) type Objects = Arc<[Arc<Object>]>;
+
 /// One index: `postings[v]` has slot `s` exactly if `of_slot[s]` has `v`. No posting is empty.
 pub(crate) struct Postings {
     pub(crate) indexer: Indexer,
     pub(crate) visibility: Visibility,
-    postings: BTreeMap<Arc<str>, BTreeSet<Slot>>,
+    postings: BTreeMap<Arc<str>, Posting>,
     of_slot: Vec<Values>,
+    /// Lists that are out of date, to be dropped where it does not matter how long that takes.
+    retired: Vec<Objects>,
+}
+
+/// The slots that have one value, in order. The list of their objects is made by the first who reads it, and there until
+/// one of them changes: who asks again gets the same.
+#[derive(Default)]
+struct Posting {
+    slots: BTreeSet<Slot>,
+    objects: OnceLock<Objects>,
 }
 
 /// The values of one slot. One is by far the most common number.
@@ -181,10 +194,11 @@ impl Postings {
             visibility: Visibility::Hidden,
             postings: BTreeMap::new(),
             of_slot: Vec::new(),
+            retired: Vec::new(),
         }
     }
 
-    /// Sets the values of a slot, which must be sorted and without duplicates.
+    /// Sets the values of a slot whose object has changed. They must be sorted and without duplicates.
     pub(crate) fn set(&mut self, slot: Slot, values: &[String]) {
         let place = slot as usize;
         if self.of_slot.len() <= place {
@@ -199,6 +213,10 @@ impl Postings {
             .map(|v| &**v)
             .eq(values.iter().map(String::as_str))
         {
+            for value in old {
+                let listed = self.postings.get_mut(value).map(|p| p.objects.take());
+                self.retired.extend(listed.flatten());
+            }
             return;
         }
         let old = std::mem::take(&mut self.of_slot[place]);
@@ -213,9 +231,21 @@ impl Postings {
         };
     }
 
-    /// The slots that have a value, in order.
-    pub(crate) fn slots(&self, value: &str) -> impl Iterator<Item = Slot> + '_ {
-        self.postings.get(value).into_iter().flatten().copied()
+    /// The objects that have a value, in the order of their slots.
+    pub(crate) fn objects(&self, value: &str, table: &Table) -> Objects {
+        let Some(posting) = self.postings.get(value) else {
+            return Arc::default();
+        };
+        let listed = posting.objects.get_or_init(|| {
+            let objects = posting.slots.iter().filter_map(|slot| table.at(*slot));
+            objects.cloned().collect()
+        });
+        listed.clone()
+    }
+
+    /// Takes the lists that are out of date.
+    pub(crate) fn take_retired(&mut self) -> Vec<Objects> {
+        std::mem::take(&mut self.retired)
     }
 
     /// All values, sorted.
@@ -224,25 +254,24 @@ impl Postings {
     }
 
     fn enter(&mut self, value: &str, slot: Slot) -> Arc<str> {
-        if let Some((shared, _)) = self.postings.get_key_value(value) {
-            let shared = shared.clone();
-            self.postings
-                .entry(shared.clone())
-                .or_default()
-                .insert(slot);
-            return shared;
-        }
-        let shared: Arc<str> = value.into();
-        self.postings.insert(shared.clone(), BTreeSet::from([slot]));
+        let shared = match self.postings.get_key_value(value) {
+            Some((shared, _)) => shared.clone(),
+            None => value.into(),
+        };
+        let posting = self.postings.entry(shared.clone()).or_default();
+        posting.slots.insert(slot);
+        self.retired.extend(posting.objects.take());
         shared
     }
 
     fn leave(&mut self, value: &str, slot: Slot) {
-        if let Some(slots) = self.postings.get_mut(value) {
-            slots.remove(&slot);
-            if slots.is_empty() {
-                self.postings.remove(value);
-            }
+        let Some(posting) = self.postings.get_mut(value) else {
+            return;
+        };
+        posting.slots.remove(&slot);
+        self.retired.extend(posting.objects.take());
+        if posting.slots.is_empty() {
+            self.postings.remove(value);
         }
     }
 }

@@ -82,7 +82,7 @@ pub use listener::HandlerOptions;
 pub use lister::{Lister, NAMESPACE_INDEX};
 pub use object::{Object, Owner};
 pub use parse::ParseError;
-pub use reader::{Reader, Snapshot};
+pub use reader::{Entries, Reader, Snapshot};
 pub use report::{Report, Reporter};
 pub use shape::{Keep, Shape};
 pub use shared::{AlreadyRan, Registration, SharedInformer, Stopped, SyncError};

@@ -44,7 +44,6 @@ impl Scope {
     }
 
     /// The same of all namespaces: for kinds that live in none.
-    #[must_use]
     pub fn everywhere(mut self) -> Self {
         self.namespace = None;
         self

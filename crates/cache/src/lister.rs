@@ -65,12 +65,12 @@ impl<K: Kind> Lister<K> {
 
     /// The same, not decoded.
     pub fn entries(&self, selector: &Selector) -> Vec<Cached<K>> {
-        let mut entries = match &self.namespace {
+        let mut entries: Vec<Cached<K>> = match &self.namespace {
             None => self.reader.snapshot().iter().collect(),
-            Some(namespace) => self
-                .reader
-                .entries_by_index(NAMESPACE_INDEX, namespace)
-                .unwrap_or_default(),
+            Some(namespace) => {
+                let found = self.reader.entries_by_index(NAMESPACE_INDEX, namespace);
+                found.map_or_else(|_| Vec::new(), |found| found.iter().collect())
+            }
         };
         if !selector.selects_all() {
             entries.retain(|object| selector.matches(&object.labels()));

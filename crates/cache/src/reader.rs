@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::Key;
 use crate::cached::{Cached, Decoder, Kind};
-use crate::index::{Index, IndexExists, Indexer, Postings, UnknownIndex, sorted_keys};
+use crate::index::{Index, IndexExists, Indexer, Objects, Postings, UnknownIndex, sorted_keys};
 use crate::object::Object;
 use crate::store::{Shared, State};
 use crate::table::Blocks;
@@ -121,29 +121,22 @@ impl<K: Kind> Reader<K> {
     /// When there is no such index.
     pub fn by_index(&self, index: &str, value: &str) -> Result<Vec<Arc<K>>, UnknownIndex> {
         let entries = self.entries_by_index(index, value)?;
-        Ok(entries.iter().filter_map(Cached::value).collect())
+        Ok(entries.iter().filter_map(|entry| entry.value()).collect())
     }
 
-    /// The objects that have this value, not decoded.
+    /// The objects that have this value, not decoded. The list is shared with all who ask for it until one of its
+    /// objects changes.
     ///
     /// # Errors
     /// When there is no such index.
-    pub fn entries_by_index(
-        &self,
-        index: &str,
-        value: &str,
-    ) -> Result<Vec<Cached<K>>, UnknownIndex> {
-        self.indexed(index, |state, postings| {
-            let slots = postings.slots(value);
-            let objects: Vec<_> = slots.filter_map(|slot| state.table.at(slot)).collect();
-            // A clone writes to the counter of its object, and the processor waits for each such write before it goes
-            // on; when all counters have been looked at, which it does without waiting, they are at hand.
-            let looked_at = objects.iter().map(|object| Arc::strong_count(object));
-            std::hint::black_box(looked_at.fold(0, usize::wrapping_add));
-            objects
-                .into_iter()
-                .map(|object| self.cached(object.clone()))
-                .collect()
+    pub fn entries_by_index(&self, index: &str, value: &str) -> Result<Entries<K>, UnknownIndex> {
+        let objects = self.indexed(index, |state, postings| {
+            postings.objects(value, &state.table)
+        })?;
+        Ok(Entries {
+            objects,
+            decoder: self.decoder.clone(),
+            kind: PhantomData,
         })
     }
 
@@ -152,13 +145,9 @@ impl<K: Kind> Reader<K> {
     /// # Errors
     /// When there is no such index.
     pub fn keys_by_index(&self, index: &str, value: &str) -> Result<Vec<Key>, UnknownIndex> {
-        self.indexed(index, |state, postings| {
-            sorted_keys(
-                postings
-                    .slots(value)
-                    .filter_map(|slot| state.table.at(slot)),
-            )
-        })
+        Ok(sorted_keys(
+            self.entries_by_index(index, value)?.objects.iter(),
+        ))
     }
 
     /// All values that some object has, sorted.
@@ -202,6 +191,42 @@ impl<K> Clone for Reader<K> {
 impl<K> fmt::Debug for Reader<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Reader").field(&self.shared).finish()
+    }
+}
+
+/// The objects of a store that have one value of an index, at one moment.
+pub struct Entries<K> {
+    objects: Objects,
+    decoder: Arc<Decoder>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> Entries<K> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// The objects without a type.
+    pub fn objects(&self) -> &[Arc<Object>] {
+        &self.objects
+    }
+
+    /// The objects, in an order that depends on the history of the store only.
+    pub fn iter(&self) -> impl Iterator<Item = Cached<K>> + '_ {
+        let cached = |object: &Arc<Object>| Cached::new(object.clone(), self.decoder.clone());
+        self.objects.iter().map(cached)
+    }
+}
+
+impl<K> fmt::Debug for Entries<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.objects.iter()).finish()
     }
 }
 

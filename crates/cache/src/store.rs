@@ -90,7 +90,7 @@ impl Writer {
 
     /// Removes an object and gives it back.
     pub fn remove(&mut self, key: &Key) -> Option<Arc<Object>> {
-        self.shared.state.write().remove(key)
+        self.shared.write(|state| state.remove(key))
     }
 
     /// Replaces everything in one step. Objects whose state is the same stay as they are; of two with one key the
@@ -117,12 +117,13 @@ impl Writer {
         object: &Arc<Object>,
         entries: &Entries,
     ) -> Result<Option<Arc<Object>>, Stale> {
-        let mut state = self.shared.state.write();
-        if !entries.are_of(&state.indexers) {
-            return Err(Stale);
-        }
-        state.advance(object);
-        Ok(state.put(object.clone(), &entries.values))
+        self.shared.write(|state| {
+            if !entries.are_of(&state.indexers) {
+                return Err(Stale);
+            }
+            state.advance(object);
+            Ok(state.put(object.clone(), &entries.values))
+        })
     }
 
     /// Carries out a plan, or gives it back when an index has come since it was made.
@@ -131,28 +132,49 @@ impl Writer {
         plan: Plan,
         resource_version: &str,
     ) -> Result<Replaced, Plan> {
-        let mut state = self.shared.state.write();
-        if !Arc::ptr_eq(&plan.indexers, &state.indexers) {
-            return Err(plan);
-        }
-        state.resource_version = resource_version.to_owned();
-        for object in &plan.removed {
-            state.remove(object.key());
-        }
-        state.table.reserve(plan.put.len());
-        let mut put = Vec::with_capacity(plan.put.len());
-        for (object, values) in plan.put {
-            let old = state.put(object.clone(), &values);
-            put.push((old, object));
-        }
-        Ok(Replaced {
-            removed: plan.removed,
-            put,
+        self.shared.write(|state| {
+            if !Arc::ptr_eq(&plan.indexers, &state.indexers) {
+                return Err(plan);
+            }
+            state.resource_version = resource_version.to_owned();
+            Ok(state.carry_out(plan))
         })
     }
 }
 
+impl Shared {
+    /// Changes the state. Lists of objects that are out of date are dropped when nobody waits for that any more.
+    fn write<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.state.write();
+        let outcome = change(&mut state);
+        let retired: Vec<_> = state
+            .indexes
+            .iter_mut()
+            .map(Postings::take_retired)
+            .collect();
+        drop(state);
+        drop(retired);
+        outcome
+    }
+}
+
 impl State {
+    fn carry_out(&mut self, plan: Plan) -> Replaced {
+        for object in &plan.removed {
+            self.remove(object.key());
+        }
+        self.table.reserve(plan.put.len());
+        let mut put = Vec::with_capacity(plan.put.len());
+        for (object, values) in plan.put {
+            let old = self.put(object.clone(), &values);
+            put.push((old, object));
+        }
+        Replaced {
+            removed: plan.removed,
+            put,
+        }
+    }
+
     fn put(&mut self, object: Arc<Object>, entries: &[Vec<String>]) -> Option<Arc<Object>> {
         let (slot, old) = self.table.put(object);
         self.enter(slot, entries);

@@ -1,18 +1,22 @@
 //! How a cluster is to be.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use kubewright_runtime::environment::Environment;
 use kubewright_server::environment as server;
 use kubewright_server::storage::Fsync;
-use kubewright_server::{Admission, Authorization, Plugin, Server, StartError as ServerError};
+use kubewright_server::{
+    Admission, ApiService, Authorization, ForkOptions, Plugin, Server, StartError as ServerError,
+};
 
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 
 use crate::clock::Clock;
 use crate::cluster::Cluster;
+use crate::metrics::Metrics;
 use crate::node::{Nodes, NodesOptions};
 
 /// How a cluster is to be.
@@ -30,7 +34,32 @@ pub(crate) struct Recipe {
     pub(crate) seed: u64,
     pub(crate) nodes: usize,
     pub(crate) node_options: NodesOptions,
+    pub(crate) metrics: Metrics,
     pub(crate) controllers: Controllers,
+    pub(crate) line: Line,
+}
+
+/// How controllers reach the server.
+#[derive(Clone)]
+pub(crate) struct Line(Arc<dyn Fn(ApiService) -> kube::Client + Send + Sync>);
+
+impl Line {
+    /// A client at the controllers' end.
+    pub(crate) fn connect(&self, service: ApiService) -> kube::Client {
+        (self.0)(service)
+    }
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self(Arc::new(|service| kube::Client::new(service, "default")))
+    }
+}
+
+impl fmt::Debug for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Line")
+    }
 }
 
 /// Whether built-in controllers run.
@@ -48,7 +77,9 @@ impl Default for Recipe {
             seed: StdRng::from_os_rng().next_u64(),
             nodes: 1,
             node_options: NodesOptions::default(),
+            metrics: Metrics::default(),
             controllers: Controllers::default(),
+            line: Line::default(),
         }
     }
 }
@@ -78,6 +109,12 @@ impl Builder {
     /// What the simulated nodes are like, and further ones.
     pub fn node_options(mut self, options: NodesOptions) -> Self {
         self.recipe.node_options = options;
+        self
+    }
+
+    /// Measurements that autoscalers go by. By default there are none but those in the annotations of pods.
+    pub fn metrics(mut self, metrics: Metrics) -> Self {
+        self.recipe.metrics = metrics;
         self
     }
 
@@ -123,6 +160,16 @@ impl Builder {
         self
     }
 
+    /// How controllers and nodes reach the server: by default in-process and without a fault. For tests of what they do on
+    /// a bad line; see `kubewright_testing::Wire`. Forks ask this again.
+    pub fn line(
+        mut self,
+        connect: impl Fn(ApiService) -> kube::Client + Send + Sync + 'static,
+    ) -> Self {
+        self.recipe.line = Line(Arc::new(connect));
+        self
+    }
+
     /// Changes the server in ways that this builder has no word for. Time and chance are the cluster's.
     pub fn server(
         mut self,
@@ -140,9 +187,12 @@ impl Builder {
         let logs = self.recipe.make_nodes().logs();
         let server = self.server.environment(self.recipe.server_environment());
         let server = match self.recipe.controllers {
-            Controllers::All => server
-                .pod_logs(Arc::new(logs))
-                .admission(Admission::default().enable(Plugin::ServiceAccount)),
+            Controllers::All => {
+                let admission = Admission::default()
+                    .enable(Plugin::ServiceAccount)
+                    .enable(Plugin::StorageObjectInUseProtection);
+                server.pod_logs(Arc::new(logs)).admission(admission)
+            }
             Controllers::None => server,
         };
         let server: Server = server.start().await.map_err(StartError::Server)?;
@@ -153,7 +203,7 @@ impl Builder {
 }
 
 impl Recipe {
-    /// The nodes of a cluster. Those of its forks write their logs on the same shelf, which goes by the UID of the pod.
+    /// The nodes of a cluster.
     pub(crate) fn make_nodes(&self) -> Nodes {
         Nodes::new(self.node_options.clone().count(self.nodes))
     }
@@ -167,13 +217,30 @@ impl Recipe {
         Environment::seeded(self.clock.clone(), !self.seed)
     }
 
-    /// The recipe of the nth fork: the same, with a chance of its own.
+    /// The recipe of the nth fork: the same, with a chance of its own, and measurements and logs as they are now.
     pub(crate) fn fork(&self, number: u64) -> Self {
         let step = 0x9e37_79b9_7f4a_7c15_u64;
         let seed = self.seed.wrapping_add(step.wrapping_mul(number + 1));
         Self {
             seed,
-            ..self.clone()
+            ..self.apart()
+        }
+    }
+
+    /// The same, and nothing shared that changes.
+    pub(crate) fn apart(&self) -> Self {
+        let mut recipe = self.clone();
+        recipe.metrics = self.metrics.copy();
+        recipe.node_options.logs = self.node_options.logs.copy();
+        recipe
+    }
+
+    /// What the server of a fork has for itself.
+    pub(crate) fn fork_options(&self) -> ForkOptions {
+        let own = ForkOptions::new(self.server_environment());
+        match self.controllers {
+            Controllers::All => own.pod_logs(Arc::new(self.node_options.logs.clone())),
+            Controllers::None => own,
         }
     }
 }

@@ -14,7 +14,7 @@ use kube::{Api, ResourceExt};
 use kubewright_cache::Factory;
 use kubewright_runtime::{Client, Manager};
 use kubewright_server::storage::RestoreError;
-use kubewright_server::{ApiService, Endpoint, Server, StartError as ServerError, User};
+use kubewright_server::{Endpoint, Server, StartError as ServerError, User};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::builder::{Builder, Controllers, Recipe, StartError};
 use crate::clock::Clock;
 use crate::controllers::{self, Facts};
+use crate::metrics::Metrics;
 use crate::node::Nodes;
 
 /// Who the controllers are to the server.
@@ -31,6 +32,10 @@ const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How long controllers may take to finish what they are at when the cluster stops.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long watches of the controllers stay open, at least. Nobody disappears without a word within a process, and opening
+/// watches of all kinds anew would be much of what an idle cluster does.
+const SHORTEST_WATCH: Duration = Duration::from_secs(3_600);
 
 /// A cluster in the process. It stops when this is dropped.
 #[derive(Debug)]
@@ -88,11 +93,12 @@ impl Cluster {
             environment: self.recipe.controller_environment(),
             certificate_authority: authority.map_err(StartError::Authority)?.to_owned(),
             nodes: self.nodes.clone(),
+            metrics: self.recipe.metrics.clone(),
         };
         let user = User::new(CONTROLLER_MANAGER, ["system:masters"]);
-        let service = self.server.service_as(user);
+        let client = self.recipe.line.connect(self.server.service_as(user));
         let stop = CancellationToken::new();
-        let task = tokio::spawn(control(service, facts, stop.clone()));
+        let task = tokio::spawn(control(client, facts, stop.clone()));
         *self.control.lock() = Some(Control { stop, task });
         Ok(())
     }
@@ -169,6 +175,11 @@ impl Cluster {
         &self.nodes
     }
 
+    /// The measurements that autoscalers go by.
+    pub fn metrics(&self) -> &Metrics {
+        &self.recipe.metrics
+    }
+
     /// The clock that everything in the cluster goes by.
     pub fn clock(&self) -> &Clock {
         &self.recipe.clock
@@ -197,7 +208,7 @@ impl Cluster {
     /// When keys cannot be made.
     pub async fn fork(&self) -> Result<Cluster, StartError> {
         let recipe = self.next_recipe();
-        let server = self.server.fork(recipe.server_environment()).await;
+        let server = self.server.fork(recipe.fork_options()).await;
         Self::over(server, recipe).await
     }
 
@@ -245,15 +256,17 @@ impl Snapshot {
     /// # Errors
     /// When keys cannot be made.
     pub async fn cluster(&self) -> Result<Cluster, StartError> {
-        let server = self.server.server(self.recipe.server_environment()).await;
-        Cluster::over(server, self.recipe.clone()).await
+        let recipe = self.recipe.apart();
+        let server = self.server.server(recipe.fork_options()).await;
+        Cluster::over(server, recipe).await
     }
 }
 
 /// Runs all controllers until they are told to stop.
-async fn control(service: ApiService, facts: Facts, stop: CancellationToken) {
-    let kube = kube::Client::new(service, "default");
-    let factory = Factory::new(kube.clone()).seed(facts.environment.below(u64::MAX));
+async fn control(kube: kube::Client, facts: Facts, stop: CancellationToken) {
+    let factory = Factory::new(kube.clone())
+        .seed(facts.environment.below(u64::MAX))
+        .shortest_watch(SHORTEST_WATCH);
     let client = Client::builder(kube).factory(factory).build();
     let manager = Manager::over(client)
         .name("kube-controller-manager")

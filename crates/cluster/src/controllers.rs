@@ -1,5 +1,6 @@
 //! The built-in controllers, one file each: a pure part with the rules, and a thin shell on the public SDK.
 
+mod autoscaler;
 mod cronjob;
 mod daemonset;
 mod deployment;
@@ -24,6 +25,7 @@ mod volumes;
 use kubewright_runtime::{Environment, Error, Manager};
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics::Metrics;
 use crate::node::Nodes;
 use crate::scheduler::Scheduler;
 use node_lifecycle::NodeLifecycle;
@@ -42,6 +44,7 @@ pub(crate) fn nonzero(count: i32) -> Option<i32> {
 pub(crate) struct Facts {
     pub(crate) environment: Environment,
     pub(crate) nodes: Nodes,
+    pub(crate) metrics: Metrics,
     /// The certificate of the authority that the server is known by, PEM.
     pub(crate) certificate_authority: String,
 }
@@ -70,10 +73,15 @@ pub(crate) fn register(manager: Manager, facts: &Facts) -> Manager {
         .controller(daemonset::controller())
         .controller(volumes::binder())
         .controller(volumes::reclaimer())
+        .controller(volumes::protection::claim_controller())
+        .controller(volumes::protection::volume_controller())
         .controller(job::controller())
         .controller(job::orphan_controller())
         .controller(cronjob::controller())
         .controller(endpoints::controller())
+        .controller(endpoints::legacy::controller())
+        .controller(endpoints::mirror::controller())
+        .controller(autoscaler::controller(facts.metrics.clone()))
 }
 
 /// Adds what makes pods run: nodes, what puts pods on them, and what watches over them.

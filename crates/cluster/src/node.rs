@@ -9,7 +9,7 @@ mod logs;
 mod machine;
 mod news;
 mod run;
-mod script;
+pub(crate) mod script;
 mod shell;
 mod spec;
 mod status;

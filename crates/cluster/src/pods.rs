@@ -10,6 +10,7 @@ pub(crate) mod hash;
 pub(crate) mod ranking;
 #[cfg(test)]
 pub(crate) mod samples;
+pub(crate) mod selected;
 #[cfg(test)]
 mod tests;
 

@@ -2,17 +2,21 @@
 //!
 //! Resources, node selectors, node affinity, taints, ports, pod affinity and anti-affinity, topology spread, volumes that
 //! wait for their first consumer. The most important pod goes first; one that fits nowhere is told why in a condition
-//! and an event, in the words of the real scheduler, and is tried again when something changes.
+//! and an event, in the words of the real scheduler, and is tried again when something changes. Less important pods make
+//! way for more important ones.
 //!
-//! Owner of nothing but `spec.nodeName`, which is written through `pods/binding`. Deliberately absent: preemption,
-//! scheduling by weights that users configure, and the selection of nodes by a sample.
+//! Owner of nothing but `spec.nodeName`, which is written through `pods/binding`, and `status.nominatedNodeName`.
+//! Deliberately absent: scheduling by weights that users configure, and the selection of nodes by a sample.
 
 mod assign;
 mod bind;
 mod board;
+mod claimants;
 mod decide;
 mod demand;
 mod filter;
+mod nominate;
+mod preemption;
 mod queue;
 mod resources;
 mod score;

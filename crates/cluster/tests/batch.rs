@@ -1,107 +1,16 @@
-//! Jobs, cron jobs, endpoints, claims and autoscalers in a whole cluster, in paused time.
+//! Jobs and cron jobs in a whole cluster, in paused time.
 
-use std::fmt::Debug;
+mod world;
+
 use std::time::Duration;
 
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::{Event, Pod, Service};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, Resource};
-use kubewright_cluster::{Clock, Cluster};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-async fn start() -> Cluster {
-    let clock = Clock::starting_at("2030-01-01T00:00:00Z".parse().expect("a moment"));
-    let builder = Cluster::builder().nodes(2).clock(clock).seed(7);
-    builder.start().await.expect("starts")
-}
-
-/// The objects of a kind in the default namespace.
-fn here<K>(cluster: &Cluster) -> Api<K>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-{
-    Api::default_namespaced(cluster.client())
-}
-
-async fn create<K>(api: &Api<K>, told: Value)
-where
-    K: Serialize + DeserializeOwned + Clone + Debug,
-{
-    let object: K = serde_json::from_value(told).expect("the test's object is one");
-    let created = api.create(&PostParams::default(), &object).await;
-    created.expect("the server takes it");
-}
-
-async fn change<K>(api: &Api<K>, name: &str, patch: Value)
-where
-    K: DeserializeOwned + Clone + Debug,
-{
-    let params = PatchParams::default();
-    let patched = api.patch(name, &params, &Patch::Merge(patch)).await;
-    patched.expect("the server takes it");
-}
-
-/// The object of a name, as JSON, once it is as it should be; within two virtual hours.
-async fn until<K>(api: &Api<K>, name: &str, holds: impl Fn(&Value) -> bool) -> Value
-where
-    K: Serialize + DeserializeOwned + Clone + Debug,
-{
-    let end = Instant::now() + Duration::from_secs(7200);
-    loop {
-        let object = api.get_opt(name).await.expect("an answer");
-        let shown = serde_json::to_value(object).expect("json");
-        if holds(&shown) {
-            return shown;
-        }
-        assert!(
-            Instant::now() < end,
-            "{name} is not as it should be: {shown:#}"
-        );
-        sleep(Duration::from_millis(500)).await;
-    }
-}
-
-async fn all<K>(api: &Api<K>) -> Vec<Value>
-where
-    K: Serialize + DeserializeOwned + Clone + Debug,
-{
-    let listed = api.list(&ListParams::default()).await.expect("an answer");
-    let shown = listed
-        .items
-        .iter()
-        .map(|object| serde_json::to_value(object).expect("json"));
-    shown.collect()
-}
-
-/// Whether somebody told this of an object.
-async fn told(cluster: &Cluster, name: &str, reason: &str, message: &str) -> bool {
-    sleep(Duration::from_secs(5)).await;
-    let events = all(&here::<Event>(cluster)).await;
-    events.iter().any(|event| {
-        event["involvedObject"]["name"] == name
-            && event["reason"] == reason
-            && event["message"] == message
-    })
-}
-
-fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
-    let conditions = object["status"]["conditions"].as_array();
-    let mut found = conditions
-        .into_iter()
-        .flatten()
-        .filter(|c| c["type"] == kind);
-    found.next().unwrap_or(&Value::Null)
-}
-
-fn is_true(object: &Value, kind: &str) -> bool {
-    condition(object, kind)["status"] == "True"
-}
+use world::{all, change, condition, create, here, is_true, start, told, until};
 
 fn job(name: &str, annotations: Value, spec: Value) -> Value {
     let mut job = json!({
@@ -268,48 +177,85 @@ async fn an_hour_of_a_cron_job_passes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_service_gets_its_endpoints() {
+async fn an_index_that_keeps_failing_is_given_up_and_the_others_complete() {
     let cluster = start().await;
-    let (pods, services) = (here::<Pod>(&cluster), here::<Service>(&cluster));
-    let slices = here::<EndpointSlice>(&cluster);
-    let port = json!({"port": 80, "targetPort": "http"});
+    let (jobs, pods) = (here::<Job>(&cluster), here::<Pod>(&cluster));
+    let spec = json!({"completions": 3, "parallelism": 3, "completionMode": "Indexed", "backoffLimitPerIndex": 1});
     create(
-        &services,
-        json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [port]}}),
+        &jobs,
+        job(
+            "shards",
+            json!({"sim.kubewright.dev/exit-after": "60s"}),
+            spec,
+        ),
     )
     .await;
-    until(&slices, "web-0", |slice| {
-        slice.is_object() && slice["endpoints"].get(0).is_none()
-    })
-    .await;
-    for name in ["a", "b"] {
-        let ports = json!([{"name": "http", "containerPort": 8080}]);
-        let spec = json!({"containers": [{"name": "main", "image": "web:1", "ports": ports}]});
-        create(
-            &pods,
-            json!({"metadata": {"name": name, "labels": {"app": "web"}}, "spec": spec}),
-        )
-        .await;
+    until(&jobs, "shards", |job| job["status"]["ready"] == 3).await;
+    // Whatever runs as index 1 fails from now on.
+    let broken = json!({"metadata": {"annotations": {"sim.kubewright.dev/exit-code": "3", "sim.kubewright.dev/exit-after": "1s"}}});
+    let index = "batch.kubernetes.io/job-completion-index";
+    loop {
+        for pod in all(&pods).await {
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+            let running = pod["status"]["phase"] == "Running";
+            if running && pod["metadata"]["labels"][index] == "1" {
+                change(&pods, name, broken.clone()).await;
+            }
+        }
+        let job = until(&jobs, "shards", Value::is_object).await;
+        if is_true(&job, "Failed") {
+            break;
+        }
+        sleep(Duration::from_secs(1)).await;
     }
-    let ready = |slice: &Value| {
-        let all = slice["endpoints"].as_array();
-        all.is_some_and(|all| {
-            all.len() == 2 && all.iter().all(|one| one["conditions"]["ready"] == true)
-        })
-    };
-    let slice = until(&slices, "web-0", ready).await;
-    assert_eq!(slice["ports"][0]["port"], 8080);
-    assert_eq!(
-        slice["metadata"]["labels"]["kubernetes.io/service-name"],
-        "web"
-    );
-    pods.delete("a", &DeleteParams::default())
+    let failed = until(&jobs, "shards", |job| is_true(job, "Failed")).await;
+    assert_eq!(condition(&failed, "Failed")["reason"], "FailedIndexes");
+    assert_eq!(failed["status"]["failedIndexes"], "1");
+    assert_eq!(failed["status"]["completedIndexes"], "0,2");
+    assert_eq!(failed["status"]["failed"], 2);
+    assert!(
+        told(
+            &cluster,
+            "shards",
+            "FailedIndexes",
+            "Job has failed indexes"
+        )
         .await
-        .expect("deleted");
-    until(&slices, "web-0", |slice| {
-        slice["endpoints"]
-            .as_array()
-            .is_some_and(|all| all.len() == 1)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cron_job_follows_the_clocks_of_its_time_zone() {
+    let cluster = start().await;
+    let (crons, jobs) = (here::<CronJob>(&cluster), here::<Job>(&cluster));
+    let template = json!({"spec": job("x", json!({}), json!({}))["spec"]});
+    let spec =
+        json!({"schedule": "0 6 * * *", "timeZone": "Asia/Kolkata", "jobTemplate": template});
+    create(
+        &crons,
+        json!({"metadata": {"name": "night"}, "spec": spec.clone()}),
+    )
+    .await;
+    let night = until(&crons, "night", |cron| {
+        cron["status"]["lastScheduleTime"].is_string()
     })
     .await;
+    assert_eq!(night["status"]["lastScheduleTime"], "2030-01-01T00:30:00Z");
+    let made = all(&jobs).await;
+    let note = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+    assert_eq!(
+        made[0]["metadata"]["annotations"][note],
+        "2030-01-01T06:00:00+05:30"
+    );
+    let mut unknown = spec;
+    unknown["timeZone"] = json!("Mars/Phobos");
+    let unknown: CronJob =
+        serde_json::from_value(json!({"metadata": {"name": "far"}, "spec": unknown}))
+            .expect("a cron job");
+    let refused = crons.create(&PostParams::default(), &unknown).await;
+    let refused = refused.expect_err("there is no such zone").to_string();
+    assert!(
+        refused.contains("unknown time zone Mars/Phobos"),
+        "{refused}"
+    );
 }

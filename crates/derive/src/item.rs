@@ -10,15 +10,43 @@ use crate::shape::{Seen, Shape};
 
 /// `#[schema]`.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    let (item, problems) = match translated(item, &["JsonSchema", "KubeSchema"], "schema") {
+    let derives = &["JsonSchema", "KubeSchema"];
+    let (item, problems) = match translated(item.clone(), derives, "schema") {
         Ok((item, problems)) => (item.to_token_stream(), problems),
-        Err(error) => return error.to_compile_error(),
+        Err(error) => return refused(item, &error),
     };
     let arguments = match arguments.is_empty() {
         true => None,
         false => Some(Error::new_spanned(arguments, "`schema` has no options").to_compile_error()),
     };
     quote!(#item #problems #arguments)
+}
+
+/// An error, and the type as it is, so that the error is the only one.
+pub(crate) fn refused(item: TokenStream, error: &Error) -> TokenStream {
+    let error = error.to_compile_error();
+    let Ok(mut input) = syn::parse2::<DeriveInput>(item.clone()) else {
+        return quote!(#item #error);
+    };
+    let strip = |attributes: &mut Vec<Attribute>| {
+        attributes.retain(|attribute| !attribute.path().is_ident("k8s"))
+    };
+    strip(&mut input.attrs);
+    match &mut input.data {
+        Data::Struct(data) => data
+            .fields
+            .iter_mut()
+            .for_each(|field| strip(&mut field.attrs)),
+        Data::Enum(data) => {
+            let fields = data
+                .variants
+                .iter_mut()
+                .flat_map(|variant| variant.fields.iter_mut());
+            fields.for_each(|field| strip(&mut field.attrs));
+        }
+        Data::Union(_) => {}
+    }
+    quote!(#input #error)
 }
 
 /// The type without `k8s` attributes, and what was wrong with them. Both, so that one mistake does not look like many.
@@ -219,7 +247,7 @@ mod tests {
             &["JsonSchema"],
             "schema",
         );
-        let text = late.err().expect("an error").to_string();
+        let text = late.map(|_| ()).expect_err("an error").to_string();
         assert_eq!(
             text,
             "`#[kubewright::schema]` stands above `#[derive(JsonSchema)]`, which has to see what it writes"

@@ -4,16 +4,16 @@ use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 use syn::{DeriveInput, Error, Meta, Result};
 
-use crate::item::translated;
+use crate::item::{refused, translated};
 use crate::list::{Arguments, text};
 use crate::names::metas;
 use crate::registration::conditions;
 
 /// The type, and its registration.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    let (item, problems) = match translated(item, &["CustomResource"], "api") {
+    let (item, problems) = match translated(item.clone(), &["CustomResource"], "api") {
         Ok(translated) => translated,
-        Err(error) => return error.to_compile_error(),
+        Err(error) => return refused(item, &error),
     };
     let entry = entry(arguments, &item).unwrap_or_else(|error| error.to_compile_error());
     quote!(#item #problems #entry)

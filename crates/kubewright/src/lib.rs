@@ -82,6 +82,17 @@
 //! assert!(inventory.rules.iter().any(|rule| rule.resources == ["deployments"]));
 //! ```
 //!
+//! A wrong attribute does not compile, and says what is known, or what the field is:
+//!
+//! ```compile_fail
+//! #[kubewright::schema]
+//! #[derive(schemars::JsonSchema)]
+//! struct Page {
+//!     #[k8s(multiple_of = 2)] // `multiple_of` is about numbers, and this is a text
+//!     title: String,
+//! }
+//! ```
+//!
 //! What is underneath can be used alone: the [informers](cache), the [work queue](workqueue), and all of the
 //! [runtime].
 

@@ -253,6 +253,7 @@ async fn runs() {
         .await
         .expect("metrics");
     assert!(text.contains("marker"), "{text}");
+    assert!(text.contains("rest_client_requests_total"), "{text}");
 
     let leases: Api<Lease> = Api::namespaced(admin.clone(), "default");
     let leases = leases

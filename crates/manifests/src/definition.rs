@@ -26,6 +26,7 @@ mod merge;
 mod overlay;
 mod resolve;
 mod scalar;
+mod settle;
 
 #[cfg(test)]
 mod tests;

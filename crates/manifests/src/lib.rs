@@ -1,6 +1,8 @@
 //! What an operator is deployed with: custom resource definitions, roles, webhooks, and the checks on them.
 //!
 //! A program says what it consists of in an [`Inventory`]; everything here is made from one, and knows no cluster.
+//! What judges definitions, or makes samples, references and Rust types of them, is behind the feature `checks`: programs
+//! that run in clusters link this crate, and need none of it.
 
 #[cfg(feature = "checks")]
 pub mod compatibility;

@@ -22,6 +22,8 @@ use self::generate::{Extent, Generator};
 
 /// How many branches of `oneOf` and `anyOf` are tried.
 const BRANCHES: usize = 8;
+/// How often objects are validated at most; large schemas take a millisecond each time.
+const BUDGET: usize = 8000;
 
 /// Why there is no sample.
 #[derive(Debug, thiserror::Error)]
@@ -71,9 +73,11 @@ pub fn of(definition: &CustomResourceDefinition, version: &str) -> Result<Value,
     })?;
     let schema = found.schema.as_ref().unwrap_or(&Value::Null);
     let mut failures = Vec::new();
-    for (extent, branch) in attempts(schema) {
+    let attempts = attempts(schema);
+    let budget = BUDGET / attempts.len();
+    for (extent, branch) in attempts {
         let object = draft(&parsed, found, Generator::new(extent, branch));
-        match repair::repair(&checker, schema, object) {
+        match repair::repair(&checker, schema, object, budget) {
             Ok(object) => return Ok(object),
             // The first attempt shows most fields, and fails most clearly.
             Err(errors) if failures.is_empty() => failures = errors,

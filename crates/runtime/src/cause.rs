@@ -3,9 +3,9 @@
 //! Many events of one key lead to one reconcile, which then has many causes. A bounded number of them is kept, and what
 //! changed between two states is only computed when somebody takes them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use kubewright_cache::{Event, Key, Object};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -69,7 +69,7 @@ impl Cause {
     fn plain(trigger: Trigger) -> Self {
         Self {
             trigger,
-            kind: "".into(),
+            kind: Arc::default(),
             object: None,
             resource_version: String::new(),
         }
@@ -129,9 +129,9 @@ impl Raised {
         matches!(what, What::Initial | What::Resync)
     }
 
-    fn into_cause(self) -> Cause {
+    fn to_cause(&self) -> Cause {
         let (kind, what, object) = match self {
-            Self::Of { kind, what, object } => (kind, what, object),
+            Self::Of { kind, what, object } => (kind.clone(), what, object),
             Self::Retry => return Cause::plain(Trigger::Retry),
             Self::Requeue => return Cause::plain(Trigger::Requeue),
             Self::Asked => return Cause::plain(Trigger::Asked),
@@ -163,8 +163,26 @@ pub(crate) struct Pending {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    first: Vec<Raised>,
+    /// Most keys have one cause, which needs no memory of its own.
+    first: Option<Raised>,
+    others: Vec<Raised>,
     more: u32,
+}
+
+impl Waiting {
+    fn add(&mut self, raised: Raised) {
+        if self.first.is_none() {
+            self.first = Some(raised);
+        } else if self.others.len() + 1 < KEPT {
+            self.others.push(raised);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Raised> {
+        self.first.iter().chain(&self.others)
+    }
 }
 
 /// Causes that were taken for a run, described when somebody asks.
@@ -174,11 +192,7 @@ pub(crate) struct Taken(Waiting);
 impl Pending {
     pub(crate) fn raise(&self, key: &Key, raised: Raised) {
         let mut keys = self.keys.lock();
-        let waiting = keys.entry(key.clone()).or_default();
-        match waiting.first.len() < KEPT {
-            true => waiting.first.push(raised),
-            false => waiting.more += 1,
-        }
+        keys.entry(key.clone()).or_default().add(raised);
     }
 
     pub(crate) fn take(&self, key: &Key) -> Taken {
@@ -195,12 +209,13 @@ impl Taken {
             }
             _ => false,
         };
-        self.0.more == 0 && !self.0.first.is_empty() && self.0.first.iter().all(own)
+        self.0.more == 0 && self.0.first.is_some() && self.0.iter().all(own)
     }
 
-    pub(crate) fn into_causes(self) -> Vec<Cause> {
+    /// The causes, in words. This is where changes are looked for, so it is not for the way to a reconcile.
+    pub(crate) fn to_causes(&self) -> Vec<Cause> {
         let more = self.0.more;
-        let mut causes: Vec<Cause> = self.0.first.into_iter().map(Raised::into_cause).collect();
+        let mut causes: Vec<Cause> = self.0.iter().map(Raised::to_cause).collect();
         if more > 0 {
             causes.push(Cause::plain(Trigger::More { count: more }));
         }
@@ -236,14 +251,14 @@ mod tests {
         let pending = Pending::default();
         let (key, kind) = (Key::new("n", "a"), Arc::from("Deployment"));
         pending.raise(&key, updated(&kind, (1, 1), (2, 3)));
-        let causes = pending.take(&key).into_causes();
+        let causes = pending.take(&key).to_causes();
         let json = serde_json::to_value(&causes).expect("causes are JSON");
         let expected = serde_json::json!([{
             "trigger": "updated", "fields": ["spec.replicas"],
             "kind": "Deployment", "object": "n/a", "resourceVersion": "2",
         }]);
         assert_eq!(json, expected);
-        assert!(pending.take(&key).into_causes().is_empty());
+        assert!(pending.take(&key).to_causes().is_empty());
     }
 
     #[test]
@@ -253,7 +268,7 @@ mod tests {
         for _ in 0..KEPT + 5 {
             pending.raise(&key, Raised::Asked);
         }
-        let causes = pending.take(&key).into_causes();
+        let causes = pending.take(&key).to_causes();
         assert_eq!(causes.len(), KEPT + 1);
         assert_eq!(causes[KEPT].trigger, Trigger::More { count: 5 });
     }

@@ -36,7 +36,7 @@ pub use error::{ClientError, IgnoreNotFound};
 pub use live::Live;
 pub use objects::Objects;
 pub use query::{Delete, DryRun, Ownership, Query, WriteOptions};
-pub(crate) use trail::Trail;
+use trail::Trail;
 pub use trail::Write;
 pub use upsert::Change;
 
@@ -224,10 +224,17 @@ impl Client {
         self.with(|write| write.field_owner = Some(owner.to_owned()))
     }
 
-    pub(crate) fn with_trail(&self, trail: Arc<Trail>) -> Self {
+    /// The same client, which remembers what it writes.
+    pub(crate) fn with_trail(&self) -> Self {
         let mut other = self.clone();
-        other.trail = Some(trail);
+        other.trail = Some(Arc::default());
         other
+    }
+
+    /// What was written by this client and its clones, if they remember.
+    pub(crate) fn take_writes(&self) -> Vec<Write> {
+        let trail = self.trail.as_ref();
+        trail.map(|trail| trail.take()).unwrap_or_default()
     }
 
     pub(crate) fn seams(&self) -> &Seams {

@@ -1,14 +1,14 @@
 //! What a reconcile is given besides its object.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use kubewright_cache::Key;
 use tokio_util::sync::CancellationToken;
 
-use crate::cause::Cause;
-use crate::client::{Client, TypedObject};
+use crate::cause::{Cause, Taken};
+use crate::client::{Client, TypedObject, Write};
 use crate::environment::Environment;
 use crate::events::{EventKind, Recorder, reference_of};
 
@@ -16,26 +16,65 @@ use crate::events::{EventKind, Recorder, reference_of};
 #[derive(Clone)]
 pub struct Context(Arc<Run>);
 
-pub(crate) struct Run {
+struct Run {
+    lent: Arc<Lent>,
+    key: Key,
+    id: u64,
+    attempt: u32,
+    taken: Taken,
+    /// Described when somebody asks.
+    causes: OnceLock<Vec<Cause>>,
+    /// Made when somebody asks: its own, because it remembers what it writes.
+    client: OnceLock<Client>,
+}
+
+/// What all reconciles of one worker share: its own counter of references, so that workers do not wait for each other's.
+pub(crate) struct Lent {
     pub(crate) controller: Arc<str>,
-    pub(crate) key: Key,
-    pub(crate) id: u64,
-    pub(crate) attempt: u32,
-    pub(crate) causes: Vec<Cause>,
     pub(crate) client: Client,
     pub(crate) recorder: Recorder,
     pub(crate) environment: Environment,
     pub(crate) cancel: CancellationToken,
 }
 
+/// What a reconcile leaves behind.
+pub(crate) struct Left {
+    pub(crate) causes: Vec<Cause>,
+    pub(crate) writes: Vec<Write>,
+}
+
 impl Context {
-    pub(crate) fn new(run: Run) -> Self {
-        Self(Arc::new(run))
+    pub(crate) fn new(lent: Arc<Lent>, key: Key, id: u64, attempt: u32, taken: Taken) -> Self {
+        Self(Arc::new(Run {
+            lent,
+            key,
+            id,
+            attempt,
+            taken,
+            causes: OnceLock::new(),
+            client: OnceLock::new(),
+        }))
+    }
+
+    /// The end of the reconcile. Whoever has a clone keeps what it has.
+    pub(crate) fn conclude(self) -> Left {
+        let writes = self.0.client.get().map(Client::take_writes);
+        let causes = match Arc::try_unwrap(self.0) {
+            Ok(run) => {
+                let described = run.causes.into_inner();
+                described.unwrap_or_else(|| run.taken.to_causes())
+            }
+            Err(shared) => Self(shared).causes().to_vec(),
+        };
+        Left {
+            causes,
+            writes: writes.unwrap_or_default(),
+        }
     }
 
     /// The controller's name.
     pub fn controller(&self) -> &str {
-        &self.0.controller
+        &self.0.lent.controller
     }
 
     /// The key that is reconciled.
@@ -55,22 +94,24 @@ impl Context {
 
     /// Why this reconcile runs.
     pub fn causes(&self) -> &[Cause] {
-        &self.0.causes
+        let run = &*self.0;
+        run.causes.get_or_init(|| run.taken.to_causes())
     }
 
     /// The client: reads from the cache, writes to the server.
     pub fn client(&self) -> &Client {
-        &self.0.client
+        let run = &*self.0;
+        run.client.get_or_init(|| run.lent.client.with_trail())
     }
 
     /// The present moment, by the manager's clock.
     pub fn now(&self) -> Timestamp {
-        self.0.environment.now()
+        self.0.lent.environment.now()
     }
 
     /// Time and randomness.
     pub fn environment(&self) -> &Environment {
-        &self.0.environment
+        &self.0.lent.environment
     }
 
     /// Tells users of the object what happened, as an event. It is sent in the background, and counted rather than
@@ -84,17 +125,20 @@ impl Context {
     ) {
         let reference = reference_of(object);
         let message = message.to_string();
-        self.0.recorder.event(&reference, kind, reason, &message);
+        self.0
+            .lent
+            .recorder
+            .event(&reference, kind, reason, &message);
     }
 
     /// Records events about any object.
     pub fn recorder(&self) -> &Recorder {
-        &self.0.recorder
+        &self.0.lent.recorder
     }
 
     /// Completes when the manager cannot wait any longer. Only reconciles that take very long need to look.
     pub async fn cancelled(&self) {
-        self.0.cancel.cancelled().await;
+        self.0.lent.cancel.cancelled().await;
     }
 }
 
@@ -103,7 +147,7 @@ impl fmt::Debug for Context {
         write!(
             f,
             "{} {} #{}",
-            self.0.controller,
+            self.0.lent.controller,
             self.0.key.as_str(),
             self.0.id
         )

@@ -326,7 +326,9 @@ impl Controller {
         for _ in 0..self.settings.workers {
             let (requests, history) = (self.shared.requests.clone(), self.shared.history.clone());
             let work = self.work.clone();
-            workers.spawn(work.work(requests, history, around.clone(), stop.clone()));
+            // A token of its own: to ask a shared one is to wait for the other workers.
+            let stop = stop.child_token();
+            workers.spawn(work.work(requests, history, around.clone(), stop));
         }
         tokio::select! { biased; // The end of the time to finish is worth most.
             () = around.abort.cancelled() => workers.shutdown().await,

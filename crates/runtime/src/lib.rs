@@ -19,6 +19,8 @@ mod requests;
 pub mod seam;
 pub mod selector;
 pub mod serving;
+#[cfg(feature = "opentelemetry")]
+pub mod telemetry;
 pub mod watch;
 
 pub use client::{Change, Client, ClientError, Delete, IgnoreNotFound, Query};

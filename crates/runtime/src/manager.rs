@@ -8,6 +8,7 @@
 //!   leads now must not be disturbed.
 
 mod candidate;
+mod error;
 mod group;
 mod runnable;
 
@@ -21,16 +22,16 @@ use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use error::ManagerError;
 pub use runnable::Runnable;
 
-use crate::Error;
 use crate::client::Client;
 use crate::controller::{Controller, Handle, Leadership, Surroundings, WarmUp};
 use crate::environment::Environment;
 use crate::events::{EventWriter, Recorder, RecorderOptions};
-use crate::lease::{LeaseOptions, LeaseOptionsError};
+use crate::lease::LeaseOptions;
 use crate::metrics::Metrics;
-use crate::serving::{AccessGuard, BindError, Listener, MetricsServer, Probes};
+use crate::serving::{AccessGuard, Listener, MetricsServer, Probes};
 use candidate::Candidate;
 use group::{Groups, Stage};
 
@@ -55,58 +56,30 @@ enum Serving {
     Metrics(Listener, Option<AccessGuard>),
 }
 
-/// Why a manager ended.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ManagerError {
-    /// No cluster could be found.
-    #[error("no cluster: neither a kubeconfig nor a service account was found")]
-    NoCluster(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A part of it failed.
-    #[error("{part} failed: {}", .error.report())]
-    Part {
-        /// Which.
-        part: String,
-        /// Why.
-        error: Error,
-    },
-    /// A part did not end in time.
-    #[error("{parts} did not end within {waited:?}")]
-    Shutdown {
-        /// Which.
-        parts: String,
-        /// How long they were given.
-        waited: Duration,
-    },
-    /// A second signal came.
-    #[error("told to stop twice; what was running was not waited for")]
-    Aborted,
-    /// An address could not be listened on.
-    #[error("cannot serve {what}")]
-    Serve {
-        /// What was to be served.
-        what: &'static str,
-        /// Why not.
-        #[source]
-        source: BindError,
-    },
-    /// The times of the election do not fit together.
-    #[error("the election cannot be held")]
-    Election(#[source] LeaseOptionsError),
-    /// Somebody else leads now.
-    #[error("leadership was lost")]
-    LeadershipLost,
-}
-
 impl Manager {
     /// A manager of the cluster that the environment names: a kubeconfig, else the service account of the pod.
     ///
     /// # Errors
     /// When there is neither.
     pub async fn from_env() -> Result<Self, ManagerError> {
-        let client = kube::Client::try_default().await;
-        let client = client.map_err(|error| ManagerError::NoCluster(Box::new(error)))?;
-        Ok(Self::new(client))
+        let config = kube::Config::infer().await;
+        let config = config.map_err(|error| ManagerError::NoCluster(Box::new(error)))?;
+        Self::from_config(config)
+    }
+
+    /// A manager of the cluster that a configuration names. Its requests are among its [metrics](Manager::metrics).
+    ///
+    /// # Errors
+    /// When no client can be made of it.
+    pub fn from_config(config: kube::Config) -> Result<Self, ManagerError> {
+        let metrics = Metrics::new();
+        let host = config.cluster_url.authority();
+        let host = host.map_or("", |host| host.as_str()).to_owned();
+        let client = kube::client::ClientBuilder::try_from(config)
+            .map_err(|error| ManagerError::NoClient(Box::new(error)))?
+            .with_layer(&metrics.requests().layer(&host))
+            .build();
+        Ok(Self::new(client).with_metrics(metrics))
     }
 
     /// A manager over a client.
@@ -139,6 +112,12 @@ impl Manager {
     /// Where time and randomness come from.
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
+        self
+    }
+
+    /// Where its numbers are kept, if others keep theirs there too: those of a client, say.
+    pub fn with_metrics(mut self, metrics: Metrics) -> Self {
+        self.metrics = metrics;
         self
     }
 

@@ -7,6 +7,7 @@
 
 mod controller;
 mod family;
+mod layer;
 mod requests;
 mod text;
 
@@ -18,6 +19,7 @@ use parking_lot::Mutex;
 
 pub use controller::{ControllerMetrics, Verdict};
 pub use family::{Counter, Gauge, Histogram, Instrument, Labelled};
+pub use layer::{CountRequests, Counted};
 pub use requests::RequestMetrics;
 
 use family::{AnyFamily, Family};

@@ -368,12 +368,24 @@ fn enqueue<K: Object>(
     {
         // What an object no longer leads to has to hear of it as well.
         keys.extend(map(old, client));
-        let mut seen = std::collections::BTreeSet::new();
-        keys.retain(|key| seen.insert(key.clone()));
+        drop_repeated(&mut keys);
     }
     for key in keys {
         requests.raise(key, Raised::by(kind, event));
     }
+}
+
+/// Keeps the first of equal keys.
+fn drop_repeated(keys: &mut Vec<Key>) {
+    // By far the most changes lead to the same one key before and after.
+    if let [one, other] = &keys[..] {
+        if one == other {
+            keys.pop();
+        }
+        return;
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    keys.retain(|key| seen.insert(key.clone()));
 }
 
 impl<K> fmt::Debug for Watch<K> {

@@ -44,7 +44,7 @@ fn read(text: &str) -> Result<Table, &str> {
         for line in &block.kinds {
             kinds.push(read_kind(line, ty).ok_or(*line)?);
         }
-        reader.read_object_form(block.head, name, ty);
+        reader.read_forms(block.head, name, ty).ok_or(block.head)?;
         reader.read_fields(name, ty, &block.fields)?;
     }
     reader.table.set_kinds(kinds);
@@ -173,14 +173,18 @@ impl Reader {
         Ok(())
     }
 
-    /// `io.k8s.….JSONSchemaPropsOrBool any JSONSchemaProps`
-    fn read_object_form(&mut self, head: &str, name: &str, ty: TypeId) {
+    /// `io.k8s.….JSONSchemaPropsOrBool any JSONSchemaProps bool`
+    fn read_forms(&mut self, head: &str, name: &str, ty: TypeId) -> Option<()> {
+        let Some((_, forms)) = head.split_once(" any ") else {
+            return Some(());
+        };
         let package = name.rfind('.').map_or("", |end| &name[..=end]);
-        if let Some((_, object)) = head.split_once(" any ")
-            && let Some(object) = self.resolve_name(object, package)
-        {
-            self.table.set_object_form(ty, object);
-        }
+        let forms = forms
+            .split(' ')
+            .map(|form| self.resolve(form, &Words::default(), package))
+            .collect::<Option<Vec<_>>>()?;
+        self.table.set_forms(ty, forms);
+        Some(())
     }
 
     /// The type behind `[]Container`, `{}string` or `io.k8s.api.core.v1.PodSpec`.

@@ -25,8 +25,9 @@ pub(crate) use scalar::zero;
 use typed::TypedSeed;
 use untyped::UntypedSeed;
 
-/// How deep objects and arrays may be nested.
-pub const MAX_DEPTH: usize = 128;
+/// How deep objects and arrays may be nested: as deep as the JSON parser goes, so that what is taken in one form can be
+/// read in all.
+pub const MAX_DEPTH: usize = 127;
 
 /// How a document is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use std::io::Write;
 
 use serde_json::{Map, Number, Value};
 
-use crate::types::{Field, Scalar, Shape, Struct, Table, TypeId};
+use crate::types::{Field, Form, Outline, Scalar, Shape, Struct, Table, TypeId};
 
 /// Where things are in an encoded object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,17 +194,28 @@ impl<'v, 'o> Typed<'v, 'o> {
                 }
                 self.out.push(b']');
             }
-            (Shape::Any, Value::Object(_)) => match table.object_form(ty) {
-                Some(object) => self.value(object, value),
-                None => write_untyped(value, self.out),
-            },
+            (Shape::Any, Value::Object(_)) => self.form(ty, Outline::Object, value),
+            (Shape::Any, Value::Array(_)) => self.form(ty, Outline::Array, value),
             _ => write_untyped(value, self.out),
+        }
+    }
+
+    /// A value that is one of several types, or of none that is known.
+    fn form(&mut self, ty: TypeId, outline: Outline, value: &'v Value) {
+        match self.table.form(ty, outline) {
+            Form::Typed(form) => self.value(form, value),
+            Form::Free | Form::Foreign => write_untyped(value, self.out),
         }
     }
 
     fn map(&mut self, inner: TypeId, map: &'v Map<String, Value>) {
         let (table, pending) = (self.table, &mut self.pending);
-        if matches!(table.get(inner).shape, Shape::Scalar(_) | Shape::Any) {
+        let untyped = match table.get(inner).shape {
+            Shape::Scalar(_) => true,
+            Shape::Any => table.form(inner, Outline::Object) == Form::Free,
+            _ => false,
+        };
+        if untyped {
             return entries(map, self.out, |key, value, out| {
                 text::key(key, out);
                 write_untyped(value, out);

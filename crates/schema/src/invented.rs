@@ -53,8 +53,13 @@ impl Inventor {
                     .map(|_| self.value(list.item, depth - 1))
                     .collect()
             }
-            Shape::Any if table.object_form(ty).is_some() => json!(self.below(2) == 0),
-            Shape::Any => json!({ self.text(): [1, null, {"b": self.text()}] }),
+            Shape::Any => match table.forms(ty) {
+                [] => json!({ self.text(): [1, null, {"b": self.text()}] }),
+                forms => {
+                    let form = forms[self.below(forms.len() as u64) as usize];
+                    self.value(form, depth.saturating_sub(1))
+                }
+            },
             Shape::Scalar(scalar) => self.scalar(*scalar),
         }
     }

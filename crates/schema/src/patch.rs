@@ -10,7 +10,7 @@ pub mod strategic;
 use serde_json::Value;
 
 /// Deepest nesting of a patch and of a patched document; what the JSON decoder accepts as well.
-pub const MAX_DEPTH: usize = 127;
+pub use crate::decode::MAX_DEPTH;
 
 /// Whether no array or object is nested deeper than `depth` levels.
 fn is_within_depth(value: &Value, depth: usize) -> bool {

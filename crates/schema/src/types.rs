@@ -3,12 +3,15 @@
 //! Built-in kinds and CRD schemas have the same shape here. What only CRDs have (defaults, value rules, nullable)
 //! is absent on built-in types; what only built-ins have (protobuf tags, merge strategies) is absent on CRDs.
 
+mod form;
+
 use std::collections::HashMap;
 
 use serde_json::Value;
 
 use crate::protobuf::Message;
 use crate::rules::Rules;
+pub(crate) use form::{Form, Outline};
 
 /// A type in a [`Table`]. Only meaningful together with the table that gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,8 +24,8 @@ pub struct Table {
     by_name: HashMap<Box<str>, TypeId>,
     /// Sorted by group, version and kind.
     kinds: Vec<Kind>,
-    /// Types of shape [`Shape::Any`] whose objects have a type; there are very few.
-    objects: Vec<(TypeId, TypeId)>,
+    /// Types of shape [`Shape::Any`] that are one of some types; there are very few.
+    forms: Vec<(TypeId, Vec<TypeId>)>,
 }
 
 /// A kind of object and its type. One type may have many kinds: every group has its own `DeleteOptions`.
@@ -231,17 +234,6 @@ impl Table {
         &self.kinds
     }
 
-    /// The type that an object has where the table says [`Shape::Any`]: `JSONSchemaPropsOrBool` is a boolean or a
-    /// `JSONSchemaProps`.
-    pub fn object_form(&self, any: TypeId) -> Option<TypeId> {
-        let found = self.objects.iter().find(|(ty, _)| *ty == any)?;
-        Some(found.1)
-    }
-
-    pub(crate) fn set_object_form(&mut self, any: TypeId, object: TypeId) {
-        self.objects.push((any, object));
-    }
-
     pub(crate) fn set_kinds(&mut self, mut kinds: Vec<Kind>) {
         kinds.sort();
         self.kinds = kinds;
@@ -296,9 +288,13 @@ impl Table {
             Shape::Map { value, .. } => *value = self.import_into(from, *value, seen),
             Shape::List(list) => list.item = self.import_into(from, list.item, seen),
             Shape::Any => {
-                if let Some(object) = from.object_form(id) {
-                    let object = self.import_into(from, object, seen);
-                    self.set_object_form(copy, object);
+                let forms: Vec<TypeId> = from
+                    .forms(id)
+                    .iter()
+                    .map(|form| self.import_into(from, *form, seen))
+                    .collect();
+                if !forms.is_empty() {
+                    self.set_forms(copy, forms);
                 }
             }
             Shape::Scalar(_) => {}

@@ -6,6 +6,7 @@
 mod client;
 mod services;
 mod target;
+mod trust;
 
 pub(crate) use client::call;
 pub use services::Services;

@@ -14,6 +14,7 @@ use crate::callout::Services;
 use crate::documents::Documents;
 use crate::environment::Environment;
 use crate::fields::FieldManagement;
+use crate::fork::ForkOptions;
 use crate::logs::PodLogs;
 use crate::registry::Registry;
 use crate::resource::Served;
@@ -112,7 +113,11 @@ impl Core {
     }
 
     /// A server of its own with all that this one has at this moment, in memory.
-    pub(crate) async fn fork(&self, environment: Environment) -> Arc<Self> {
+    pub(crate) async fn fork(&self, own: ForkOptions) -> Arc<Self> {
+        let ForkOptions {
+            environment,
+            pod_logs,
+        } = own;
         let _settled = self.settling.write().await;
         let store = self.store.fork(environment.clone());
         Arc::new(Self {
@@ -125,7 +130,7 @@ impl Core {
             gate: self.gate.fork(),
             services: self.services.clone(),
             field_management: self.field_management,
-            pod_logs: self.pod_logs.clone(),
+            pod_logs: pod_logs.or_else(|| self.pod_logs.clone()),
             limits: self.limits.clone(),
             settling: RwLock::default(),
             stopping: CancellationToken::new(),

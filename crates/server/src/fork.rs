@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use crate::core::Core;
 use crate::environment::Environment;
 use crate::listen::ListenLimits;
+use crate::logs::PodLogs;
 use crate::pki::Authority;
 use crate::server::Server;
 use crate::storage::RestoreError;
@@ -21,13 +22,49 @@ pub struct Snapshot {
     authority: Arc<OnceLock<Authority>>,
 }
 
+/// What a copy of a server has for itself. An [`Environment`] alone will do.
+#[derive(Clone)]
+#[must_use]
+pub struct ForkOptions {
+    pub(crate) environment: Environment,
+    pub(crate) pod_logs: Option<Arc<dyn PodLogs>>,
+}
+
+impl ForkOptions {
+    /// Time and randomness of its own, and everything else as the original has it.
+    pub fn new(environment: Environment) -> Self {
+        Self {
+            environment,
+            pod_logs: None,
+        }
+    }
+
+    /// Who is asked for logs of containers, in place of whom the original asks.
+    pub fn pod_logs(mut self, logs: Arc<dyn PodLogs>) -> Self {
+        self.pod_logs = Some(logs);
+        self
+    }
+}
+
+impl From<Environment> for ForkOptions {
+    fn from(environment: Environment) -> Self {
+        Self::new(environment)
+    }
+}
+
+impl fmt::Debug for ForkOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ForkOptions")
+    }
+}
+
 impl Server {
     /// Everything as it is now, to go back to or to start other servers from. Waits for writes under way that change
     /// more than an object, such as one that defines a kind.
     pub async fn snapshot(&self) -> Snapshot {
         let core = &self.core.0;
         Snapshot {
-            core: core.fork(core.environment.clone()).await,
+            core: core.fork(core.environment.clone().into()).await,
             limits: self.limits.clone(),
             authority: self.authority.clone(),
         }
@@ -36,8 +73,8 @@ impl Server {
     /// An independent server in memory with all that this one has: revisions, history for watches, custom kinds,
     /// addresses, roles; tokens and certificates are good for both. Sockets, audit log and data directory stay with
     /// the original.
-    pub async fn fork(&self, environment: Environment) -> Server {
-        let core = self.core.0.fork(environment).await;
+    pub async fn fork(&self, own: impl Into<ForkOptions>) -> Server {
+        let core = self.core.0.fork(own.into()).await;
         Server::run(core, self.limits.clone(), self.authority.clone())
     }
 
@@ -53,8 +90,8 @@ impl Server {
 
 impl Snapshot {
     /// A server of its own that starts from here, with its own time and randomness.
-    pub async fn server(&self, environment: Environment) -> Server {
-        let core = self.core.fork(environment).await;
+    pub async fn server(&self, own: impl Into<ForkOptions>) -> Server {
+        let core = self.core.fork(own.into()).await;
         Server::run(core, self.limits.clone(), self.authority.clone())
     }
 

@@ -56,7 +56,7 @@ pub use certificates::Certificates;
 pub use core::RequestLimits;
 pub use environment::{Clock, Environment};
 pub use fields::FieldManagement;
-pub use fork::Snapshot;
+pub use fork::{ForkOptions, Snapshot};
 pub use health::KUBERNETES_MINOR;
 pub use http::body::ResponseBody;
 pub use kubeconfig::Kubeconfig;

@@ -26,7 +26,9 @@ use crate::listen::{self, ListenLimits};
 use crate::logs::PodLogs;
 use crate::pki::{Authority, Pki, PkiError};
 use crate::service::ApiService;
-use crate::storage::{Fsync, HistoryLimits, OpenError, OpenOptions, Recovery, Store};
+use crate::storage::{
+    Event, Fsync, HistoryLimits, Observed, OpenError, OpenOptions, Recovery, Store,
+};
 
 /// How often history is looked through for what has become too old.
 const TRIM_EVERY: Duration = Duration::from_secs(30);
@@ -324,6 +326,19 @@ impl Server {
     /// The revision of the newest write.
     pub fn revision(&self) -> u64 {
         self.core.0.store.revision()
+    }
+
+    /// Calls this with every change of an object from now on, in the order of revisions and before anybody else can see
+    /// it, with the name of its collection (`pods`, `apps/deployments`). It holds up all writers: it must be quick and
+    /// must not call the server. For tests that check what must hold after every write.
+    ///
+    /// # Errors
+    /// When there is an observer.
+    pub fn observe(
+        &self,
+        observer: impl Fn(&str, &Event) + Send + Sync + 'static,
+    ) -> Result<(), Observed> {
+        self.core.0.store.observe(observer)
     }
 
     /// Forgets the history up to a revision: older watches and pages expire.

@@ -27,8 +27,11 @@
 
 mod body;
 mod call;
+mod eventually;
+pub mod rbac;
 mod wire;
 
 pub use body::Break;
 pub use call::{Call, Fault, Verb};
+pub use eventually::{until, within};
 pub use wire::Wire;

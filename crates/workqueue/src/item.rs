@@ -39,9 +39,9 @@ impl<K: Key> Item<K> {
         self.run.priority
     }
 
-    /// How many retries there were since the key was last forgotten.
+    /// How many retries there were before this run, since the key was last forgotten.
     pub fn requeues(&self) -> u32 {
-        self.queue.requeues(&self.run.key)
+        self.run.requeues
     }
 
     /// It worked, or nothing more can be done: the count of requeues starts afresh.

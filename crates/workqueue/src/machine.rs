@@ -246,6 +246,7 @@ impl<K: Eq + Clone + 'static> Machine<K> {
             slot,
             key: held.key.clone().expect("a slot in use has a key"),
             priority: held.priority,
+            requeues: held.requeues,
         }
     }
 

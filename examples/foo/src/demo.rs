@@ -1,4 +1,4 @@
-//! Where the program runs: in your cluster, or for a moment in one of its own.
+//! The program without a cluster of yours: it brings one along, with nodes on which Pods come up.
 
 use std::time::Duration;
 
@@ -6,24 +6,14 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Event;
 use kube::CustomResourceExt;
 use kubewright::prelude::*;
-use kubewright_server::Server;
+use kubewright_cluster::Cluster;
 
 use crate::{Foo, controller};
 
-/// Runs where `KUBECONFIG` or the service account of a pod says. Without either it starts an API server in this process,
-/// makes a Foo in it, scales it, and shows what the controller did.
-///
-/// # Errors
-/// When there is no cluster after all, or the manager fails.
-pub async fn run() -> Result {
-    let is_set = |name| std::env::var_os(name).is_some();
-    if is_set("KUBECONFIG") || is_set("KUBERNETES_SERVICE_HOST") {
-        let manager = Manager::from_env().await?.name("sample-controller");
-        return Ok(manager.controller(controller()).run().await?);
-    }
-    let server = Server::builder().start().await?;
-    let kube = kube::Client::new(server.service(), "default");
-    let manager = Manager::new(kube).name("sample-controller");
+/// Makes a Foo in a cluster of its own, scales it, and shows what became of it.
+pub(crate) async fn show() -> Result {
+    let cluster = Cluster::builder().nodes(2).start().await?;
+    let manager = Manager::new(cluster.client()).name("sample-controller");
     let client = manager.client();
     client.create(&Foo::crd()).await?;
     tokio::select! { biased; // A manager that fails is worth knowing of.
@@ -35,30 +25,39 @@ pub async fn run() -> Result {
 async fn play(client: &Client) -> Result {
     let foo: Foo = serde_saphyr::from_str(include_str!("../sample.yaml"))?;
     let foo = client.create(&foo).await?;
-    show(client, 1).await?;
+    show_available(client, 1).await?;
     client
         .modify(&foo, |foo| foo.spec.replicas = Some(3))
         .await?;
-    show(client, 2).await
+    show_available(client, 3).await
 }
 
-/// What is there once the controller has told of so many syncs.
-async fn show(client: &Client, syncs: i32) -> Result {
+/// What is there once the Foo's status says that so many Pods are available.
+async fn show_available(client: &Client, replicas: i32) -> Result {
     let all = || Query::all().namespace("default");
-    let synced = loop {
-        let events = client.live().list::<Event>(all()).await?;
-        match events.into_iter().find(|event| event.count >= Some(syncs)) {
-            Some(event) => break event,
+    let foo = loop {
+        let foos = client.live().list::<Foo>(all()).await?;
+        let is_available = |foo: &Foo| {
+            let status = foo.status.as_ref();
+            status.is_some_and(|status| status.available_replicas == replicas)
+        };
+        match foos.into_iter().find(is_available) {
+            Some(foo) => break foo.metadata.name.unwrap_or_default(),
             None => tokio::time::sleep(Duration::from_millis(20)).await,
         }
     };
     for deployment in client.live().list::<Deployment>(all()).await? {
         let name = deployment.metadata.name.unwrap_or_default();
-        let replicas = deployment.spec.replicas.unwrap_or(1);
-        println!("deployment {name}: {replicas} replicas");
+        let wanted = deployment.spec.replicas.unwrap_or(1);
+        println!("deployment {name}: {wanted} replicas");
     }
-    let reason = synced.reason.unwrap_or_default();
-    let message = synced.message.unwrap_or_default();
-    println!("event {reason}: {message} (x{syncs})");
+    println!("foo {foo}: {replicas} available");
+    let is_synced = |event: &Event| event.reason.as_deref() == Some("Synced");
+    let mut events = client.live().list::<Event>(all()).await?;
+    events.retain(is_synced);
+    for event in events {
+        let message = event.message.unwrap_or_default();
+        println!("event Synced: {message} (x{})", event.count.unwrap_or(1));
+    }
     Ok(())
 }

@@ -2,7 +2,9 @@
 
 #![allow(clippy::disallowed_names, reason = "a Foo is called foo")]
 
+#[cfg(feature = "demo")]
 mod demo;
+mod program;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-pub use demo::run;
+pub use program::run;
 
 /// What a user asks for.
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]

@@ -13,8 +13,9 @@ use kubewright::prelude::*;
 use kubewright::runtime::cause::Trigger;
 use kubewright_example_foo::{Foo, FooSpec, FooStatus, controller};
 use kubewright_server::Server;
+use kubewright_testing::until;
 use serde_json::json;
-use world::{Operator, admin, settle, until};
+use world::{Operator, admin, settle};
 
 /// A cluster that knows Foos, a user, and the operator.
 async fn world() -> (Server, Client, Operator) {

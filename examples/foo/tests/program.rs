@@ -66,7 +66,7 @@ async fn until_replicas(user: &Client, replicas: i32) {
 }
 
 #[tokio::test]
-async fn program_shows_itself_without_a_cluster() {
+async fn program_brings_its_own_cluster_where_pods_become_available() {
     let mut program = Command::new(PROGRAM);
     program
         .env_remove("KUBECONFIG")
@@ -81,9 +81,9 @@ async fn program_shows_itself_without_a_cluster() {
     let mut lines = text.lines();
     for line in [
         "deployment example-foo: 1 replicas",
-        "event Synced: Foo synced successfully (x1)",
+        "foo example-foo: 1 available",
         "deployment example-foo: 3 replicas",
-        "event Synced: Foo synced successfully (x2)",
+        "foo example-foo: 3 available",
     ] {
         assert!(lines.any(|other| other == line), "no {line:?} in\n{text}");
     }

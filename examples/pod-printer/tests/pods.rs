@@ -10,7 +10,8 @@ use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kubewright::prelude::*;
 use kubewright_example_pod_printer::controller;
 use kubewright_server::Server;
-use world::{Operator, admin, settle, until};
+use kubewright_testing::until;
+use world::{Operator, admin, settle};
 
 /// Paper that may be out of order.
 #[derive(Clone, Default)]

@@ -11,7 +11,8 @@ use kubewright::prelude::*;
 use kubewright::runtime::cause::Trigger;
 use kubewright_example_secsynch::{COPIED_BY, FINALIZER, SecSynch, SecSynchSpec, controller};
 use kubewright_server::Server;
-use world::{Operator, admin, settle, until};
+use kubewright_testing::until;
+use world::{Operator, admin, settle};
 
 /// A cluster with namespaces `a`, `b` and `c`, a Secret `default/token`, a user, and the operator.
 async fn world() -> (Server, Client, Operator) {

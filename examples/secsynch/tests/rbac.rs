@@ -6,58 +6,35 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{Event, Namespace, Secret, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use k8s_openapi::api::core::v1::{Event, Namespace, Secret};
 use kube::CustomResourceExt;
 use kubewright::prelude::*;
 use kubewright_example_secsynch::{SecSynch, controller};
-use kubewright_server::{Authorization, Server, User};
-use kubewright_testing::{Fault, Wire};
-use world::{Operator, admin, within};
+use kubewright_server::{Authorization, Server};
+use kubewright_testing::rbac::{Grant, assert_exact};
+use kubewright_testing::within;
+use world::{Operator, admin};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn documents() -> (ServiceAccount, ClusterRole, ClusterRoleBinding) {
-    let text = include_str!("../rbac.yaml");
-    let [account, role, binding] = text.split("---\n").collect::<Vec<_>>()[..] else {
-        panic!("three documents")
-    };
-    (
-        serde_saphyr::from_str(account).expect("a service account"),
-        serde_saphyr::from_str(role).expect("a role"),
-        serde_saphyr::from_str(binding).expect("a binding"),
-    )
-}
-
-/// A server with this role, and the operator with nothing else, on a server that does not stream lists.
-async fn start(role: &ClusterRole) -> (Server, Client, Operator) {
+/// A server with this grant, and the operator with nothing else, on a server that does not stream lists.
+async fn start(grant: &Grant) -> (Server, Client, Operator) {
     let server = Server::builder().authorization(Authorization::Rbac).start();
     let server = server.await.expect("a server starts");
     let user = admin(&server);
-    let (account, _, binding) = documents();
-    user.create(&account).await.expect("the account is created");
-    user.create(role).await.expect("the role is created");
-    user.create(&binding).await.expect("the binding is created");
+    grant.install(&server).await.expect("it is granted");
     user.create(&SecSynch::crd())
         .await
         .expect("the definition is taken");
-    let name = "system:serviceaccount:default:secsynch";
-    let groups = ["system:serviceaccounts", "system:serviceaccounts:default"];
-    let wire = Wire::new(server.service_as(User::new(name, groups)));
-    wire.plan(|call| match call.query.contains("sendInitialEvents") {
-        true => Fault::Refuse {
-            code: 422,
-            reason: "Invalid",
-        },
-        false => Fault::None,
+    let operator = Operator::start_on(grant.wire(&server), |client| {
+        controller(client).expect("made once")
     });
-    let operator = Operator::start_on(wire, |client| controller(client).expect("made once"));
     (server, user, operator)
 }
 
 /// Copies come, follow their source, reach a namespace that is late, and go; an event counts how often it was.
-async fn does_its_work(role: &ClusterRole) -> bool {
-    let (_server, user, _operator) = start(role).await;
+async fn does_its_work(grant: &Grant) -> bool {
+    let (_server, user, _operator) = start(grant).await;
     let text = include_str!("../sample.yaml");
     let (secret, synch) = text.split_once("---\n").expect("two documents");
     let secret: Secret = serde_saphyr::from_str(secret).expect("a Secret");
@@ -147,21 +124,6 @@ async fn is_told(user: &Client, synch: &SecSynch) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn operator_needs_exactly_its_role() {
-    let (_, role, _) = documents();
-    assert!(does_its_work(&role).await, "the role is enough");
-    for (number, rule) in role.rules.iter().flatten().enumerate() {
-        for verb in &rule.verbs {
-            let mut less = role.clone();
-            let rules = less.rules.as_mut().expect("rules");
-            rules[number].verbs.retain(|other| other != verb);
-            if rules[number].verbs.is_empty() {
-                rules.remove(number);
-            }
-            let resources = rule.resources.as_deref().unwrap_or_default();
-            assert!(
-                !does_its_work(&less).await,
-                "{verb} of {resources:?} is too much"
-            );
-        }
-    }
+    let grant = Grant::read(include_str!("../rbac.yaml")).expect("a grant");
+    assert_exact(&grant, does_its_work).await;
 }

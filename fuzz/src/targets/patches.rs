@@ -113,7 +113,10 @@ pub(super) fn apply(input: &[u8]) -> Told {
         Ok(_) => Told::accepted("apply"),
         Err(error) => Told::refused(start(&error.to_string())),
     };
-    if let Ok(once) = manager("second").apply(Some(&live), &patch, Force::Yes) {
+    // What has no managers at all is taken for older than they are, and gets one with the next apply.
+    if let Ok(once) = manager("second").apply(Some(&live), &patch, Force::Yes)
+        && once["metadata"].get("managedFields").is_some()
+    {
         let twice = manager("second").apply(Some(&once), &patch, Force::No);
         let twice = twice.unwrap_or_else(|error| panic!("applying again applies, but {error}"));
         assert_eq!(

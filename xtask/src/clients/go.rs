@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::lanes::{self, Missing};
 
 /// The command that runs one of our programs.
-pub(super) fn command(program: &str) -> Result<Result<Command, Missing>> {
+pub(crate) fn command(program: &str) -> Result<Result<Command, Missing>> {
     if !lanes::is_there("go") {
         return Ok(Err(Missing("go is not installed".to_owned())));
     }

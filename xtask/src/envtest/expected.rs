@@ -8,42 +8,13 @@ struct Expected {
     reason: &'static str,
 }
 
-const WEBHOOKS: &str = "the server does not call admission webhooks yet";
-const CONVERSION: &str = "the server does not call conversion webhooks yet";
 const DOWNLOAD: &str = "the test downloads kube-apiserver 1.28 to see discovery without aggregation; it says nothing of this server";
 
-const EXPECTED: &[Expected] = &[
-    Expected {
-        package: "lanes/envtest",
-        name: "TestWebhooksDeny",
-        reason: WEBHOOKS,
-    },
-    Expected {
-        package: "pkg/envtest",
-        name: "should reject create request for webhook that rejects all requests",
-        reason: WEBHOOKS,
-    },
-    Expected {
-        package: "pkg/webhook",
-        name: "should reject create request for webhook that rejects all requests",
-        reason: WEBHOOKS,
-    },
-    Expected {
-        package: "pkg/webhook",
-        name: "should reject create request for multi-webhook that rejects all requests",
-        reason: WEBHOOKS,
-    },
-    Expected {
-        package: "pkg/manager/internal/integration",
-        name: "should start all components without deadlock",
-        reason: CONVERSION,
-    },
-    Expected {
-        package: "pkg/client/apiutil",
-        name: "aggregatedDiscovery=false",
-        reason: DOWNLOAD,
-    },
-];
+const EXPECTED: &[Expected] = &[Expected {
+    package: "pkg/client/apiutil",
+    name: "aggregatedDiscovery=false",
+    reason: DOWNLOAD,
+}];
 
 /// Why a failure is expected, if it is.
 pub(crate) fn reason(package: &str, name: &str) -> Option<&'static str> {

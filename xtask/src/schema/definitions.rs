@@ -17,15 +17,15 @@ const SPECIAL: &[(&str, &str)] = &[
     ),
     (
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray",
-        "any JSONSchemaProps",
+        "any JSONSchemaProps []JSONSchemaProps",
     ),
     (
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool",
-        "any JSONSchemaProps",
+        "any JSONSchemaProps bool",
     ),
     (
         "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray",
-        "any",
+        "any JSONSchemaProps []string",
     ),
     ("io.k8s.apimachinery.pkg.api.resource.Quantity", "quantity"),
     ("io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1", "any"),
@@ -51,7 +51,7 @@ const USUAL: [&str; 6] = ["kind", "apiVersion", "metadata", "spec", "status", "i
 /// One named type of the table.
 pub(super) struct Type {
     pub(super) name: String,
-    /// `struct`, or the scalar or `any` that a special type stands for; `any X` is an `X` when it is an object.
+    /// `struct`, or the scalar or `any` that a special type stands for; `any X Y` is an `X` or a `Y`.
     pub(super) shape: &'static str,
     pub(super) atomic: bool,
     /// `apps/v1 Deployment`, sorted.

@@ -25,12 +25,13 @@ impl Shared {
             let values = indexer.values(object, &self.reporter);
             filled.push((slot, object.clone(), values));
             if filled.len() == CHUNK {
-                self.state.write().fill(&indexer, &mut filled);
+                self.write(|state| state.fill(&indexer, &mut filled));
             }
         }
-        let mut state = self.state.write();
-        state.fill(&indexer, &mut filled);
-        state.show(&indexer)
+        self.write(|state| {
+            state.fill(&indexer, &mut filled);
+            state.show(&indexer)
+        })
     }
 }
 

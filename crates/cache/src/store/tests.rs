@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::index::IndexExists;
-use crate::{Index, Shape, UnknownIndex};
+use crate::{Entries, Index, Shape, UnknownIndex};
 
 #[derive(Deserialize)]
 struct Thing {
@@ -66,6 +66,37 @@ fn update_moves_an_object_and_empty_values_vanish() {
     assert_eq!(reader.index_values("tag"), Ok(vec!["y".to_owned()]));
     writer.remove(&Key::new("n", "a"));
     assert_eq!(reader.index_values("tag"), Ok(vec![]));
+}
+
+#[test]
+fn list_of_a_value_is_shared_until_one_of_its_objects_changes() {
+    let (mut writer, reader) = new::<Thing>();
+    reader.add_index("tag", by_tag()).expect("the name is free");
+    let list = |tag: &str| reader.entries_by_index("tag", tag).expect("it is there");
+    let versions = |tag: &str| -> Vec<String> {
+        let found = list(tag);
+        let objects = found.objects().iter();
+        objects.map(|object| format!("{object:?}")).collect()
+    };
+    let is_same = |a: &Entries<Thing>, b: &Entries<Thing>| std::ptr::eq(a.objects(), b.objects());
+    writer.put(thing("a", 1, &["x"]));
+    writer.put(thing("b", 1, &["y"]));
+    let (x, y) = (list("x"), list("y"));
+    assert!(is_same(&x, &list("x")));
+    // Its values are as before, but it is another object.
+    writer.put(thing("a", 2, &["x"]));
+    assert_eq!(versions("x"), ["n/a@2"]);
+    assert!(is_same(&y, &list("y")));
+    writer.put(thing("b", 2, &["x"]));
+    assert_eq!(
+        (versions("x"), versions("y")),
+        (vec!["n/a@2".to_owned(), "n/b@2".to_owned()], vec![])
+    );
+    writer.remove(&Key::new("n", "a"));
+    assert_eq!(versions("x"), ["n/b@2"]);
+    writer.replace(vec![thing("c", 3, &["x"])], "3");
+    assert_eq!(versions("x"), ["n/c@3"]);
+    assert_eq!((x.len(), y.len()), (1, 1), "who has a list keeps it");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod plan;
 mod schedule;
+mod zone;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,17 +120,17 @@ async fn run_due(
     Ok(due.next)
 }
 
-/// The schedule, if it can be followed. There is no database of time zones, so it has to be in UTC.
+/// The schedule in its time zone, if it can be followed.
 fn readable(cx: &Context, cron: &CronJob) -> Option<Schedule> {
-    let text = &cron.spec.schedule;
-    if let Some(zone) = cron.spec.time_zone.as_deref()
-        && !matches!(zone, "UTC" | "Etc/UTC" | "GMT" | "Etc/GMT")
-    {
-        let message = format!("invalid timeZone: {zone:?}: only UTC is known here");
+    let name = cron.spec.time_zone.as_deref();
+    let Some(zone) = zone::named(name) else {
+        let name = name.unwrap_or_default();
+        let message = format!("invalid timeZone: {name:?}: unknown time zone {name}");
         cx.event(cron, EventKind::Warning, "UnknownTimeZone", message);
         return None;
-    }
-    let schedule = Schedule::parse(text);
+    };
+    let text = &cron.spec.schedule;
+    let schedule = Schedule::parse(text, zone);
     if schedule.is_none() {
         let message = format!("unparseable schedule: {text:?}");
         cx.event(cron, EventKind::Warning, "UnparseableSchedule", message);
@@ -157,7 +158,10 @@ async fn begin(cx: &Context, cron: &CronJob, run: Timestamp) -> Result<Option<Jo
 fn make(cron: &CronJob, run: Timestamp) -> Job {
     let told = cron.spec.job_template.metadata.clone().unwrap_or_default();
     let mut annotations = told.annotations.unwrap_or_default();
-    annotations.insert(SCHEDULED.to_owned(), run.to_string());
+    annotations.insert(
+        SCHEDULED.to_owned(),
+        zone::shown(run, cron.spec.time_zone.as_deref()),
+    );
     let owner = cron.metadata.name.as_deref().unwrap_or_default();
     Job {
         metadata: ObjectMeta {

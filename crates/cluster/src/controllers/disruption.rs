@@ -11,11 +11,11 @@ use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 use kubewright_cache::NAMESPACE_INDEX;
 use kubewright_runtime::events::EventKind;
-use kubewright_runtime::{
-    Client, Context, Controller, Error, Key, Outcome, Query, Reconciler, Watch,
-};
+use kubewright_runtime::{Client, Context, Controller, Error, Key, Outcome, Reconciler, Watch};
 
 use budget::{Expected, assess, fail, needs_scale};
+
+use crate::pods::selected::candidates;
 
 /// Keeps the status of disruption budgets.
 pub(crate) fn controller() -> Controller {
@@ -47,10 +47,9 @@ impl Reconciler<PodDisruptionBudget> for Budgets {
 
 async fn account(budget: &PodDisruptionBudget, cx: &Context) -> Result<Outcome, Error> {
     let namespace = cx.key().namespace().unwrap_or_default();
-    let pods = cx
-        .client()
-        .list::<Pod>(Query::all().namespace(namespace))
-        .await?;
+    let labels = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+    let labels = labels.and_then(|selector| selector.match_labels.clone());
+    let pods = candidates(cx.client(), namespace, &labels.unwrap_or_default()).await?;
     let selector = selector(budget)?;
     let pods: Vec<Arc<Pod>> = pods
         .into_iter()

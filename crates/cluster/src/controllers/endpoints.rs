@@ -1,4 +1,10 @@
-//! Endpoint slices: where the pods behind a service are reached.
+//! Endpoint slices: where the pods behind a service are reached. [`legacy`] says the same in the older way, [`mirror`]
+//! makes slices of what users say themselves.
+
+pub(crate) mod legacy;
+pub(crate) mod mirror;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,21 +14,23 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kubewright_cache::NAMESPACE_INDEX;
+use kubewright_runtime::client::TypedObject;
 use kubewright_runtime::{
-    Client, Context, Controller, Delete, Error, IgnoreNotFound, Key, Outcome, Query, Reconciler,
-    Watch,
+    Client, ClientError, Context, Controller, Delete, Error, IgnoreNotFound, Key, Outcome, Query,
+    Reconciler, Watch,
 };
 
 use super::WORKERS;
 use crate::pods::adopt::{controlled_by, key};
 use crate::pods::claim::controller_reference;
-use crate::pods::{is_finished, is_ready, is_terminating, node_name};
+use crate::pods::selected::candidates;
+use crate::pods::{is_finished, is_ready, is_terminating, label, node_name};
 
 const SERVICE: &str = "kubernetes.io/service-name";
-const MANAGED_BY: (&str, &str) = (
-    "endpointslice.kubernetes.io/managed-by",
-    "endpointslice-controller.k8s.io",
-);
+/// Marks what belongs to a service without an address of its own.
+const HEADLESS: &str = "service.kubernetes.io/headless";
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+const MANAGER: &str = "endpointslice-controller.k8s.io";
 /// The most endpoints of a slice.
 const MOST: usize = 100;
 
@@ -47,9 +55,8 @@ impl Reconciler<Service> for Slices {
             return Ok(Outcome::done());
         }
         let namespace = cx.key().namespace().unwrap_or_default();
-        let pods = client
-            .list::<Pod>(Query::all().namespace(namespace))
-            .await?;
+        let asked = spec.selector.clone().unwrap_or_default();
+        let pods = candidates(client, namespace, &asked).await?;
         let mut zones = BTreeMap::new();
         for node in client.list::<Node>(Query::all()).await? {
             let labels = node.metadata.labels.clone().unwrap_or_default();
@@ -57,35 +64,43 @@ impl Reconciler<Service> for Slices {
             zones.extend(node.metadata.name.clone().zip(zone));
         }
         let wanted = slices(&service, &spec, &pods, &zones);
-        let uid = service.metadata.uid.as_deref().unwrap_or_default();
-        let there = controlled_by::<EndpointSlice>(client, uid).await?;
-        let kept: BTreeSet<_> = wanted
-            .iter()
-            .map(|slice| slice.metadata.name.clone())
-            .collect();
-        for slice in wanted {
-            let known = there
-                .iter()
-                .find(|old| old.metadata.name == slice.metadata.name);
-            match known {
-                None => drop(client.create(&slice).await?),
-                Some(old) => {
-                    let change = |told: &mut EndpointSlice| {
-                        (told.endpoints, told.ports) = (slice.endpoints, slice.ports);
-                    };
-                    client.modify(&**old, change).await.ignore_not_found()?;
-                }
-            }
-        }
-        for old in there
-            .iter()
-            .filter(|old| !kept.contains(&old.metadata.name))
-        {
-            let deleted = client.delete(&**old, Delete::background()).await;
-            deleted.ignore_not_found()?;
-        }
+        put(client, &*service, wanted).await?;
         Ok(Outcome::done())
     }
+}
+
+/// Makes the slices that an object controls what they should be.
+async fn put<K: TypedObject>(
+    client: &Client,
+    owner: &K,
+    wanted: Vec<EndpointSlice>,
+) -> Result<(), ClientError> {
+    let uid = owner.meta().uid.as_deref().unwrap_or_default();
+    let mut there = controlled_by::<EndpointSlice>(client, uid).await?;
+    for slice in wanted {
+        let name = &slice.metadata.name;
+        let known = there.iter().position(|old| old.metadata.name == *name);
+        let Some(known) = known else {
+            match client.create(&slice).await {
+                // Nothing can be created there any more, and nobody looks.
+                Err(error) if error.is_namespace_terminating() => return Ok(()),
+                written => drop(written?),
+            }
+            continue;
+        };
+        let old = there.swap_remove(known);
+        let change = |told: &mut EndpointSlice| {
+            (told.endpoints, told.ports) = (slice.endpoints, slice.ports);
+            told.metadata.labels = slice.metadata.labels;
+            told.metadata.annotations = slice.metadata.annotations;
+        };
+        client.modify(&*old, change).await.ignore_not_found()?;
+    }
+    for old in there {
+        let deleted = client.delete(&*old, Delete::background()).await;
+        deleted.ignore_not_found()?;
+    }
+    Ok(())
 }
 
 /// The slices of a service: one at least, and one for every hundred pods with the same ports.
@@ -98,11 +113,7 @@ fn slices(
     let asked = spec.selector.clone().unwrap_or_default();
     let mut groups: BTreeMap<Vec<Option<i32>>, Vec<Endpoint>> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| !is_finished(pod)) {
-        let labels = pod.metadata.labels.clone().unwrap_or_default();
-        if asked
-            .iter()
-            .any(|(key, value)| labels.get(key) != Some(value))
-        {
+        if !selects(&asked, pod) {
             continue;
         }
         let ports = spec
@@ -140,9 +151,9 @@ fn slice(
     let name = service.metadata.name.clone().unwrap_or_default();
     let mut labels = service.metadata.labels.clone().unwrap_or_default();
     labels.insert(SERVICE.to_owned(), name.clone());
-    labels.insert(MANAGED_BY.0.to_owned(), MANAGED_BY.1.to_owned());
+    labels.insert(MANAGED_BY.to_owned(), MANAGER.to_owned());
     if spec.cluster_ip.as_deref() == Some("None") {
-        labels.insert("service.kubernetes.io/headless".to_owned(), String::new());
+        labels.insert(HEADLESS.to_owned(), String::new());
     }
     let told = spec.ports.iter().flatten().zip(numbers);
     let ports = told.filter_map(|(port, number)| {
@@ -176,7 +187,11 @@ fn number(port: &ServicePort, pod: &Pod) -> Option<i32> {
         Some(IntOrString::String(name)) => {
             let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
             let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
-            let found = ports.find(|known| known.name.as_ref() == Some(name));
+            let found = ports.find(|known| {
+                let protocol = |told: &Option<String>| told.clone().unwrap_or("TCP".to_owned());
+                known.name.as_ref() == Some(name)
+                    && protocol(&known.protocol) == protocol(&port.protocol)
+            });
             found.map(|known| known.container_port)
         }
     }
@@ -220,23 +235,21 @@ fn endpoint(
     })
 }
 
+fn selects(asked: &BTreeMap<String, String>, pod: &Pod) -> bool {
+    let has = |key: &String, value: &String| label(&pod.metadata, key) == Some(value);
+    asked.iter().all(|(key, value)| has(key, value))
+}
+
 /// The services that select a pod.
 fn services(pod: &Pod, client: &Client) -> Vec<Key> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let there = client
         .reader::<Service>()
         .by_index(NAMESPACE_INDEX, namespace);
-    let labels = pod.metadata.labels.clone().unwrap_or_default();
     let selects = |service: &&Arc<Service>| {
-        let asked = service
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.selector.as_ref());
-        asked.is_some_and(|asked| {
-            asked
-                .iter()
-                .all(|(key, value)| labels.get(key) == Some(value))
-        })
+        let spec = service.spec.as_ref();
+        let asked = spec.and_then(|spec| spec.selector.as_ref());
+        asked.is_some_and(|asked| selects(asked, pod))
     };
     let there = there.unwrap_or_default();
     let mut keys: Vec<Key> = there

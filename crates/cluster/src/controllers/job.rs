@@ -6,6 +6,7 @@
 mod count;
 mod finish;
 mod indexes;
+mod per_index;
 mod plan;
 mod policy;
 mod template;
@@ -78,7 +79,9 @@ impl Reconciler<Job> for Jobs {
 async fn carry_out(cx: &Context, job: &Job, plan: Plan) -> Result<(), Error> {
     let mut status = plan.status;
     let made = slow_start(plan.create.len(), |at| {
-        let pod = template::pod(job, plan.create[at]);
+        let index = plan.create[at];
+        let failures = index.and_then(|index| plan.failures.get(&index));
+        let pod = template::pod(job, index, failures.copied());
         async move { create_pod(cx, job, &pod).await }
     });
     let made = made.await;

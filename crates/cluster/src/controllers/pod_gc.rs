@@ -1,14 +1,17 @@
 //! Pods that nobody will delete: too many that have ended, and those on nodes that are gone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kubewright_cache::source::BoxFuture;
+use kubewright_cache::{Event, Handler};
 use kubewright_runtime::manager::Runnable;
-use kubewright_runtime::{Client, Delete, Environment, Error, IgnoreNotFound, Key, Query};
+use kubewright_runtime::{Client, Delete, Environment, Error, IgnoreNotFound, Key};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// How often pods are looked through.
@@ -36,16 +39,25 @@ impl PodGc {
 impl Runnable for PodGc {
     fn run(self: Box<Self>, stop: CancellationToken) -> BoxFuture<'static, Result<(), Error>> {
         Box::pin(async move {
-            let mut missing = Missing::default();
+            let changed = Changed::default();
+            let informer = self.client.of::<Pod>().informer();
+            let heard = informer.add_handler(changed.clone())?;
+            let (mut census, mut missing) = (Census::default(), Missing::default());
             loop {
                 tokio::select! { biased; // A stop is worth more than another look.
-                    () = stop.cancelled() => return Ok(()),
+                    () = stop.cancelled() => break,
                     () = tokio::time::sleep(EVERY) => {}
                 }
-                if let Err(error) = self.look_through(&mut missing).await {
+                let pods = informer.reader();
+                for key in std::mem::take(&mut *changed.0.lock()) {
+                    census.put(&key, pods.get(&key).as_deref());
+                }
+                if let Err(error) = self.look_through(&census, &mut missing).await {
                     tracing::warn!(error = error.report(), "pods could not be looked through");
                 }
             }
+            heard.remove();
+            Ok(())
         })
     }
 
@@ -54,35 +66,39 @@ impl Runnable for PodGc {
     }
 }
 
+/// Pods that have changed since they were last looked at. Their number is that of all pods at most.
+#[derive(Debug, Clone, Default)]
+struct Changed(Arc<Mutex<BTreeSet<Key>>>);
+
+impl Handler<Pod> for Changed {
+    async fn handle(&mut self, event: Event<Pod>) {
+        self.0.lock().insert(event.object().key().clone());
+    }
+}
+
 impl PodGc {
-    async fn look_through(&self, missing: &mut Missing) -> Result<(), Error> {
-        let pods = self.client.list::<Pod>(Query::all()).await?;
-        let nodes = self.client.list::<Node>(Query::all()).await?;
-        let now = self.environment.now();
-        for pod in surplus(pods.iter().map(|pod| &**pod), KEPT) {
-            self.delete(pod).await?;
+    async fn look_through(&self, census: &Census, missing: &mut Missing) -> Result<(), Error> {
+        let (pods, nodes) = (self.client.reader::<Pod>(), self.client.reader::<Node>());
+        for key in census.surplus(KEPT) {
+            if let Some(pod) = pods.get(key).filter(|pod| has_ended(pod)) {
+                self.delete(&pod).await?;
+            }
         }
-        let nodes: BTreeSet<&str> = nodes
-            .iter()
-            .filter_map(|n| n.metadata.name.as_deref())
-            .collect();
-        let used: BTreeSet<&str> = pods.iter().filter_map(|pod| node_of(pod)).collect();
-        let gone = missing.update(used.difference(&nodes).copied(), now);
-        for pod in pods
-            .iter()
-            .filter(|pod| node_of(pod).is_some_and(|n| gone.contains(n)))
-        {
-            let node = node_of(pod).unwrap_or_default();
+        let now = self.environment.now();
+        let used = census.by_node.keys().map(String::as_str);
+        let gone = missing.update(
+            used.filter(|node| !nodes.contains(&Key::cluster(node))),
+            now,
+        );
+        for node in gone {
             // The server is asked: a cache that lags behind must not cost pods.
-            if self
-                .client
-                .live()
-                .get::<Node>(&Key::cluster(node))
-                .await?
-                .is_none()
-            {
-                self.fail(pod, now).await?;
-                self.delete(pod).await?;
+            let live = self.client.live().get::<Node>(&Key::cluster(&node)).await?;
+            let stranded = census.by_node.get(&node).filter(|_| live.is_none());
+            for key in stranded.into_iter().flatten() {
+                if let Some(pod) = pods.get(key).filter(|pod| node_of(pod) == Some(&node)) {
+                    self.fail(&pod, now).await?;
+                    self.delete(&pod).await?;
+                }
             }
         }
         Ok(())
@@ -145,18 +161,66 @@ fn has_ended(pod: &Pod) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
-/// The oldest of the pods that have ended, as many as there are too many.
-fn surplus<'a>(pods: impl Iterator<Item = &'a Pod>, kept: usize) -> Vec<&'a Pod> {
-    let is_going = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
-    let mut ended: Vec<&Pod> = pods
-        .filter(|pod| has_ended(pod) && !is_going(pod))
-        .collect();
-    ended.sort_by_key(|pod| {
+/// What has to be known of pods. Kept up with each change, so that a look costs as much as there are nodes.
+///
+/// `pods` says under what each pod is in the other two.
+#[derive(Debug, Default)]
+struct Census {
+    pods: BTreeMap<Key, Facts>,
+    by_node: BTreeMap<String, BTreeSet<Key>>,
+    /// Those that have ended and are not going, the oldest first.
+    ended: BTreeSet<(Option<Timestamp>, Key)>,
+}
+
+#[derive(Debug)]
+struct Facts {
+    node: Option<String>,
+    ended: Option<(Option<Timestamp>, Key)>,
+}
+
+impl Census {
+    /// Takes up a pod as it is now, or that it is gone.
+    fn put(&mut self, key: &Key, pod: Option<&Pod>) {
+        self.forget(key);
+        let Some(pod) = pod else {
+            return;
+        };
+        let is_going = pod.metadata.deletion_timestamp.is_some();
         let created = pod.metadata.creation_timestamp.as_ref().map(|t| t.0);
-        (created, &pod.metadata.namespace, &pod.metadata.name)
-    });
-    ended.truncate(ended.len().saturating_sub(kept));
-    ended
+        let facts = Facts {
+            node: node_of(pod).map(str::to_owned),
+            ended: (has_ended(pod) && !is_going).then(|| (created, key.clone())),
+        };
+        if let Some(node) = &facts.node {
+            let there = self.by_node.entry(node.clone()).or_default();
+            there.insert(key.clone());
+        }
+        self.ended.extend(facts.ended.clone());
+        self.pods.insert(key.clone(), facts);
+    }
+
+    fn forget(&mut self, key: &Key) {
+        let Some(facts) = self.pods.remove(key) else {
+            return;
+        };
+        if let Some(ended) = facts.ended {
+            self.ended.remove(&ended);
+        }
+        if let Some(node) = facts.node
+            && let Some(there) = self.by_node.get_mut(&node)
+        {
+            there.remove(key);
+            if there.is_empty() {
+                self.by_node.remove(&node);
+            }
+        }
+    }
+
+    /// The oldest of the pods that have ended, as many as there are too many.
+    fn surplus(&self, kept: usize) -> impl Iterator<Item = &Key> {
+        let many = self.ended.len().saturating_sub(kept);
+        self.ended.iter().take(many).map(|(_, key)| key)
+    }
 }
 
 fn fail(pod: &mut Pod, now: Timestamp) {
@@ -196,18 +260,39 @@ mod tests {
             pod("old", "2020-01-01T00:00:00Z", "Succeeded"),
             pod("middle", "2020-01-02T00:00:00Z", "Succeeded"),
         ];
+        let mut census = Census::default();
+        for pod in &pods {
+            let key = Key::new("n", pod.metadata.name.as_deref().unwrap_or_default());
+            census.put(&key, Some(pod));
+            census.put(&key, Some(pod));
+        }
         for (kept, expected) in [
             (1, &["old", "middle"][..]),
             (3, &[]),
             (0, &["old", "middle", "new"]),
         ] {
-            let found = surplus(pods.iter(), kept);
-            let names: Vec<_> = found
-                .iter()
-                .filter_map(|p| p.metadata.name.as_deref())
-                .collect();
+            let names: Vec<_> = census.surplus(kept).map(Key::name).collect();
             assert_eq!(names, expected);
         }
+    }
+
+    #[test]
+    fn census_knows_who_is_where_until_they_are_gone() {
+        let mut census = Census::default();
+        let key = Key::new("n", "p");
+        let placed = |node: &str| -> Pod {
+            let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": node, "containers": []},
+                "status": {"phase": "Succeeded"}});
+            serde_json::from_value(pod).expect("a pod")
+        };
+        for node in ["one", "other", ""] {
+            census.put(&key, Some(&placed(node)));
+            let used: Vec<_> = census.by_node.keys().map(String::as_str).collect();
+            let expected: &[&str] = if node.is_empty() { &[] } else { &[node] };
+            assert_eq!((used.as_slice(), census.ended.len()), (expected, 1));
+        }
+        census.put(&key, None);
+        assert!(census.pods.is_empty() && census.by_node.is_empty() && census.ended.is_empty());
     }
 
     #[test]

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
 use kube::ResourceExt;
-use kubewright_cache::NAMESPACE_INDEX;
+use kubewright_cache::{NAMESPACE_INDEX, Object};
 use kubewright_runtime::{
-    Cached, Client, ClientError, Context, Controller, Delete, Error, Key, Outcome, Reconciler,
-    Watch,
+    Client, ClientError, Context, Controller, Delete, Error, Key, Outcome, Reconciler, Watch,
 };
 use serde_json::{Value, json};
 
@@ -57,12 +56,12 @@ fn tokens_of(account: &ServiceAccount, client: &Client) -> Vec<Key> {
     let (namespace, name) = (account.namespace().unwrap_or_default(), account.name_any());
     let secrets = client.reader::<Secret>();
     let there = secrets.entries_by_index(NAMESPACE_INDEX, &namespace);
-    let of_account = |secret: &&Cached<Secret>| {
+    let of_account = |secret: &&Arc<Object>| {
         let owner = secret.annotation(ACCOUNT_NAME);
         owner.is_some_and(|owner| owner == name)
     };
-    let there = there.unwrap_or_default();
-    let found = there.iter().filter(of_account);
+    let there = there.iter().flat_map(|found| found.objects());
+    let found = there.filter(of_account);
     let mut keys: Vec<Key> = found.map(|secret| secret.key().clone()).collect();
     keys.sort();
     keys

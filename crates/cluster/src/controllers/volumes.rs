@@ -3,6 +3,8 @@
 //! The storage class `standard` is made at start where there is none, so that claims work in a new cluster as they do on a
 //! real one. Its volumes are simulated: nothing is written anywhere.
 
+pub(crate) mod protection;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -333,7 +335,10 @@ impl Reconciler<PersistentVolume> for Reclaimer {
             return Ok(Outcome::done());
         };
         let claim = cx.client().get::<PersistentVolumeClaim>(&key).await?;
-        if claim.is_some_and(|claim| is_for(&claim, &volume)) || phase != Some("Bound") {
+        let leaves = volume.metadata.deletion_timestamp.is_some();
+        if claim.is_some_and(|claim| is_for(&claim, &volume))
+            || !matches!(phase, Some("Bound" | "Released"))
+        {
             return Ok(Outcome::done());
         }
         // The cache may be behind: only what the server says is gone is gone.
@@ -341,16 +346,17 @@ impl Reconciler<PersistentVolume> for Reclaimer {
         if live.is_some_and(|claim| is_for(&claim, &volume)) {
             return Ok(Outcome::done());
         }
+        // First this, or its protection would keep what is about to go.
+        if phase == Some("Bound") {
+            set_phase(&volume, "Released", cx).await?;
+        }
         let policy = volume
             .spec
             .as_ref()
             .and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref());
-        match policy {
-            Some("Delete") => {
-                let deleted = cx.client().delete(&*volume, Delete::background()).await;
-                deleted.ignore_not_found()?;
-            }
-            _ => set_phase(&volume, "Released", cx).await?,
+        if policy == Some("Delete") && !leaves {
+            let deleted = cx.client().delete(&*volume, Delete::background()).await;
+            deleted.ignore_not_found()?;
         }
         Ok(Outcome::done())
     }
@@ -364,7 +370,7 @@ async fn set_phase(
     let set = cx.client().modify_status(volume, |v| {
         v.status.get_or_insert_default().phase = Some(phase.to_owned());
     });
-    set.await.map(drop)
+    set.await.ignore_not_found().map(drop)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use imbl::OrdMap;
 use jiff::Timestamp;
 use kubewright_cache::Key;
 use kubewright_server::{LogLine, LogOf, LogPiece, LogRun, MoreLog, NoLog, PodLogs};
@@ -23,24 +24,25 @@ pub struct Logs(Arc<Shelf>);
 
 #[derive(Debug)]
 struct Shelf {
-    pods: Mutex<BTreeMap<Key, PodLog>>,
+    /// A copy of all logs is a clone of the root; what is written after that is copied then.
+    pods: Mutex<OrdMap<Key, Arc<PodLog>>>,
     /// Changes with every line, to wake those who follow.
     version: watch::Sender<u64>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct PodLog {
     uid: String,
     containers: BTreeMap<String, ContainerLog>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct ContainerLog {
     current: Option<RunLog>,
     previous: Option<RunLog>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct RunLog {
     lines: VecDeque<LogLine>,
     /// How many lines are kept no longer.
@@ -64,7 +66,7 @@ impl Logs {
             return;
         }
         let mut pods = self.0.pods.lock();
-        let pod = pods.entry(key.clone()).or_default();
+        let pod = Arc::make_mut(pods.entry(key.clone()).or_default());
         if pod.uid != uid {
             *pod = PodLog {
                 uid: uid.to_owned(),
@@ -84,6 +86,14 @@ impl Logs {
         }
         drop(pods);
         self.0.version.send_modify(|version| *version += 1);
+    }
+
+    /// The same logs, from now on written and forgotten independently.
+    pub(crate) fn copy(&self) -> Self {
+        Self(Arc::new(Shelf {
+            pods: Mutex::new(self.0.pods.lock().clone()),
+            version: watch::Sender::new(0),
+        }))
     }
 
     /// Forgets the logs of a pod.
@@ -178,6 +188,24 @@ mod tests {
         assert_eq!(texts(&logs, LogRun::Current, 0), ["two"]);
         logs.write(&key, "another", now, written(vec![Written::Begin]));
         assert!(logs.read(&of(LogRun::Current), 0).is_err());
+    }
+
+    #[test]
+    fn a_copy_goes_its_own_way() {
+        let (logs, key, now) = (
+            Logs::default(),
+            Key::new("default", "p"),
+            Timestamp::UNIX_EPOCH,
+        );
+        let line = |text: &str| written(vec![Written::Line(text.to_owned())]);
+        logs.write(&key, "u", now, line("before"));
+        let copy = logs.copy();
+        logs.write(&key, "u", now, line("here"));
+        copy.write(&key, "u", now, line("there"));
+        assert_eq!(texts(&logs, LogRun::Current, 0), ["before", "here"]);
+        assert_eq!(texts(&copy, LogRun::Current, 0), ["before", "there"]);
+        logs.forget(&key);
+        assert!(copy.read(&of(LogRun::Current), 0).is_ok());
     }
 
     #[tokio::test]

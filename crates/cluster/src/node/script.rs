@@ -8,11 +8,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, Pod, Probe};
+use kubewright_schema::quantity::Quantity;
 
 use super::behaviour::{Behaviour, Probes};
 
 /// What annotations of the simulation begin with.
-const PREFIX: &str = "sim.kubewright.dev/";
+pub(crate) const PREFIX: &str = "sim.kubewright.dev/";
+/// What a container is said to use, for autoscalers.
+const MEASURED: [&str; 2] = ["cpu", "memory"];
 /// Longest delay that is taken.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// Most lines of a log that an annotation gives.
@@ -151,6 +154,13 @@ impl<'a> Settings<'a> {
             Some("fail") => Pull::Fails,
             _ => Pull::Works,
         };
+        for setting in MEASURED {
+            let given = self.get(role, &container.name, setting);
+            if let Some(text) = given.filter(|text| !is_amount(text)) {
+                self.complain(setting, text, "a quantity such as 200m or 1Gi");
+            }
+        }
+        let of = |setting: &str| self.get(role, &container.name, setting);
         let message = of("termination-message").map(str::to_owned);
         let log = of("log").map(lines).unwrap_or_default();
         let mut delay = |setting: &str, default: Duration| {
@@ -306,6 +316,10 @@ pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
         rest = next;
     }
     Some(total.min(LONGEST))
+}
+
+fn is_amount(text: &str) -> bool {
+    Quantity::parse(text).is_ok_and(|amount| !amount.is_negative())
 }
 
 fn is_yes(text: &str) -> bool {

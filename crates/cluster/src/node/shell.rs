@@ -344,7 +344,12 @@ impl Shell<'_> {
         let object = node.spec.object(&node.zone, &network, now);
         let client = self.client.clone();
         self.writes.spawn(async move {
-            Done::Registered(name, writes::register(client, object).await, reply)
+            let registered = match reply {
+                // Whoever asked is told, and may ask again.
+                Some(_) => writes::register(client, object).await,
+                None => writes::register_in_the_end(client, object).await,
+            };
+            Done::Registered(name, registered, reply)
         });
     }
 

@@ -1,5 +1,7 @@
 //! What simulated nodes write to the API server.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, PodStatus};
@@ -12,6 +14,10 @@ use super::fleet::{Ending, Outcome};
 use super::spec::{LEASES, lease};
 use super::status::fingerprint;
 use super::step::Fate;
+
+/// The pauses between attempts to register; they double.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LAST_PAUSE: Duration = Duration::from_secs(7);
 
 /// The name under which this is written.
 const MANAGER: &str = "kubelet";
@@ -72,10 +78,37 @@ impl PodWrite {
                 }),
                 ..DeleteParams::default()
             };
-            ignore_gone(api.delete(self.key.name(), &params).await)?;
+            let deleted = api.delete(self.key.name(), &params).await.map(drop);
+            self.or_replaced(&api, deleted).await?;
             outcome.fate = Fate::Goes;
         }
         Ok(outcome)
+    }
+}
+
+impl PodWrite {
+    /// A conflict means that another pod has the name, or that somebody wrote at the same time: the server knows which.
+    async fn or_replaced(
+        &self,
+        api: &Api<Pod>,
+        deleted: Result<(), kube::Error>,
+    ) -> Result<(), kube::Error> {
+        let Err(kube::Error::Api(status)) = &deleted else {
+            return deleted;
+        };
+        match status.code {
+            404 => Ok(()),
+            409 => {
+                let found = api.get_opt(self.key.name()).await?;
+                let same = |pod: Pod| pod.metadata.uid.as_deref() == Some(&self.uid);
+                if found.is_some_and(same) {
+                    deleted
+                } else {
+                    Ok(())
+                }
+            }
+            _ => deleted,
+        }
     }
 }
 
@@ -83,14 +116,6 @@ impl PodWrite {
 fn ignore_missing<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
     match result {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        other => other.map(|_| ()),
-    }
-}
-
-/// What is gone, or has been replaced by another one of its name, need not be deleted.
-fn ignore_gone<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
-    match result {
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         other => other.map(|_| ()),
     }
 }
@@ -128,6 +153,32 @@ pub(crate) async fn register(client: kube::Client, node: Node) -> Result<String,
     let report = json!({"status": node.status});
     let patch = Patch::Strategic(report);
     api.patch_status(&name, &params, &patch).await.map(uid)
+}
+
+/// Registers a node, again and again until the server takes it or says that it never will, as the kubelet does.
+///
+/// # Errors
+/// That the server will not have it.
+pub(crate) async fn register_in_the_end(
+    client: kube::Client,
+    node: Node,
+) -> Result<String, kube::Error> {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let registered = register(client.clone(), node.clone()).await;
+        match &registered {
+            Err(kube::Error::Api(status)) if is_final(status.code) => return registered,
+            Err(error) => tracing::debug!(%error, "a node could not register yet"),
+            Ok(_) => return registered,
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LAST_PAUSE);
+    }
+}
+
+/// Whether asking again cannot help.
+fn is_final(code: u16) -> bool {
+    (400..500).contains(&code) && !matches!(code, 404 | 409 | 429)
 }
 
 fn uid(node: Node) -> String {
@@ -195,7 +246,7 @@ pub(crate) async fn renew(
 /// What the server says; what is gone already is no error.
 pub(crate) async fn deregister(client: kube::Client, name: &str) -> Result<(), kube::Error> {
     let api: Api<Node> = Api::all(client.clone());
-    ignore_gone(api.delete(name, &DeleteParams::default()).await)?;
+    ignore_missing(api.delete(name, &DeleteParams::default()).await)?;
     let leases: Api<Lease> = Api::namespaced(client, LEASES);
-    ignore_gone(leases.delete(name, &DeleteParams::default()).await)
+    ignore_missing(leases.delete(name, &DeleteParams::default()).await)
 }

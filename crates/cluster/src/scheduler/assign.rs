@@ -11,7 +11,7 @@ use super::bind::{self, Bound};
 use super::board::NodeName;
 use super::demand::Demand;
 use super::shell::{Shell, identity};
-use super::volumes::{Storage, Volumes, is_bound};
+use super::volumes::{Storage, Volumes, claim_of, is_bound};
 use crate::announce::Told;
 
 /// How long volumes may take until a pod is put elsewhere.
@@ -53,6 +53,7 @@ impl Shell {
         self.writes.spawn(async move {
             Done::Told(pod_key, bind::select_node(client, claims, &at).await)
         });
+        self.claimants.put(key, volumes.waiting.iter().cloned());
         let waiting = Waiting {
             node,
             claims: volumes.waiting,
@@ -72,19 +73,33 @@ impl Shell {
         });
     }
 
-    pub(super) fn bind_those_with_volumes(&mut self) {
-        let bound = |key: &Key| self.stores.claim(key).is_some_and(|claim| is_bound(&claim));
-        let ready: Vec<Key> = self
-            .waiting
-            .iter()
-            .filter(|(_, waiting)| waiting.claims.iter().all(bound))
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in ready {
-            if let Some(waiting) = self.waiting.remove(&key) {
-                self.bind(&key, waiting.node);
+    /// Binds the pods that waited for this claim alone, and tries those again that it may help.
+    pub(super) fn claim_changed(&mut self, claim: &Key) {
+        let concerned = self.claimants.of(claim);
+        for pod in &concerned {
+            if self.has_its_volumes(pod)
+                && let Some(waiting) = self.waiting.remove(pod)
+            {
+                self.claimants.remove(pod);
+                self.bind(pod, waiting.node);
             }
         }
+        self.queue.rouse_these(&concerned, self.environment.now());
+    }
+
+    /// A volume says which node its claim can be used on.
+    pub(super) fn volume_changed(&mut self, volume: &Key) {
+        let volume = self.stores.volume(volume.name());
+        if let Some(claim) = volume.as_deref().and_then(claim_of) {
+            self.claim_changed(&claim);
+        }
+    }
+
+    /// Whether a pod has a node and all volumes that it waited for.
+    fn has_its_volumes(&self, pod: &Key) -> bool {
+        let bound = |key: &Key| self.stores.claim(key).is_some_and(|claim| is_bound(&claim));
+        let waiting = self.waiting.get(pod);
+        waiting.is_some_and(|waiting| waiting.claims.iter().all(bound))
     }
 
     pub(super) fn give_up_on_volumes(&mut self) {

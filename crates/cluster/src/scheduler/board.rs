@@ -26,6 +26,8 @@ pub(crate) struct Board {
     tallies: Tallies,
     /// Pods that placed pods keep away from their domain, by the nodes of those that do.
     repelling: BTreeMap<Term, BTreeMap<NodeName, u32>>,
+    /// How many placed pods have a priority.
+    priorities: BTreeMap<i32, u32>,
 }
 
 /// One node. `used`, `assumed`, `pods` and `ports` are the sums over the pods placed on it.
@@ -75,6 +77,7 @@ pub(crate) struct Placed {
     pub(crate) generation: i64,
     pub(crate) namespace: String,
     pub(crate) labels: Labels,
+    priority: i32,
     requests: Requests,
     ports: Vec<HostPort>,
     repels: Vec<Term>,
@@ -170,10 +173,12 @@ impl Board {
             generation: identity.generation,
             namespace: demand.namespace.clone(),
             labels: demand.labels.clone(),
+            priority: demand.priority,
             requests: demand.requests.clone(),
             ports: demand.ports.clone(),
             repels: demand.apart.clone(),
         };
+        *self.priorities.entry(demand.priority).or_default() += 1;
         self.tallies.add(&placed, &self.namespaces);
         self.pods.insert(identity.key, placed);
     }
@@ -184,6 +189,7 @@ impl Board {
             return false;
         };
         self.tallies.subtract(&placed, &self.namespaces);
+        decrement(&mut self.priorities, &placed.priority);
         for term in &placed.repels {
             let Some(nodes) = self.repelling.get_mut(term) else {
                 continue;
@@ -209,6 +215,22 @@ impl Board {
     /// A placed pod.
     pub(crate) fn placed(&self, key: &Key) -> Option<&Placed> {
         self.pods.get(key)
+    }
+
+    /// Whether any placed pod is less important than this.
+    pub(crate) fn has_below(&self, priority: i32) -> bool {
+        let lowest = self.priorities.keys().next();
+        lowest.is_some_and(|lowest| *lowest < priority)
+    }
+
+    /// The placed pods that are less important than this, by node. Looks at all pods.
+    pub(crate) fn below(&self, priority: i32) -> BTreeMap<NodeName, Vec<Key>> {
+        let mut found: BTreeMap<NodeName, Vec<Key>> = BTreeMap::new();
+        for (key, placed) in self.pods.iter().filter(|(_, p)| p.priority < priority) {
+            let keys = found.entry(placed.node.clone()).or_default();
+            keys.push(key.clone());
+        }
+        found
     }
 
     /// The nodes that are there, by name.

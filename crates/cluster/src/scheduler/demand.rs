@@ -14,6 +14,7 @@ use super::selector::{Labels, Selector};
 pub(crate) struct Demand {
     pub(crate) namespace: String,
     pub(crate) labels: Labels,
+    pub(crate) priority: i32,
     pub(crate) requests: Requests,
     pub(crate) tolerations: Vec<Toleration>,
     pub(crate) node_selector: Labels,
@@ -113,6 +114,7 @@ impl Demand {
         let Some(spec) = &pod.spec else {
             return demand;
         };
+        demand.priority = spec.priority.unwrap_or(0);
         demand.tolerations = spec.tolerations.clone().unwrap_or_default();
         demand.node_selector = spec.node_selector.clone().unwrap_or_default();
         demand.ports = host_ports(spec);

@@ -15,6 +15,9 @@ const LAST_PAUSE: Duration = Duration::from_secs(10);
 /// A pod that nothing happened for is tried again after this.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// Most pods that one piece of news puts in line at once, so that news for many does not become a storm.
+const ROUSED: usize = 64;
+
 /// Pods without a node.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
@@ -128,6 +131,27 @@ impl Queue {
             }
         }
         self.wake(now);
+    }
+
+    /// Something happened that is likely to help: the first in line are tried at once, the others after their pause.
+    /// kube-scheduler does the same when it has nothing else to do.
+    pub(crate) fn rouse(&mut self, now: Timestamp) {
+        let mut all: Vec<_> = self.paused.iter().map(|(_, _, key)| key.clone()).collect();
+        let rank = |key: &Key| self.pods.get(key).map(|w| (Reverse(w.priority), w.arrival));
+        all.sort_by_key(rank);
+        self.rouse_these(&all, now);
+    }
+
+    /// Something happened that is likely to help these, of which the first go first.
+    pub(crate) fn rouse_these(&mut self, keys: &[Key], now: Timestamp) {
+        let (first, others) = keys.split_at(keys.len().min(ROUSED));
+        for key in first {
+            let place = self.pods.get(key).map(|waiting| waiting.place);
+            if matches!(place, Some(Spot::Paused(_))) {
+                self.pause(key, now);
+            }
+        }
+        self.stir_these(others, now);
     }
 
     /// When to look again if nothing happens before.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kubewright_cache::Key;
 use kubewright_runtime::{Client, Environment};
 use tokio::sync::mpsc;
@@ -12,10 +13,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::assign::{Done, Waiting};
 use super::board::{Board, Changed, Identity};
+use super::claimants::Claimants;
 use super::decide::decide;
 use super::demand::Demand;
+use super::nominate::Nominations;
 use super::queue::Queue;
-use super::stores::{Listening, News, Stores, keys};
+use super::stores::{Listening, News, Stores, keys, store};
 use super::verdict::refused_everywhere;
 use super::volumes::assess;
 use super::{SchedulerError, SchedulerOptions};
@@ -42,8 +45,11 @@ pub(super) struct Shell {
     /// Pods that were given a node of which the informer has not told yet.
     pub(super) assumed: BTreeMap<Key, String>,
     pub(super) waiting: BTreeMap<Key, Waiting>,
+    /// Pods with claims that found no node, or that wait for their volumes.
+    pub(super) claimants: Claimants,
     /// Pods that found no node and may find one when others are placed.
     hopeful: BTreeSet<Key>,
+    pub(super) nominations: Nominations,
 }
 
 /// Schedules pods until it is cancelled.
@@ -58,6 +64,7 @@ pub(super) async fn run(
 ) -> Result<(), SchedulerError> {
     let (sender, mut news) = mpsc::channel(NEWS);
     let stores = Stores::filled(&client).await?;
+    let budgets = store::<PodDisruptionBudget>(&client).await?;
     let mut listening = Listening {
         news: sender,
         heard: Vec::new(),
@@ -79,7 +86,9 @@ pub(super) async fn run(
         stirred: BTreeSet::new(),
         assumed: BTreeMap::new(),
         waiting: BTreeMap::new(),
+        claimants: Claimants::default(),
         hopeful: BTreeSet::new(),
+        nominations: Nominations::new(budgets),
     };
     shell.begin();
     listening.follow(&client.of::<Pod>().informer(), News::Pod)?;
@@ -141,6 +150,7 @@ impl Shell {
     /// Decides about some pods.
     fn turn(&mut self) -> More {
         for key in std::mem::take(&mut self.stirred) {
+            self.note_placement(&key);
             self.pod(&key);
         }
         self.give_up_on_volumes();
@@ -178,13 +188,15 @@ impl Shell {
             }
             News::Node(key) => {
                 if self.node(&key) == Changed::Yes {
-                    self.queue.stir(self.environment.now());
+                    self.queue.rouse(self.environment.now());
                 }
             }
             News::Namespace(key) => self.namespace(&key),
-            News::Storage => {
-                self.bind_those_with_volumes();
-                self.queue.stir(self.environment.now());
+            News::Claim(key) => self.claim_changed(&key),
+            News::Volume(key) => self.volume_changed(&key),
+            News::Class => {
+                let all = self.claimants.all();
+                self.queue.rouse_these(&all, self.environment.now());
             }
         }
     }
@@ -209,18 +221,14 @@ impl Shell {
     fn pod(&mut self, key: &Key) {
         let pod = self.stores.pods.get(key);
         let Some(pod) = pod.filter(|pod| !is_over(pod)) else {
-            self.queue.remove(key);
-            self.waiting.remove(key);
-            self.assumed.remove(key);
+            self.settled(key);
             if self.board.remove(key) {
                 self.queue.stir(self.environment.now());
             }
             return;
         };
         if let Some(node) = node_of(&pod) {
-            self.queue.remove(key);
-            self.waiting.remove(key);
-            self.assumed.remove(key);
+            self.settled(key);
             return self.keep(key, &pod, node);
         }
         let uid = pod.metadata.uid.as_deref().unwrap_or("");
@@ -244,6 +252,14 @@ impl Shell {
         let priority = spec.and_then(|s| s.priority).unwrap_or(0);
         let generation = pod.metadata.generation.unwrap_or(0);
         self.queue.add(key, priority, generation);
+    }
+
+    /// A pod needs no node any more.
+    fn settled(&mut self, key: &Key) {
+        self.queue.remove(key);
+        self.waiting.remove(key);
+        self.assumed.remove(key);
+        self.claimants.remove(key);
     }
 
     /// Counts a pod where it is.
@@ -274,14 +290,24 @@ impl Shell {
             return self.queue.remove(key);
         };
         let demand = Demand::of(&pod);
+        self.note_nomination(key, &pod, &demand);
+        let reserved = self.reserve(key, &demand);
         let answer = match assess(&demand.claims, &self.stores) {
-            Ok(volumes) => decide(&mut self.board, &demand, volumes.affinities.clone())
-                .map(|node| (node, volumes)),
+            Ok(volumes) => match decide(&mut self.board, &demand, volumes.affinities.clone()) {
+                Ok(node) => Ok((node, volumes)),
+                Err(why) => Err(self.make_room((key, &pod), &demand, &volumes.affinities, why)),
+            },
             Err(why) => Err(refused_everywhere(self.board.nodes().count(), &why)),
         };
+        self.give_back(reserved);
         match answer {
-            Ok((node, volumes)) => self.assign(key, &pod, &demand, node, volumes),
+            Ok((node, volumes)) => {
+                self.drop_nomination(key);
+                self.assign(key, &pod, &demand, node, volumes);
+            }
             Err(message) => {
+                let claims = demand.claims.iter().map(|claim| claim.key.clone());
+                self.claimants.put(key, claims);
                 if !demand.near.is_empty() || !demand.spread.is_empty() {
                     self.hopeful.insert(key.clone());
                 }

@@ -18,8 +18,10 @@ pub(super) enum News {
     Pod(Key),
     Node(Key),
     Namespace(Key),
-    /// A claim, a volume or a class changed.
-    Storage,
+    Claim(Key),
+    Volume(Key),
+    /// A storage class changed.
+    Class,
 }
 
 /// What is looked up.
@@ -72,12 +74,14 @@ pub(super) struct Listening {
 impl Listening {
     /// Listens to everything but pods. They come last: whoever hears of pods before nodes thinks that there is no room.
     pub(super) fn follow_surroundings(&mut self, client: &Client) -> Result<(), SchedulerError> {
-        let storage = |_| News::Storage;
         self.follow(&client.of::<Node>().informer(), News::Node)?;
         self.follow(&client.of::<Namespace>().informer(), News::Namespace)?;
-        self.follow(&client.of::<PersistentVolumeClaim>().informer(), storage)?;
-        self.follow(&client.of::<PersistentVolume>().informer(), storage)?;
-        self.follow(&client.of::<StorageClass>().informer(), storage)
+        self.follow(
+            &client.of::<PersistentVolumeClaim>().informer(),
+            News::Claim,
+        )?;
+        self.follow(&client.of::<PersistentVolume>().informer(), News::Volume)?;
+        self.follow(&client.of::<StorageClass>().informer(), |_| News::Class)
     }
 
     /// Listens to the changes of a kind.
@@ -111,7 +115,10 @@ impl Stores {
     }
 }
 
-async fn store<K: TypedObject + Kind>(client: &Client) -> Result<Reader<K>, SchedulerError> {
+/// The store of a kind, once it has a first state.
+pub(super) async fn store<K: TypedObject + Kind>(
+    client: &Client,
+) -> Result<Reader<K>, SchedulerError> {
     let informer = client.of::<K>().informer();
     informer.synced().await.map_err(SchedulerError::Watch)?;
     Ok(informer.reader())

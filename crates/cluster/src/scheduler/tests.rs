@@ -401,6 +401,35 @@ mod queue {
         queue.remove(&key);
         assert_eq!((queue.next(), queue.is_ready()), (None, false));
     }
+
+    #[test]
+    fn news_that_helps_puts_the_first_in_line_at_once_and_the_others_after_their_pause() {
+        let mut queue = Queue::default();
+        let keys: Vec<Key> = (0..100)
+            .map(|n| Key::new("d", &format!("p{n:03}")))
+            .collect();
+        for (n, key) in (0..).zip(&keys) {
+            queue.add(key, i32::from(n == 99), 1);
+        }
+        while let Some(key) = queue.pop(at(0)) {
+            queue.failed(&key, at(0));
+        }
+        queue.rouse(at(0));
+        let tried: Vec<Key> = std::iter::from_fn(|| queue.pop(at(0))).collect();
+        assert_eq!(
+            (tried.len(), &tried[0], &tried[1]),
+            (64, &keys[99], &keys[0])
+        );
+        assert_eq!(queue.next(), Some(at(1)));
+        tried.iter().for_each(|key| queue.failed(key, at(0)));
+        queue.rouse_these(&keys[..1], at(0));
+        assert_eq!(queue.pop(at(0)), Some(keys[0].clone()));
+        assert_eq!(
+            queue.pop(at(0)),
+            None,
+            "news of its claim helps nobody else"
+        );
+    }
 }
 
 mod sums {

@@ -39,7 +39,7 @@ impl From<bool> for Lack {
 
 impl Reason {
     /// Whether the node could take the pod if others left it.
-    fn may_pass(&self) -> bool {
+    pub(super) fn may_pass(&self) -> bool {
         matches!(
             self,
             Self::Ports
@@ -132,6 +132,17 @@ pub(crate) fn refused_everywhere(nodes: usize, why: &str) -> String {
         ..Refusals::default()
     };
     refusals.sentence(why)
+}
+
+/// The sentence without what it says of preemption: it takes place.
+pub(crate) fn without_preemption(message: &str) -> String {
+    let found = message.split_once(" preemption: ");
+    found.map_or(message, |(reasons, _)| reasons).to_owned()
+}
+
+/// The sentence when a pod may not preempt others.
+pub(crate) fn ineligible(message: &str, why: &str) -> String {
+    format!("{} preemption: {why}", without_preemption(message))
 }
 
 /// `2 of this, 5 of that`, in the order of the texts as the real scheduler sorts them.

@@ -70,6 +70,13 @@ pub(crate) fn volume_of(claim: &PersistentVolumeClaim) -> Option<&str> {
     name.filter(|name| !name.is_empty())
 }
 
+/// The claim that a volume is promised to.
+pub(crate) fn claim_of(volume: &PersistentVolume) -> Option<Key> {
+    let claim = volume.spec.as_ref()?.claim_ref.as_ref()?;
+    let (namespace, name) = (claim.namespace.as_deref()?, claim.name.as_deref()?);
+    Some(Key::new(namespace, name))
+}
+
 /// Whether a claim is bound through and through, so that a pod can use it.
 pub(crate) fn is_bound(claim: &PersistentVolumeClaim) -> bool {
     let phase = claim.status.as_ref().and_then(|s| s.phase.as_deref());

@@ -103,12 +103,12 @@ pub(super) fn call(rule: &str, message: &str) -> TokenStream {
     }
 }
 
-/// How many of a group are to be set.
+/// How many of a group are to be set: exactly one, and so on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Count {
-    ExactlyOne,
-    AtMostOne,
-    AtLeastOne,
+    Exactly,
+    AtMost,
+    AtLeast,
 }
 
 /// Fields of which so many are to be set.
@@ -146,15 +146,15 @@ impl Groups {
         };
         let all = names.join(" ");
         match self.count {
-            Count::ExactlyOne => (
+            Count::Exactly => (
                 format!("{} == 1", sum()),
                 format!("exactly one of the fields in [{all}] must be set"),
             ),
-            Count::AtMostOne => (
+            Count::AtMost => (
                 format!("{} <= 1", sum()),
                 format!("at most one of the fields in [{all}] may be set"),
             ),
-            Count::AtLeastOne => (
+            Count::AtLeast => (
                 names.iter().map(has).collect::<Vec<_>>().join("||"),
                 format!("at least one of the fields in [{all}] must be set"),
             ),

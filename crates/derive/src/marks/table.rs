@@ -69,7 +69,7 @@ enum About {
     NumbersAndTexts,
 }
 
-use super::rule::Count::{AtLeastOne, AtMostOne, ExactlyOne};
+use super::rule::Count::{AtLeast, AtMost, Exactly};
 use Argument::{
     Bound, Count, Default, Documents, Flag, Group, Immutable, Items, List, Map, Number, Rule, Text,
     Value, Values, Word,
@@ -205,15 +205,9 @@ pub(super) const TABLE: &[Entry] = &[
         About::Anything,
         EVERYWHERE,
     ),
-    entry("one_of", "", Group(ExactlyOne), About::Structs, TYPE),
-    entry("at_most_one_of", "", Group(AtMostOne), About::Structs, TYPE),
-    entry(
-        "at_least_one_of",
-        "",
-        Group(AtLeastOne),
-        About::Structs,
-        TYPE,
-    ),
+    entry("one_of", "", Group(Exactly), About::Structs, TYPE),
+    entry("at_most_one_of", "", Group(AtMost), About::Structs, TYPE),
+    entry("at_least_one_of", "", Group(AtLeast), About::Structs, TYPE),
 ];
 
 impl Entry {

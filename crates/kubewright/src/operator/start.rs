@@ -43,10 +43,13 @@ pub(super) fn log(flags: &Flags) -> Result<(), Error> {
 pub(super) async fn manager(name: &str, lease: &str, flags: &Flags) -> Result<Manager, Error> {
     let config = config(flags.kubeconfig.as_deref()).await?;
     let own_namespace = own_namespace(&config);
-    let kube = kube::Client::try_from(config)?;
-    let manager = Manager::over(client(kube.clone(), &flags.namespaces)?).name(name);
+    // Its client counts its requests; only what it watches is to be another.
+    let plain = Manager::from_config(config)?;
+    let (kube, metrics) = (plain.client().kube().clone(), plain.metrics().clone());
+    let scoped = client(kube.clone(), &flags.namespaces)?;
+    let manager = Manager::over(scoped).with_metrics(metrics).name(name);
     let manager = manager.serve_probes(&flags.probes_address).await?;
-    let manager = metrics(manager, kube, flags).await?;
+    let manager = serve_metrics(manager, kube, flags).await?;
     Ok(match flags.leader_elect {
         true => manager.leader_election(LeaseOptions::new(&own_namespace, lease, &identity())),
         false => manager,
@@ -77,7 +80,11 @@ fn client(kube: kube::Client, namespaces: &[String]) -> Result<Client, Error> {
     }
 }
 
-async fn metrics(manager: Manager, kube: kube::Client, flags: &Flags) -> Result<Manager, Error> {
+async fn serve_metrics(
+    manager: Manager,
+    kube: kube::Client,
+    flags: &Flags,
+) -> Result<Manager, Error> {
     if !flags.metrics_secure {
         return Ok(manager.serve_metrics(&flags.metrics_address).await?);
     }
@@ -87,16 +94,11 @@ async fn metrics(manager: Manager, kube: kube::Client, flags: &Flags) -> Result<
     let tls = match &flags.metrics_certificates {
         None => Tls::self_signed(&["localhost"])?,
         Some(directory) => {
-            let certificate = read(directory, &flags.metrics_certificate_name)?;
-            Tls::from_pem(&certificate, &read(directory, &flags.metrics_key_name)?)?
+            let certificate = directory.join(&flags.metrics_certificate_name);
+            Tls::from_files(certificate, directory.join(&flags.metrics_key_name)).await?
         }
     };
     Ok(manager.serve_metrics_on(listener.tls(tls), Some(AccessGuard::new(kube))))
-}
-
-fn read(directory: &Path, name: &str) -> Result<Vec<u8>, Error> {
-    let path = directory.join(name);
-    std::fs::read(&path).map_err(|error| Error::msg(format!("{}: {error}", path.display())))
 }
 
 /// The namespace that the operator itself is in, for its lease.

@@ -8,20 +8,37 @@ type Schema = Map<String, Value>;
 
 /// Rewrites the alternatives of a schema. They are resolved already.
 pub(super) fn flattened(schema: &mut Schema, key: &str, branches: Vec<Schema>) {
+    let first = kind(&branches[0]);
+    let alike = branches.iter().all(|branch| kind(branch) == first);
+    let first = first.map(str::to_owned).filter(|_| alike);
     if let Some(values) = values(&branches) {
         words(schema, &branches, values);
     } else if branches.iter().all(is_object) {
         objects(schema, key, branches);
-    } else if branches
-        .iter()
-        .all(|branch| kind(branch) == kind(&branches[0]) && kind(branch).is_some())
-    {
-        scalars(schema, key, branches);
     } else if is_number_or_text(&branches) {
         unless_said(schema, known::int_or_string());
     } else {
-        unless_said(schema, known::anything());
+        match first.as_deref() {
+            Some("object") => unless_said(schema, object_of_anything()),
+            Some("array") => lists(schema, &branches),
+            Some(_) => scalars(schema, key, branches),
+            None => unless_said(schema, known::anything()),
+        }
     }
+}
+
+fn object_of_anything() -> Value {
+    json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// Lists of the same elements, or of anything.
+fn lists(schema: &mut Schema, branches: &[Schema]) {
+    let items = branches[0].get("items").cloned();
+    let same = branches
+        .iter()
+        .all(|branch| branch.get("items") == items.as_ref());
+    let items = items.filter(|_| same).unwrap_or_else(known::anything);
+    unless_said(schema, json!({"type": "array", "items": items}));
 }
 
 fn unless_said(schema: &mut Schema, more: Value) {
@@ -82,35 +99,59 @@ fn words(schema: &mut Schema, branches: &[Schema], values: Vec<Value>) {
     }
 }
 
+/// Limits that may stand in an alternative.
+const LIMITS: &[&str] = &[
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "maxLength",
+    "maximum",
+    "minLength",
+    "minimum",
+    "multipleOf",
+    "pattern",
+];
+
 /// The same type with other limits.
 fn scalars(schema: &mut Schema, key: &str, branches: Vec<Schema>) {
-    if let Some(ty) = branches[0].get("type").cloned() {
-        schema.insert("type".into(), ty);
-    }
+    let ty = branches[0].get("type").cloned();
     let limits = branches.into_iter().map(|mut branch| {
-        branch.retain(|key, _| {
-            !["type", "description", "title", "default", "nullable"].contains(&key.as_str())
-        });
-        Value::Object(branch)
+        branch.retain(|key, _| LIMITS.contains(&key.as_str()));
+        branch
     });
-    let limits: Vec<Value> = limits.collect();
-    let structural = limits.iter().all(|limit| limit.get("items").is_none());
-    // A branch without limits allows everything that the type does.
-    if structural
-        && limits
-            .iter()
-            .all(|limit| limit.as_object().is_some_and(|limit| !limit.is_empty()))
+    let mut limits: Vec<Schema> = limits.collect();
+    schema.extend(ty.map(|ty| ("type".to_owned(), ty)));
+    if kind(schema) != Some("string") {
+        shared_format(schema, &mut limits);
+    }
+    limits.dedup();
+    match limits.as_slice() {
+        [only] => overlay::under(schema, only.clone()),
+        // A branch without limits allows everything that the type does.
+        several if several.iter().all(|limit| !limit.is_empty()) => {
+            let limits = limits.into_iter().map(Value::Object).collect();
+            schema.insert(key.to_owned(), Value::Array(limits));
+        }
+        _ => {}
+    }
+}
+
+/// The format of a number means nothing without its type, and has no place in an alternative.
+fn shared_format(schema: &mut Schema, limits: &mut [Schema]) {
+    let formats: Vec<_> = limits
+        .iter_mut()
+        .map(|limit| limit.remove("format"))
+        .collect();
+    if let Some(Some(format)) = formats.first()
+        && formats.iter().all(|other| other.as_ref() == Some(format))
     {
-        schema.insert(key.to_owned(), Value::Array(limits));
+        schema.insert("format".into(), format.clone());
     }
 }
 
 fn objects(schema: &mut Schema, key: &str, branches: Vec<Schema>) {
-    let Some(properties) = all_properties(&branches) else {
-        unless_said(schema, json!({"type": "object"}));
-        unless_said(schema, known::anything());
-        return;
-    };
+    let properties = all_properties(&branches);
     let alternatives = branches.iter().map(alternative).collect::<Vec<_>>();
     let unknown = branches
         .iter()
@@ -134,8 +175,8 @@ fn objects(schema: &mut Schema, key: &str, branches: Vec<Schema>) {
     }
 }
 
-/// The fields of all branches, if those of the same name can be one.
-fn all_properties(branches: &[Schema]) -> Option<Schema> {
+/// The fields of all branches. Those of the same name are what they have in common, or anything.
+fn all_properties(branches: &[Schema]) -> Schema {
     let mut all = Schema::new();
     for branch in branches {
         let Some(Value::Object(properties)) = branch.get("properties") else {
@@ -153,13 +194,16 @@ fn all_properties(branches: &[Schema]) -> Option<Schema> {
                     .or_insert_with(|| text.clone());
             }
             let merged = match all.get(name) {
-                Some(Value::Object(other)) => overlay::common(other, &property)?,
-                _ => property,
+                Some(Value::Object(other)) => match overlay::common(other, &property) {
+                    Some(common) => Value::Object(common),
+                    None => known::anything(),
+                },
+                _ => Value::Object(property),
             };
-            all.insert(name.clone(), Value::Object(merged));
+            all.insert(name.clone(), merged);
         }
     }
-    Some(all)
+    all
 }
 
 /// What distinguishes a branch: the fields that it wants, and the words that some of them are.

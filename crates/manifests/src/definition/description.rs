@@ -57,11 +57,11 @@ fn shorten(text: &str, limit: usize) -> &str {
         return text;
     };
     let start = &text[..end];
-    let sentence = start.match_indices(['.', '\n']).filter(|(at, _)| {
+    let mut ends = start.match_indices(['.', '\n']).filter(|(at, _)| {
         let after = text[at + 1..].chars().next();
         after.is_none_or(char::is_whitespace)
     });
-    let sentence = sentence.last().map(|(at, _)| start[..=at].trim_end());
+    let sentence = ends.next_back().map(|(at, _)| start[..=at].trim_end());
     let words = || {
         start
             .rfind(char::is_whitespace)

@@ -74,7 +74,7 @@ fn append(own: &mut Value, value: Value) {
 
 /// What both say. Used for fields that several choices have: each may limit them in its own way.
 pub(super) fn common(left: &Schema, right: &Schema) -> Option<Schema> {
-    let same_type = left.get("type") == right.get("type");
+    let same_type = left.contains_key("type") && left.get("type") == right.get("type");
     let free =
         |schema: &Schema| !schema.contains_key("properties") && !schema.contains_key("items");
     match (left == right, same_type && free(left) && free(right)) {

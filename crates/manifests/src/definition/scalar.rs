@@ -36,7 +36,9 @@ const FORMATS: &[&str] = &[
 ];
 
 /// The format that a number of Rust has, the one of the API, and its bounds.
-const NUMBERS: &[(&str, Option<&str>, Option<i64>, Option<i64>)] = &[
+type Number = (&'static str, Option<&'static str>, Option<i64>, Option<i64>);
+
+const NUMBERS: &[Number] = &[
     ("int8", Some("int32"), Some(-128), Some(127)),
     ("int16", Some("int32"), Some(-32_768), Some(32_767)),
     ("int32", Some("int32"), None, None),

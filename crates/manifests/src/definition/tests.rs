@@ -320,6 +320,21 @@ fn the_narrower_limit_of_field_and_type_holds() {
     );
 }
 
+#[test]
+fn the_way_that_kube_marks_a_struct_is_understood() {
+    #[derive(JsonSchema)]
+    #[allow(dead_code)]
+    struct Holder {
+        #[schemars(extend("x-kubernetes-struct-type" = "atomic"))]
+        selector: BTreeMap<String, String>,
+    }
+    let found = of_type::<Holder>();
+    assert_eq!(
+        found["properties"]["selector"]["x-kubernetes-map-type"],
+        "atomic"
+    );
+}
+
 /// A thing.
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
 #[kube(

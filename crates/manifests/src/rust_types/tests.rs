@@ -240,7 +240,7 @@ fn names_become_names_of_rust() {
 
 #[test]
 fn long_lines_are_broken() {
-    let name = "nameOfManyWords".repeat(4);
+    let name = "nameOfManyThing".repeat(4);
     let nested = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     let expected = format!(
         "pub {}:\nVec<Bar{}>,",

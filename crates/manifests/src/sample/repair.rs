@@ -9,8 +9,6 @@ use super::branches;
 use super::generate::{Extent, Generator, is_required, properties};
 use super::literals::Literals;
 
-/// How often one object is validated at most.
-const BUDGET: usize = 3000;
 /// The most changes that are considered in one round.
 const MAX_CHANGES: usize = 400;
 
@@ -24,7 +22,7 @@ struct Change {
 /// How bad an object is: whether its rules cannot even be evaluated, and how many errors it has.
 type Badness = (bool, usize);
 
-/// A valid object near this one.
+/// A valid object near this one, found with so many validations at most.
 ///
 /// # Errors
 /// What is wrong with the best object that was found.
@@ -32,12 +30,13 @@ pub(super) fn repair(
     checker: &Checker,
     schema: &Value,
     object: Value,
+    budget: usize,
 ) -> Result<Value, Vec<FieldError>> {
     let mut search = Search {
         checker,
         schema,
         literals: Literals::of(schema),
-        left: BUDGET,
+        left: budget,
     };
     let mut object = object;
     loop {

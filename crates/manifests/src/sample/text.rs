@@ -79,8 +79,8 @@ pub(super) fn make(schema: &Value, name: &str, variant: usize) -> String {
     }
     let source = limits.pattern.as_ref().map_or("", Pattern::as_str);
     let made = pattern::texts(source, limits.least + variant, limits.most);
-    let fitting = made.into_iter().filter(|text| limits.accept(text));
-    fitting.skip(variant).next().unwrap_or(named)
+    let mut fitting = made.into_iter().filter(|text| limits.accept(text));
+    fitting.nth(variant).unwrap_or(named)
 }
 
 fn of_format(format: &str) -> Option<&'static str> {

@@ -37,7 +37,8 @@ fn is_decimal(word: &str) -> bool {
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         !digits.is_empty() && are_digits(digits)
     });
-    mantissa.contains(|c: char| c.is_ascii_digit())
+    mantissa.starts_with(|c: char| c == '.' || c.is_ascii_digit())
+        && mantissa.contains(|c: char| c.is_ascii_digit())
         && are_digits(whole)
         && are_digits(fraction)
         && exponent_fits

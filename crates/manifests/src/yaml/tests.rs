@@ -117,6 +117,7 @@ fn text_that_nobody_misreads_stays_plain() {
         "https://a.b/c?d=e&f",
         "0.0.0.0:80",
         "_",
+        "_1",
         "yes.",
         "+a",
         "24h",

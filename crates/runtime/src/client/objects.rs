@@ -125,12 +125,13 @@ impl<K: Object> Objects<K> {
     fn select(&self, reader: &Reader<K>, query: Query) -> Result<Vec<Cached<K>>, ClientError> {
         let by_index = |name: &str, value: &str| {
             let found = reader.entries_by_index(name, value);
-            found.map_err(|source| ClientError::Query {
+            let found = found.map_err(|source| ClientError::Query {
                 resource: self.shape.name.clone(),
                 source,
-            })
+            })?;
+            Ok::<_, ClientError>(found.iter().collect())
         };
-        let mut entries = match (&query.index, &query.namespace) {
+        let mut entries: Vec<Cached<K>> = match (&query.index, &query.namespace) {
             (Some((name, value)), _) => by_index(name, value)?,
             (None, Some(namespace)) => by_index(NAMESPACE_INDEX, namespace)?,
             (None, None) => reader.snapshot().iter().collect(),

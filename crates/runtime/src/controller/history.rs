@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -46,18 +47,41 @@ pub struct Reconciled {
 #[derive(Debug, Clone, Default)]
 pub struct History {
     ring: Arc<Mutex<VecDeque<Arc<Reconciled>>>>,
-    told: Arc<tokio::sync::Notify>,
+    listeners: Arc<Listeners>,
+}
+
+/// Those who wait for more. Mostly there are none, and then nobody needs to be told.
+#[derive(Debug, Default)]
+struct Listeners {
+    count: AtomicUsize,
+    told: tokio::sync::Notify,
+}
+
+/// Counted as a listener until it is dropped.
+struct Listening<'a>(&'a AtomicUsize);
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl History {
     pub(crate) fn push(&self, reconciled: Reconciled) {
+        let reconciled = Arc::new(reconciled);
         let mut ring = self.ring.lock();
-        if ring.len() == KEPT {
-            ring.pop_front();
-        }
-        ring.push_back(Arc::new(reconciled));
+        let oldest = match ring.len() == KEPT {
+            true => ring.pop_front(),
+            false => None,
+        };
+        ring.push_back(reconciled);
         drop(ring);
-        self.told.notify_waiters();
+        // It may be large, and is freed without the lock.
+        drop(oldest);
+        // Whoever counts as a listener later than this look finds the entry in the ring.
+        if self.listeners.count.load(Ordering::SeqCst) > 0 {
+            self.listeners.told.notify_waiters();
+        }
     }
 
     /// The reconciles that are remembered, oldest first.
@@ -67,7 +91,13 @@ impl History {
 
     /// Completes when another reconcile has ended. It counts from this call.
     pub fn grown(&self) -> impl Future<Output = ()> + Send + '_ {
-        self.told.notified()
+        self.listeners.count.fetch_add(1, Ordering::SeqCst);
+        let listening = Listening(&self.listeners.count);
+        let told = self.listeners.told.notified();
+        async move {
+            told.await;
+            drop(listening);
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! Finds loops: a reconcile whose own write makes it run again, and again.
 
-use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use hashbrown::HashMap;
 use kubewright_cache::Key;
+use parking_lot::Mutex;
 
 use crate::cause::Taken;
 use crate::client::Write;
@@ -15,7 +17,9 @@ const MOST: usize = 10_000;
 /// What the last run of each key wrote, and for how long it has been running because of that.
 #[derive(Debug, Default)]
 pub(crate) struct HotLoops {
-    keys: HashMap<Key, Chain>,
+    keys: Mutex<HashMap<Key, Chain>>,
+    /// As many keys as there are, or were a moment ago: those who write nothing need no lock.
+    known: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -27,7 +31,11 @@ struct Chain {
 impl HotLoops {
     /// Whether these causes are all writes of the key's own last run.
     pub(crate) fn is_own_doing(&self, key: &Key, causes: &Taken) -> bool {
-        let Some(chain) = self.keys.get(key) else {
+        if self.known.load(Ordering::Acquire) == 0 {
+            return false;
+        }
+        let keys = self.keys.lock();
+        let Some(chain) = keys.get(key) else {
             return false;
         };
         causes.are_all_of(|_, object, version| {
@@ -37,15 +45,21 @@ impl HotLoops {
     }
 
     /// Takes in what a run wrote. Gives the length of a loop each time that it has doubled.
-    pub(crate) fn ran(&mut self, key: &Key, own_doing: bool, writes: &[Write]) -> Option<u32> {
-        if writes.is_empty() {
-            self.keys.remove(key);
+    pub(crate) fn ran(&self, key: &Key, own_doing: bool, writes: &[Write]) -> Option<u32> {
+        // The key's own entry is made by its own runs, which follow one another: nobody else can be about to make it.
+        if writes.is_empty() && self.known.load(Ordering::Acquire) == 0 {
             return None;
         }
-        if self.keys.len() >= MOST {
-            self.keys.clear();
+        let mut keys = self.keys.lock();
+        if writes.is_empty() {
+            keys.remove(key);
+            self.known.store(keys.len(), Ordering::Release);
+            return None;
         }
-        let chain = self.keys.entry(key.clone()).or_default();
+        if keys.len() >= MOST {
+            keys.clear();
+        }
+        let chain = keys.entry(key.clone()).or_default();
         chain.length = if own_doing { chain.length + 1 } else { 0 };
         let versions = writes
             .iter()
@@ -53,8 +67,10 @@ impl HotLoops {
         chain.writes = versions
             .map(|write| (write.key.clone(), write.resource_version.clone()))
             .collect();
-        let doubled = chain.length.is_multiple_of(LOOP) && (chain.length / LOOP).is_power_of_two();
-        doubled.then_some(chain.length)
+        let length = chain.length;
+        self.known.store(keys.len(), Ordering::Release);
+        let doubled = length.is_multiple_of(LOOP) && (length / LOOP).is_power_of_two();
+        doubled.then_some(length)
     }
 }
 
@@ -72,7 +88,7 @@ mod tests {
     }
 
     fn run(runs: impl Iterator<Item = bool>) -> Vec<u32> {
-        let (mut loops, key) = (HotLoops::default(), Key::new("n", "a"));
+        let (loops, key) = (HotLoops::default(), Key::new("n", "a"));
         let named = runs.enumerate().filter_map(|(number, own)| {
             let number = u32::try_from(number).expect("few runs");
             loops.ran(&key, own, &[write(number)])
@@ -92,7 +108,7 @@ mod tests {
 
     #[test]
     fn run_that_writes_nothing_ends_the_loop() {
-        let (mut loops, key) = (HotLoops::default(), Key::new("n", "a"));
+        let (loops, key) = (HotLoops::default(), Key::new("n", "a"));
         for _ in 0..50 {
             for _ in 0..9 {
                 assert_eq!(loops.ran(&key, true, &[write(1)]), None);

@@ -8,9 +8,9 @@ use std::time::Duration;
 use futures::FutureExt;
 use kube::core::ApiResource;
 use kubewright_cache::source::BoxFuture;
-use kubewright_cache::{Key, Scope, SharedInformer};
+use kubewright_cache::{Key, Reader, Scope, SharedInformer};
 use kubewright_workqueue::Item;
-use parking_lot::Mutex;
+use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -19,8 +19,8 @@ use super::history::{History, Reconciled};
 use super::hot_loop::HotLoops;
 use super::{Surroundings, Work};
 use crate::cause::Raised;
-use crate::client::{Client, Object, Objects, Trail};
-use crate::context::{Context, Run};
+use crate::client::{Client, Object, Objects};
+use crate::context::{Context, Left, Lent};
 use crate::metrics::{ControllerMetrics, Verdict};
 use crate::outcome::Next;
 use crate::reconciler::Reconciler;
@@ -36,7 +36,7 @@ pub(super) struct Worker<K, R> {
     pub(super) scope: Option<Scope>,
     pub(super) reconciler: R,
     pub(super) timeout: Option<Duration>,
-    pub(super) loops: Mutex<HotLoops>,
+    pub(super) loops: HotLoops,
     pub(super) count: AtomicU64,
 }
 
@@ -44,10 +44,11 @@ pub(super) struct Worker<K, R> {
 struct Bench<K> {
     objects: Objects<K>,
     informer: SharedInformer<K>,
+    reader: Reader<K>,
     metrics: ControllerMetrics,
     requests: Requests,
     history: History,
-    around: Surroundings,
+    lent: Arc<Lent>,
 }
 
 impl<K: Object, R: Reconciler<K>> Work for Worker<K, R> {
@@ -66,21 +67,43 @@ impl<K: Object, R: Reconciler<K>> Work for Worker<K, R> {
         let bench = Bench {
             metrics: around.metrics.controller(&self.name),
             objects,
+            reader: informer.reader(),
             informer,
             requests,
             history,
-            around,
+            lent: Arc::new(Lent {
+                controller: self.name.clone(),
+                client: around.client,
+                recorder: around.recorder,
+                environment: around.environment,
+                cancel: around.abort,
+            }),
         };
         Box::pin(async move {
-            loop {
-                let item = tokio::select! { biased; // After a stop no further key is taken, ready or not.
-                    () = stop.cancelled() => return,
-                    item = bench.requests.queue().get() => item,
-                };
-                let Some(item) = item else { return };
+            while let Some(item) = bench.next(&stop).await {
                 self.step(&bench, item).await;
             }
         })
+    }
+}
+
+impl<K> Bench<K> {
+    /// The next key. After a stop there is none, ready or not.
+    async fn next(&self, stop: &CancellationToken) -> Option<Item<Key>> {
+        // A worker that always finds a key must still let the other tasks of its thread run.
+        consume_budget().await;
+        if stop.is_cancelled() {
+            return None;
+        }
+        let queue = self.requests.queue();
+        // To sign up for the end of it all costs as much as a key: only who has to wait does.
+        if let Some(item) = queue.try_get() {
+            return Some(item);
+        }
+        tokio::select! { biased; // After a stop no further key is taken.
+            () = stop.cancelled() => None,
+            item = queue.get() => item,
+        }
     }
 }
 
@@ -92,35 +115,28 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             controller,
             key: &key,
         };
-        bench.around.client.seams().pass(point).await;
+        bench.lent.client.seams().pass(point).await;
 
         let taken = bench.requests.causes(&key);
-        let own_doing = self.loops.lock().is_own_doing(&key, &taken);
-        let trail = Arc::new(Trail::default());
+        let own_doing = self.loops.is_own_doing(&key, &taken);
         let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        let cx = Context::new(Run {
-            controller: self.name.clone(),
-            key: key.clone(),
-            id,
-            attempt: item.requeues(),
-            causes: taken.into_causes(),
-            client: bench.around.client.with_trail(trail.clone()),
-            recorder: bench.around.recorder.clone(),
-            environment: bench.around.environment.clone(),
-            cancel: bench.around.abort.clone(),
-        });
+        let lent = bench.lent.clone();
+        let cx = Context::new(lent, key.clone(), id, item.requeues(), taken);
         let (began, started) = (Instant::now(), cx.now());
         bench.metrics.started();
-        let span = tracing::info_span!("reconcile", controller, key = key.as_str(), id);
+        let outcome = tracing::field::Empty;
+        let span = tracing::info_span!("reconcile", controller, key = key.as_str(), id, outcome);
         let result = self
             .attempt(bench, &key, &cx)
             .instrument(span.clone())
             .await;
         let took = began.elapsed();
         let _in = span.enter();
-        bench.metrics.finished(verdict(&result), took);
-        let writes = trail.take();
-        if let Some(length) = self.loops.lock().ran(&key, own_doing, &writes) {
+        let verdict = verdict(&result);
+        span.record("outcome", verdict.as_str());
+        bench.metrics.finished(verdict, took);
+        let Left { causes, writes } = cx.conclude();
+        if let Some(length) = self.loops.ran(&key, own_doing, &writes) {
             bench.metrics.hot_loop(&key);
             tracing::warn!(length, write = ?writes.last(), "hot loop: the reconcile's own write makes it run again");
         }
@@ -130,7 +146,7 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             key,
             started,
             took,
-            causes: cx.causes().to_vec(),
+            causes,
             writes,
             ended: ended(&result),
         });
@@ -163,7 +179,7 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
 
     async fn reconcile(&self, bench: &Bench<K>, key: &Key, cx: &Context) -> Result<Outcome, Error> {
         bench.objects.caught_up_in(&bench.informer, key).await?;
-        let Some(entry) = bench.informer.reader().entry(key) else {
+        let Some(entry) = bench.reader.entry(key) else {
             return self.reconciler.gone(key, cx).await;
         };
         match entry.value() {

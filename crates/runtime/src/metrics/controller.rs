@@ -32,6 +32,19 @@ pub enum Verdict {
     Terminal,
 }
 
+impl Verdict {
+    /// The verdict in a word, as spans and series have it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Requeue => "requeue",
+            Self::RequeueAfter => "requeue_after",
+            Self::Error => "error",
+            Self::Terminal => "terminal",
+        }
+    }
+}
+
 /// The metrics of one controller. Clones share them.
 #[derive(Debug, Clone)]
 pub struct ControllerMetrics {

@@ -17,7 +17,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::{Handler, Tls, text};
@@ -103,7 +102,6 @@ impl Listener {
     /// Answers until cancelled, then lets answers under way finish for a moment.
     pub async fn serve(self, handler: impl Handler, cancel: CancellationToken) {
         let handler = Arc::new(handler);
-        let tls = self.tls.as_ref().map(Tls::acceptor);
         let mut connections = JoinSet::new();
         loop {
             // The end comes first; then finished connections, or new ones would let them pile up.
@@ -113,7 +111,7 @@ impl Listener {
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
                 accepted = self.socket.accept(), if connections.len() < CONNECTIONS => match accepted {
                     Ok((stream, _)) => {
-                        let speaks = accept(stream, tls.clone(), handler.clone(), cancel.clone());
+                        let speaks = accept(stream, self.tls.clone(), handler.clone(), cancel.clone());
                         connections.spawn(speaks);
                     }
                     Err(error) => {
@@ -133,7 +131,7 @@ impl Listener {
 
 async fn accept<H: Handler>(
     stream: TcpStream,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Tls>,
     handler: Arc<H>,
     cancel: CancellationToken,
 ) {
@@ -142,7 +140,8 @@ async fn accept<H: Handler>(
     let Some(tls) = tls else {
         return speak(stream, handler, cancel).await;
     };
-    match timeout(PATIENCE, tls.accept(stream)).await {
+    let acceptor = tls.acceptor().await;
+    match timeout(PATIENCE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => speak(stream, handler, cancel).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),

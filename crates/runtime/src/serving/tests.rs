@@ -1,8 +1,10 @@
 //! Facts about what is served, over sockets.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use http::Request;
 use kube::Client;
@@ -184,9 +186,42 @@ async fn addresses_that_mean_nothing_are_off_or_refused() {
 #[tokio::test]
 async fn certificate_is_made_when_none_is_given() {
     let tls = Tls::self_signed(&["localhost"]).expect("made");
-    let certificate = CertificateDer::from(tls.certificate().to_vec());
+    let connector = connector(tls.certificate());
     let server = Serving::start(Probes::new(), Some(tls)).await;
+    let stream = connector.connect(localhost(), server.connect().await).await;
+    let answer = exchange(stream.expect("shakes hands"), &request("/healthz", "")).await;
+    assert_eq!((status(&answer), body(&answer)), ("200", "ok"));
+    assert!(Tls::from_pem(b"", b"").is_err());
+}
+
+/// A certificate and its key, written to files; the certificate as clients see it.
+fn write_certificate(folder: &Path) -> Vec<u8> {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]);
+    let made = made.expect("it is made");
+    std::fs::write(folder.join("tls.crt"), made.cert.pem()).expect("it is written");
+    let key = made.signing_key.serialize_pem();
+    std::fs::write(folder.join("tls.key"), key).expect("it is written");
+    made.cert.der().to_vec()
+}
+
+/// The certificate that the next client is shown.
+async fn shown(tls: &Tls) -> Vec<u8> {
+    let acceptor = tls.acceptor().await;
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let (served, connected) = tokio::join!(
+        acceptor.accept(far),
+        connector(tls.certificate()).connect(localhost(), near),
+    );
+    served.expect("shakes hands");
+    let connected = connected.expect("shakes hands");
+    let seen = connected.get_ref().1.peer_certificates();
+    seen.expect("it is shown")[0].to_vec()
+}
+
+/// A client that trusts this certificate alone.
+fn connector(certificate: Vec<u8>) -> TlsConnector {
     let mut roots = RootCertStore::empty();
+    let certificate = CertificateDer::from(certificate);
     roots.add(certificate).expect("it is one");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let client = ClientConfig::builder_with_provider(provider)
@@ -194,12 +229,37 @@ async fn certificate_is_made_when_none_is_given() {
         .expect("there are some")
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let connector = TlsConnector::from(Arc::new(client));
-    let name = ServerName::try_from("localhost").expect("is a name");
-    let stream = connector.connect(name, server.connect().await).await;
-    let answer = exchange(stream.expect("shakes hands"), &request("/healthz", "")).await;
-    assert_eq!((status(&answer), body(&answer)), ("200", "ok"));
-    assert!(Tls::from_pem(b"", b"").is_err());
+    TlsConnector::from(Arc::new(client))
+}
+
+fn localhost() -> ServerName<'static> {
+    ServerName::try_from("localhost").expect("is a name")
+}
+
+#[tokio::test(start_paused = true)]
+async fn certificate_in_files_is_read_again_when_they_change() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+    let first = write_certificate(folder.path());
+    let tls = Tls::from_files(&certificate, &key).await.expect("usable");
+    assert_eq!(shown(&tls).await, first);
+
+    let second = write_certificate(folder.path());
+    assert_eq!(shown(&tls).await, first, "it is not looked at every time");
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert_eq!(shown(&tls).await, second);
+
+    std::fs::write(&key, "no key").expect("it is written");
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert_eq!(shown(&tls).await, second, "half of a renewal is not served");
+    std::fs::remove_file(&certificate).expect("it is removed");
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert_eq!(shown(&tls).await, second);
+    assert!(Tls::from_files(&certificate, &key).await.is_err());
+
+    let third = write_certificate(folder.path());
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert_eq!(shown(&tls).await, third);
 }
 
 #[tokio::test]

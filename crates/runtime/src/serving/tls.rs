@@ -1,12 +1,24 @@
-//! The certificate of a listener: one that was given, or one made now that nobody trusts but that hides what is said.
+//! The certificate of a listener: one that was given, one in files that somebody renews, or one made now that nobody
+//! trusts but that hides what is said.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::io::AsyncReadExt as _;
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
+
+/// How long files are taken to be what they were when they were last read; controller-runtime's interval.
+const FRESH: Duration = Duration::from_secs(10);
+/// Largest file that is read: a long chain is a tenth of it.
+const LARGEST: u64 = 1 << 20;
 
 /// Why there is no TLS.
 #[derive(Debug, thiserror::Error)]
@@ -18,13 +30,42 @@ pub enum TlsError {
     /// What was given is no certificate, no key, or they do not fit.
     #[error("the certificate or key cannot be used: {0}")]
     Unusable(String),
+    /// A file could not be read.
+    #[error("{} cannot be read", .path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
 }
 
-/// A certificate and its key, ready to serve.
+/// A certificate and its key, ready to serve. Clones share them.
 #[derive(Clone)]
 pub struct Tls {
+    current: Arc<Mutex<Current>>,
+    files: Option<Arc<Files>>,
+}
+
+/// What is served now.
+struct Current {
     config: Arc<ServerConfig>,
     leaf: CertificateDer<'static>,
+    /// What the files had in them; empty without files.
+    read: Contents,
+    looked: Instant,
+}
+
+struct Files {
+    certificates: PathBuf,
+    key: PathBuf,
+}
+
+#[derive(Default, PartialEq, Eq)]
+struct Contents {
+    certificates: Vec<u8>,
+    key: Vec<u8>,
 }
 
 impl Tls {
@@ -52,13 +93,77 @@ impl Tls {
         Self::of(chain, key)
     }
 
-    /// The server's own certificate, as clients see it.
-    pub fn certificate(&self) -> &[u8] {
-        &self.leaf
+    /// As [`from_pem`](Tls::from_pem), from files that are read again when they change: at the next connection after ten
+    /// seconds. Files that cannot be used are said in the log, and what was served before is served on.
+    ///
+    /// # Errors
+    /// When they cannot be used now.
+    pub async fn from_files(
+        certificates: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+    ) -> Result<Self, TlsError> {
+        let files = Files {
+            certificates: certificates.into(),
+            key: key.into(),
+        };
+        let read = files.read().await?;
+        let tls = Self::from_pem(&read.certificates, &read.key)?;
+        tls.current.lock().read = read;
+        Ok(Self {
+            files: Some(Arc::new(files)),
+            ..tls
+        })
     }
 
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(self.config.clone())
+    /// The server's own certificate, as clients see it.
+    pub fn certificate(&self) -> Vec<u8> {
+        self.current.lock().leaf.to_vec()
+    }
+
+    /// For one connection: with the certificate of the moment.
+    pub(super) async fn acceptor(&self) -> TlsAcceptor {
+        if let Some(files) = &self.files
+            && self.is_due()
+        {
+            self.refresh(files).await;
+        }
+        TlsAcceptor::from(self.current.lock().config.clone())
+    }
+
+    /// Whether the files are to be looked at, by whoever asks first.
+    fn is_due(&self) -> bool {
+        let mut current = self.current.lock();
+        let due = current.looked.elapsed() >= FRESH;
+        if due {
+            current.looked = Instant::now();
+        }
+        due
+    }
+
+    async fn refresh(&self, files: &Files) {
+        let changed = async {
+            let read = files.read().await?;
+            if read == self.current.lock().read {
+                return Ok(None);
+            }
+            let other = Self::from_pem(&read.certificates, &read.key)?;
+            Ok::<_, TlsError>(Some((other, read)))
+        };
+        match changed.await {
+            Ok(None) => {}
+            Ok(Some((other, read))) => {
+                let (config, leaf) = {
+                    let other = other.current.lock();
+                    (other.config.clone(), other.leaf.clone())
+                };
+                let mut current = self.current.lock();
+                (current.config, current.leaf, current.read) = (config, leaf, read);
+                tracing::info!(certificate = %files.certificates.display(), "certificate renewed");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the renewed certificate cannot be used; the old one is served on");
+            }
+        }
     }
 
     fn of(
@@ -76,9 +181,38 @@ impl Tls {
             .with_single_cert(chain, key)
             .map_err(unusable)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        let config = Arc::new(config);
-        Ok(Self { config, leaf })
+        let current = Current {
+            config: Arc::new(config),
+            leaf,
+            read: Contents::default(),
+            looked: Instant::now(),
+        };
+        Ok(Self {
+            current: Arc::new(Mutex::new(current)),
+            files: None,
+        })
     }
+}
+
+impl Files {
+    async fn read(&self) -> Result<Contents, TlsError> {
+        Ok(Contents {
+            certificates: read(&self.certificates).await?,
+            key: read(&self.key).await?,
+        })
+    }
+}
+
+async fn read(path: &PathBuf) -> Result<Vec<u8>, TlsError> {
+    let failed = |source| TlsError::Read {
+        path: path.clone(),
+        source,
+    };
+    let file = tokio::fs::File::open(path).await.map_err(failed)?;
+    let mut bytes = Vec::new();
+    let mut limited = file.take(LARGEST);
+    limited.read_to_end(&mut bytes).await.map_err(failed)?;
+    Ok(bytes)
 }
 
 impl fmt::Debug for Tls {

@@ -23,8 +23,10 @@ fn walk(typed: Typed<'_>, live: Option<&Value>, config: Option<&Value>) -> Optio
             if live.is_empty() && config.is_empty() {
                 return leaf();
             }
-            let merged = merge_items(&items, live, config);
-            (!merged.is_empty()).then_some(Value::Array(merged))
+            match merge_items(&items, live, config) {
+                Some(merged) => (!merged.is_empty()).then_some(Value::Array(merged)),
+                None => leaf(),
+            }
         }
         Form::Object(members) => {
             let (before, wanted) = (object(live), object(config));
@@ -72,7 +74,7 @@ fn merge_members(
     merged
 }
 
-/// Items with their names. Items without a name are left out: objects are validated before they are merged.
+/// Items with their names.
 struct Named<'a> {
     items: Vec<(PathElement, &'a Value)>,
     /// Items by name; none where a name stands for several, which are then not merged with anything.
@@ -80,22 +82,22 @@ struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    fn new(items: &Items<'_>, list: &'a [Value]) -> Self {
+    /// Nothing when an item has no name.
+    fn new(items: &Items<'_>, list: &'a [Value]) -> Option<Self> {
         let mut named = Named {
             items: Vec::with_capacity(list.len()),
             by_name: BTreeMap::new(),
         };
         for item in list {
-            if let Ok(name) = items.name(item) {
-                named
-                    .by_name
-                    .entry(name.clone())
-                    .and_modify(|same| *same = None)
-                    .or_insert(Some(item));
-                named.items.push((name, item));
-            }
+            let name = items.name(item).ok()?;
+            named
+                .by_name
+                .entry(name.clone())
+                .and_modify(|same| *same = None)
+                .or_insert(Some(item));
+            named.items.push((name, item));
         }
-        named
+        Some(named)
     }
 
     fn has(&self, name: &PathElement) -> bool {
@@ -108,9 +110,9 @@ impl<'a> Named<'a> {
 }
 
 /// Merges two lists by going through both at once: items of both in the order of `config`, and items of one alone
-/// where their list has them relative to those.
-fn merge_items(items: &Items<'_>, live: &[Value], config: &[Value]) -> Vec<Value> {
-    let (live, config) = (Named::new(items, live), Named::new(items, config));
+/// where their list has them relative to those. A list that has items without a name is one value: nothing.
+fn merge_items(items: &Items<'_>, live: &[Value], config: &[Value]) -> Option<Vec<Value>> {
+    let (live, config) = (Named::new(items, live)?, Named::new(items, config)?);
     let shared = config.items.iter().map(|(name, _)| name);
     let mut shared = shared.filter(|name| live.has(name)).peekable();
     let mut done: BTreeSet<&PathElement> = BTreeSet::new();
@@ -151,5 +153,5 @@ fn merge_items(items: &Items<'_>, live: &[Value], config: &[Value]) -> Vec<Value
             }
         }
     }
-    merged
+    Some(merged)
 }

@@ -6,6 +6,7 @@ mod merging;
 mod properties;
 mod scenarios;
 mod sets;
+mod tables;
 
 use serde_json::{Map, Value, json};
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::go::sorted;
 
-/// Deepest nesting of schemas. JSON of 128 levels, the most our decoder reads, holds no more.
+/// Deepest nesting of schemas. JSON of 127 levels, the most our decoder reads, holds no more.
 pub(super) const MAX_DEPTH: usize = 64;
 /// Most nodes in one version's schema, combinators included.
 pub(super) const MAX_NODES: usize = 50_000;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::context::Context;
 use super::{DecodeError, StrictError, scalar};
 use crate::go::json_type;
-use crate::types::{Shape, Struct, Table, TypeId};
+use crate::types::{Form, Outline, Shape, Struct, Table, TypeId};
 
 /// Brings a value into the form that [`decode`](super::decode) would have given it: unknown fields and nulls are
 /// dropped, and empty maps and lists that Go would not write, scalars are checked and made canonical. Returns the
@@ -34,13 +34,18 @@ struct Walk<'t> {
 impl<'t> Walk<'t> {
     /// Conforms a value in place; `false` means that it is not there: `null`, or it does not fit.
     fn conform(&mut self, ty: TypeId, value: &mut Value) -> bool {
-        if value.is_object()
-            && let Some(object) = self.context.table.object_form(ty)
-        {
-            self.context.hush();
-            let fits = self.conform(object, value);
-            self.context.speak();
-            return fits;
+        if let (true, Some(outline)) = (
+            value.is_object() || value.is_array(),
+            Outline::of_value(value),
+        ) {
+            match self.context.table.form(ty, outline) {
+                Form::Free => {}
+                Form::Typed(form) => return self.conform_alone(form, value),
+                Form::Foreign => {
+                    scalar::foreign(&mut self.context, ty);
+                    return false;
+                }
+            }
         }
         let shape = &self.context.table.get(ty).shape;
         match (shape, &mut *value) {
@@ -72,6 +77,14 @@ impl<'t> Walk<'t> {
         }
         self.context.ascend();
         true
+    }
+
+    /// A value that Go decodes by itself, and where it does not tell an empty list from none.
+    fn conform_alone(&mut self, ty: TypeId, value: &mut Value) -> bool {
+        let alone = self.context.enter_alone();
+        let fits = self.conform(ty, value);
+        self.context.leave_alone(alone);
+        fits && *value != Value::Array(Vec::new())
     }
 
     fn conform_struct(
@@ -120,6 +133,9 @@ impl<'t> Walk<'t> {
             _ => return,
         };
         inner.all(|value| {
+            if !value.is_array() && !value.is_object() {
+                return true;
+            }
             let deeper = self.context.descend();
             if deeper {
                 self.measure(value);

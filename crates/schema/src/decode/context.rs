@@ -34,6 +34,12 @@ pub(super) struct Mark {
     owner: Option<TypeId>,
 }
 
+/// What is known around a value that is decoded by itself.
+pub(super) struct Alone<'t> {
+    fields: Vec<&'t str>,
+    owner: Option<TypeId>,
+}
+
 impl<'t> Context<'t> {
     pub(super) fn new(table: &'t Table) -> Self {
         Self {
@@ -120,13 +126,21 @@ impl<'t> Context<'t> {
         }
     }
 
-    /// Strict errors are not kept until [`Context::speak`]: Go decodes some types without looking at them.
-    pub(super) fn hush(&mut self) {
+    /// Goes into a value that Go decodes by itself: strict errors are not looked at, and others do not know the way
+    /// to it.
+    pub(super) fn enter_alone(&mut self) -> Alone<'t> {
         self.quiet += 1;
+        Alone {
+            fields: std::mem::take(&mut self.fields),
+            owner: self.owner.take(),
+        }
     }
 
-    pub(super) fn speak(&mut self) {
+    /// Goes back to where [`Context::enter_alone`] was called.
+    pub(super) fn leave_alone(&mut self, alone: Alone<'t>) {
         self.quiet -= 1;
+        self.fields = alone.fields;
+        self.owner = alone.owner;
     }
 
     fn save(&mut self, error: StrictError) {

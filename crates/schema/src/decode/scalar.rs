@@ -8,7 +8,7 @@ use super::context::Context;
 use super::time;
 use crate::go::json_type;
 use crate::quantity;
-use crate::types::{Scalar, Shape, Table, Type, TypeId};
+use crate::types::{Form, Outline, Scalar, Shape, Table, Type, TypeId};
 
 /// Go's decoder does not look at bits that the last character has too many.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -29,7 +29,7 @@ pub(super) fn accept(context: &mut Context<'_>, ty: TypeId, value: Value) -> Opt
     }
     match &definition.shape {
         Shape::Scalar(scalar) => accept_scalar(context, ty, *scalar, value),
-        Shape::Any => Some(value),
+        Shape::Any => accept_any(context, ty, value),
         Shape::Struct(_) | Shape::Map { .. } | Shape::List(_) => {
             reject(context, ty, json_type(&value));
             None
@@ -49,6 +49,26 @@ pub(super) fn reject(context: &mut Context<'_>, ty: TypeId, found: &str) {
             let wanted = go_type(context.table, ty);
             context.mismatch(found, &wanted);
         }
+    }
+}
+
+/// A value that is of any type, or of one of some.
+fn accept_any(context: &mut Context<'_>, ty: TypeId, value: Value) -> Option<Value> {
+    match context.table.form(ty, Outline::of_value(&value)?) {
+        Form::Free => Some(value),
+        Form::Typed(form) => accept(context, form, value),
+        Form::Foreign => {
+            foreign(context, ty);
+            None
+        }
+    }
+}
+
+/// Notes that a value is none of what may stand here. Only where a boolean may, Go says so; elsewhere the value is as
+/// good as absent.
+pub(super) fn foreign(context: &mut Context<'_>, ty: TypeId) {
+    if let Form::Typed(_) = context.table.form(ty, Outline::Bool) {
+        context.fail("boolean or JSON schema expected".to_owned());
     }
 }
 

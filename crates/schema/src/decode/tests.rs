@@ -445,6 +445,24 @@ fn deep_nesting_is_refused() {
     assert!(parse(lines.as_bytes(), Format::Yaml).is_err());
 }
 
+// Found by fuzzing: YAML was taken one level deeper than the JSON that it becomes.
+#[test]
+fn all_forms_are_taken_to_the_same_depth() {
+    let name = "io.k8s.api.apps.v1.ControllerRevision";
+    for (levels, fits) in [(MAX_DEPTH, true), (MAX_DEPTH + 1, false)] {
+        let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
+        let text = format!("{{\"data\": {open}1{close}}}");
+        for format in [Format::Json, Format::Yaml] {
+            assert_eq!(parse(text.as_bytes(), format).is_ok(), fits, "{format:?}");
+            assert_eq!(decode_as(name, &text, format).is_ok(), fits, "{format:?}");
+        }
+        let mut value = (1..levels).fold(json!(1), |inner, _| json!([inner]));
+        value = json!({ "data": value });
+        let conformed = conform(Table::builtin(), type_of(name), &mut value);
+        assert_eq!(conformed.is_ok(), fits, "{levels}");
+    }
+}
+
 #[test]
 fn yaml_nested_to_the_limit_does_not_need_the_stack_of_the_caller() {
     let inside = |text: &str| format!("a: {}{text}{}", "[".repeat(120), "]".repeat(120));
@@ -510,6 +528,72 @@ fn conform_drops_unknown_fields() {
     assert_eq!(
         texts,
         [r#"unknown field "bar""#, r#"unknown field "metadata.foo""#]
+    );
+}
+
+const SCHEMA: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
+
+/// What a schema is decoded as; `conform` says the same of the value that is already there.
+fn check_schema(body: Value, expected: Result<Value, &str>) {
+    let decoded = decode_as(SCHEMA, &body.to_string(), Format::Json);
+    let found = decoded.map(|decoded| {
+        assert_eq!(decoded.strict, [], "{body}");
+        decoded.value
+    });
+    let expected = expected.map_err(|text| DecodeError::Type(text.to_owned()));
+    assert_eq!(found, expected, "{body}");
+    let mut value = body.clone();
+    let conformed = conform(Table::builtin(), type_of(SCHEMA), &mut value);
+    assert_eq!(conformed.map(|_| value), expected, "{body}");
+}
+
+#[test]
+fn a_value_that_is_one_of_several_types_is_read_as_the_one_that_it_is() {
+    let same = |value: Value| check_schema(value.clone(), Ok(value));
+    same(json!({"items": {"type": "string"}}));
+    same(json!({"items": [{"type": "string"}, {}]}));
+    same(json!({"additionalProperties": true, "additionalItems": {"type": "string"}}));
+    same(json!({"dependencies": {"a": ["b", "c"], "d": {"type": "string"}}}));
+    // Unknown fields are dropped in silence, here as in Go.
+    check_schema(
+        json!({"items": [{"type": "string", "more": 1}, null]}),
+        Ok(json!({"items": [{"type": "string"}, {}]})),
+    );
+    check_schema(
+        json!({"dependencies": {"a": {"type": "string", "more": 1}}}),
+        Ok(json!({"dependencies": {"a": {"type": "string"}}})),
+    );
+}
+
+#[test]
+fn a_value_that_is_none_of_several_types_is_absent_or_refused() {
+    for none in [json!([]), json!("a"), json!(1), json!(true), json!(null)] {
+        check_schema(json!({"items": none}), Ok(json!({})));
+    }
+    for none in [json!([]), json!("a"), json!(1)] {
+        check_schema(
+            json!({"additionalProperties": none}),
+            Err("boolean or JSON schema expected"),
+        );
+    }
+}
+
+// Found by fuzzing: the list was taken as it was, and its protobuf did not read back.
+#[test]
+fn a_list_of_schemas_holds_nothing_else() {
+    check_schema(
+        json!({"items": [{}, "a"]}),
+        Err("json: cannot unmarshal string into Go value of type v1.JSONSchemaProps"),
+    );
+    check_schema(
+        json!({"dependencies": {"a": ["b", {}]}}),
+        Err("json: cannot unmarshal object into Go value of type string"),
+    );
+    check_schema(
+        json!({"properties": {"p": {"items": {"type": 1}}}}),
+        Err(
+            "json: cannot unmarshal number into Go struct field JSONSchemaProps.type of type string",
+        ),
     );
 }
 

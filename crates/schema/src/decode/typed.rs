@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::context::Context;
 use super::scalar;
 use super::untyped::{KeySeed, UntypedSeed, descend, number};
-use crate::types::{Shape, Struct, TypeId};
+use crate::types::{Form, Outline, Shape, Struct, TypeId};
 
 /// Reads a value of one type; `None` stands for a value that is not there: `null`, or one that does not fit.
 pub(super) struct TypedSeed<'c, 't> {
@@ -97,7 +97,7 @@ impl<'de> Visitor<'de> for TypedSeed<'_, '_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
         match self.shape() {
             Shape::List(list) => self.visit_list(list.item, items),
-            Shape::Any => UntypedSeed::raw(self.context).visit_seq(items).map(Some),
+            Shape::Any => self.visit_any_list(items),
             _ => {
                 scalar::reject(self.context, self.ty, "array");
                 while items.next_element::<IgnoredAny>()?.is_some() {}
@@ -121,14 +121,45 @@ impl<'de> Visitor<'de> for TypedSeed<'_, '_> {
 }
 
 impl<'t> TypedSeed<'_, 't> {
-    fn visit_any<'de, A: MapAccess<'de>>(mut self, entries: A) -> Result<Option<Value>, A::Error> {
-        let Some(object) = self.context.table.object_form(self.ty) else {
-            return UntypedSeed::raw(self.context).visit_map(entries).map(Some);
-        };
-        self.context.hush();
-        let value = self.inner(object).visit_map(entries);
-        self.context.speak();
-        value
+    fn visit_any<'de, A: MapAccess<'de>>(
+        mut self,
+        mut entries: A,
+    ) -> Result<Option<Value>, A::Error> {
+        match self.context.table.form(self.ty, Outline::Object) {
+            Form::Free => UntypedSeed::raw(self.context).visit_map(entries).map(Some),
+            Form::Typed(object) => {
+                let alone = self.context.enter_alone();
+                let value = self.inner(object).visit_map(entries);
+                self.context.leave_alone(alone);
+                value
+            }
+            Form::Foreign => {
+                scalar::foreign(self.context, self.ty);
+                while entries.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(None)
+            }
+        }
+    }
+
+    fn visit_any_list<'de, A: SeqAccess<'de>>(
+        mut self,
+        mut items: A,
+    ) -> Result<Option<Value>, A::Error> {
+        match self.context.table.form(self.ty, Outline::Array) {
+            Form::Free => UntypedSeed::raw(self.context).visit_seq(items).map(Some),
+            Form::Typed(list) => {
+                let alone = self.context.enter_alone();
+                let value = self.inner(list).visit_seq(items);
+                self.context.leave_alone(alone);
+                // Go does not tell an empty list from none here.
+                value.map(|value| value.filter(|list| *list != Value::Array(Vec::new())))
+            }
+            Form::Foreign => {
+                scalar::foreign(self.context, self.ty);
+                while items.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(None)
+            }
+        }
     }
 
     fn visit_list<'de, A: SeqAccess<'de>>(

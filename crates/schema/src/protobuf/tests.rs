@@ -5,6 +5,7 @@ use serde_json::{Map, json};
 use super::wire::{Fields, Payload, put_bytes, put_message, put_number, put_varint};
 use super::*;
 use crate::invented::{Inventor, kinds};
+use crate::types::{Form, Outline};
 
 fn kind(group: &str, version: &str, kind: &str) -> TypeId {
     let found = Table::builtin().kind(group, version, kind);
@@ -220,10 +221,15 @@ fn remains(ty: TypeId, value: &Value) -> Value {
             items.iter().map(|item| remains(list.item, item)).collect()
         }
         (Shape::Any, value) => match special::Loose::of(table, ty) {
-            Some(special::Loose::SchemaOrArray) => Value::Null,
-            Some(special::Loose::SchemaOrStrings) => json!({}),
+            Some(special::Loose::Json) => value.clone(),
+            Some(_) => Outline::of_value(value)
+                .and_then(|outline| match table.form(ty, outline) {
+                    Form::Typed(form) => Some(remains(form, value)),
+                    Form::Free | Form::Foreign => None,
+                })
+                .filter(|value| *value != json!([]))
+                .unwrap_or_default(),
             None => Value::Null,
-            _ => value.clone(),
         },
         _ => value.clone(),
     }

@@ -118,6 +118,8 @@ fn amount(parts: &Parts<'_>, suffix: Suffix) -> Option<(Decimal, Format)> {
         }
         Suffix::Binary { exponent } => binary_amount(digits, scale, exponent),
     };
+    // What is written of it has to be read again.
+    i32::try_from(magnitude.exponent()).ok()?;
     let signed = if parts.negative {
         magnitude.negated()
     } else {

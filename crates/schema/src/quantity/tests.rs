@@ -77,6 +77,16 @@ fn exponent_quantities_stay_exponents() {
     ]);
 }
 
+// Found by fuzzing: the canonical text of the second, 1e2147483649, is no quantity.
+#[test]
+fn exponents_that_could_not_be_read_again_are_refused() {
+    assert!(Quantity::parse("1e2147483647").is_ok());
+    assert_eq!(
+        Quantity::parse("100e2147483647").map(|quantity| quantity.to_string()),
+        Err(QuantityError::Numeric)
+    );
+}
+
 #[test]
 fn text_that_looks_canonical_comes_back_as_written() {
     check(&[

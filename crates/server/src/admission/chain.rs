@@ -9,6 +9,7 @@ use super::quota::{self, Change, Held, Measure};
 use super::webhook::Reinvocation;
 use super::{
     Plugin, limit_range, lookup, matching, namespace, priority, service_account, storage_class,
+    storage_protection,
 };
 use crate::api::check_size;
 use crate::core::Core;
@@ -160,6 +161,11 @@ impl Core {
         }
         if has(Plugin::DefaultStorageClass) && storage_class::concerns(asked, object) {
             storage_class::default(&lookup::all(self, STORAGE_CLASSES, "")?, object);
+        }
+        if has(Plugin::StorageObjectInUseProtection)
+            && let Some(finalizer) = storage_protection::finalizer(asked)
+        {
+            storage_protection::protect(finalizer, object);
         }
         Ok(())
     }

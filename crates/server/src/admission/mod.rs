@@ -24,6 +24,7 @@ mod quota;
 mod resources;
 mod service_account;
 mod storage_class;
+mod storage_protection;
 mod webhook;
 
 use std::collections::BTreeSet;
@@ -59,6 +60,8 @@ pub enum Plugin {
     Priority,
     /// Claims get the storage class that is marked as the default.
     DefaultStorageClass,
+    /// Claims and volumes stay until nobody uses them.
+    StorageObjectInUseProtection,
     /// MutatingAdmissionPolicies.
     MutatingAdmissionPolicy,
     /// MutatingWebhookConfigurations.
@@ -73,13 +76,14 @@ pub enum Plugin {
 
 impl Plugin {
     /// All of them, in the order in which they are asked.
-    pub const ALL: [Plugin; 11] = [
+    pub const ALL: [Plugin; 12] = [
         Plugin::NamespaceLifecycle,
         Plugin::LimitRanger,
         Plugin::ServiceAccount,
         Plugin::PodSecurity,
         Plugin::Priority,
         Plugin::DefaultStorageClass,
+        Plugin::StorageObjectInUseProtection,
         Plugin::MutatingAdmissionPolicy,
         Plugin::MutatingAdmissionWebhook,
         Plugin::ValidatingAdmissionPolicy,
@@ -96,6 +100,7 @@ impl Plugin {
             Plugin::PodSecurity => "PodSecurity",
             Plugin::Priority => "Priority",
             Plugin::DefaultStorageClass => "DefaultStorageClass",
+            Plugin::StorageObjectInUseProtection => "StorageObjectInUseProtection",
             Plugin::MutatingAdmissionPolicy => "MutatingAdmissionPolicy",
             Plugin::MutatingAdmissionWebhook => "MutatingAdmissionWebhook",
             Plugin::ValidatingAdmissionPolicy => "ValidatingAdmissionPolicy",
@@ -125,8 +130,9 @@ impl FromStr for Plugin {
     }
 }
 
-/// Which plugins a server asks. By default all but [`Plugin::ServiceAccount`]: without a controller that makes the
-/// account `default` in every namespace, it would refuse every pod.
+/// Which plugins a server asks. By default all but two that need controllers: without one that makes the account
+/// `default` in every namespace, [`Plugin::ServiceAccount`] would refuse every pod, and without one that takes the
+/// finalizers of [`Plugin::StorageObjectInUseProtection`] away, no claim would ever go.
 ///
 /// # Examples
 /// ```
@@ -143,7 +149,9 @@ pub struct Admission(BTreeSet<Plugin>);
 
 impl Default for Admission {
     fn default() -> Self {
-        Self(Plugin::ALL.into()).disable(Plugin::ServiceAccount)
+        Self(Plugin::ALL.into())
+            .disable(Plugin::ServiceAccount)
+            .disable(Plugin::StorageObjectInUseProtection)
     }
 }
 

@@ -67,4 +67,4 @@ pub use history::HistoryLimits;
 pub use pairs::Pairs;
 pub use record::{Draft, Record};
 pub use snapshot::{At, Snapshot, SnapshotError};
-pub use store::{FutureRevision, RestoreError, Store};
+pub use store::{FutureRevision, Observed, RestoreError, Store};

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 
 use super::collection::{Collection, CommitError};
 use super::durable::{Admission, Durability, Journal, OpenError, OpenOptions, Recovery, recover};
+use super::event::Event;
 use super::history::HistoryLimits;
 use super::state::{Applied, State, Step};
 use super::wakers::{Registration, Wakers};
@@ -37,7 +38,16 @@ pub(super) struct Inner {
     environment: Environment,
     /// Where changes are made durable; none in memory.
     journal: Option<Journal>,
+    /// Who is told of every change.
+    observer: OnceLock<Observer>,
 }
+
+type Observer = Box<dyn Fn(&str, &Event) + Send + Sync>;
+
+/// A store has one observer for all its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the store has an observer already")]
+pub struct Observed;
 
 /// A write that was not done.
 #[derive(Debug)]
@@ -114,6 +124,7 @@ impl Store {
             waiting: Arc::default(),
             environment,
             journal,
+            observer: OnceLock::new(),
         };
         Self {
             inner: Arc::new(inner),
@@ -209,6 +220,20 @@ impl Store {
         }
     }
 
+    /// Calls this with every change from now on, in the order of revisions and before anybody else can see it, with the
+    /// name of its collection. It holds up all writers: it must be quick and must not come back to the store. What
+    /// [`Store::restore`] does is no change; a fork is not observed.
+    ///
+    /// # Errors
+    /// When there is an observer.
+    pub fn observe(
+        &self,
+        observer: impl Fn(&str, &Event) + Send + Sync + 'static,
+    ) -> Result<(), Observed> {
+        let set = self.inner.observer.set(Box::new(observer));
+        set.map_err(|_| Observed)
+    }
+
     /// An independent store in memory with the same objects at the same revision and the same past: a watch that was
     /// possible here is possible there. It costs a pointer for each event of the past, whatever the objects are.
     pub fn fork(&self, environment: Environment) -> Self {
@@ -255,6 +280,9 @@ impl Inner {
             if let (Applied::Changed(event), Some(journal)) = (&applied, &self.journal) {
                 // Under the lock, so that the log has the order of the revisions.
                 journal.push(state.tables[table].name.clone(), event.clone());
+            }
+            if let (Applied::Changed(event), Some(observer)) = (&applied, self.observer.get()) {
+                observer(&state.tables[table].name, event);
             }
             (applied, state.trim(now))
         };

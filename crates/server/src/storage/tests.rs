@@ -361,6 +361,33 @@ async fn waiting_for_a_revision_ends_with_it_or_with_the_time() {
 }
 
 #[test]
+fn an_observer_hears_of_every_change_in_order_and_of_nothing_else() {
+    let (store, _) = store(HistoryLimits::default());
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let told = heard.clone();
+    let observer = move |name: &str, event: &Event| {
+        let key = event.record().key().to_owned();
+        told.lock().push((name.to_owned(), key, event.revision()));
+    };
+    store.observe(observer).expect("nobody observes");
+    assert_eq!(store.observe(|_, _| {}), Err(Observed));
+    let (pods, maps) = (store.collection("pods"), store.collection("configmaps"));
+    pods.commit(create("a", "1")).expect("it is new");
+    maps.commit(create("b", "1")).expect("it is new");
+    assert!(maps.commit(create("b", "2")).is_err());
+    let same = pods.commit(update("a", 2, "1")).expect("it is so");
+    assert!(matches!(same.effect, Effect::Unchanged));
+    pods.commit(update("a", 2, "2")).expect("it is there");
+    let named = |name: &str, key: &str, revision| (name.to_owned(), key.to_owned(), revision);
+    let expected = [
+        named("pods", "a", 2),
+        named("configmaps", "b", 3),
+        named("pods", "a", 4),
+    ];
+    assert_eq!(*heard.lock(), expected);
+}
+
+#[test]
 fn a_fork_has_the_past_and_goes_its_own_way() {
     let (store, hand) = store(HistoryLimits::default());
     let pods = store.collection("pods");

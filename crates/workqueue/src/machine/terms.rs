@@ -39,6 +39,8 @@ pub(crate) struct Run<K> {
     pub(crate) slot: u32,
     pub(crate) key: K,
     pub(crate) priority: Priority,
+    /// Retries before this run, since the key was last forgotten.
+    pub(crate) requeues: u32,
 }
 
 /// How a run ended.

@@ -76,26 +76,3 @@ impl Operator {
 pub(crate) async fn settle() {
     tokio::time::sleep(Duration::from_secs(5)).await;
 }
-
-/// Looks again and again, for ten minutes of the virtual clock.
-pub(crate) async fn until<T>(what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
-    let found = within(Duration::from_secs(600), look).await;
-    found.unwrap_or_else(|| panic!("never: {what}"))
-}
-
-/// Looks again and again, for so long by the virtual clock.
-pub(crate) async fn within<T>(
-    time: Duration,
-    mut look: impl AsyncFnMut() -> Option<T>,
-) -> Option<T> {
-    let end = tokio::time::Instant::now() + time;
-    loop {
-        if let Some(found) = look().await {
-            return Some(found);
-        }
-        if tokio::time::Instant::now() > end {
-            return None;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-}

@@ -80,6 +80,7 @@ pub(crate) fn ended(job: &Job) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use jiff::tz::TimeZone;
     use serde_json::{Value, json};
 
     use super::*;
@@ -94,7 +95,7 @@ mod tests {
             cron["spec"][key] = value.clone();
         }
         let cron: CronJob = serde_json::from_value(cron).expect("a cron job");
-        let schedule = Schedule::parse(&cron.spec.schedule).expect("a schedule");
+        let schedule = Schedule::parse(&cron.spec.schedule, TimeZone::UTC).expect("a schedule");
         let due = due(&cron, &schedule, now.parse().expect("a moment"));
         let run = due.run.map(|run| run.to_string());
         assert_eq!((run.as_deref(), due.missed), expected, "{spec} at {now}");

@@ -1,7 +1,9 @@
-//! Cron schedules: when the next run is due, in UTC. Pure.
+//! Cron schedules: when the next run is due, in a time zone. Pure.
+//!
+//! As in Kubernetes, a time that clocks leave out has no run, and one that they show twice has two.
 
-use jiff::civil::{Date, DateTime};
-use jiff::tz::Offset;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 const MONTHS: [&str; 12] = [
@@ -28,13 +30,14 @@ pub(crate) struct Calendar {
     days: u64,
     months: u64,
     weekdays: u64,
+    zone: TimeZone,
     /// Whether a day has to be in both `days` and `weekdays`: one of them was told as `*`.
     both_days: bool,
 }
 
 impl Schedule {
-    /// Reads a schedule; none if it is not one.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
+    /// Reads a schedule of times in a zone; none if it is not one.
+    pub(crate) fn parse(text: &str, zone: TimeZone) -> Option<Self> {
         let text = match text.trim() {
             "@yearly" | "@annually" => "0 0 1 1 *",
             "@monthly" => "0 0 1 * *",
@@ -57,6 +60,7 @@ impl Schedule {
             days: bits(days, 1, 31, &[])?,
             months: bits(months, 1, 12, &MONTHS)?,
             weekdays: bits(weekdays, 0, 6, &DAYS)?,
+            zone,
             both_days: any(days) || any(weekdays),
         }))
     }
@@ -75,21 +79,38 @@ impl Schedule {
 
 impl Calendar {
     fn next(&self, after: Timestamp) -> Option<Timestamp> {
-        let after = after.checked_add(SignedDuration::from_mins(1)).ok()?;
-        let first = Offset::UTC.to_datetime(after);
-        let mut date = first.date();
-        let mut from = (i64::from(first.hour()), i64::from(first.minute()));
+        let mut moment = Timestamp::from_second(after.as_second().div_euclid(60) * 60).ok()?;
+        moment = later(moment, 1)?;
+        // A day without a run costs a step of the calendar, any other at most its hours and the minutes of one.
         for _ in 0..FARTHEST_DAYS {
-            if self.has_day(date)
-                && let Some((hour, minute)) = self.time(from)
-            {
-                let time = date.at(i8::try_from(hour).ok()?, i8::try_from(minute).ok()?, 0, 0);
-                return moment(time);
-            }
-            date = date.tomorrow().ok()?;
-            from = (0, 0);
+            let local = self.zone.to_datetime(moment);
+            let minute = i64::from(local.minute());
+            moment = if !self.has_day(local.date()) {
+                // Where midnight comes twice, its first time may be over.
+                let begin = self.begin(self.day_after(local.date())?)?;
+                begin.max(later(moment, 1)?)
+            } else if !has(self.hours, local.hour().into()) {
+                later(moment, 60 - minute)?
+            } else if !has(self.minutes, minute) {
+                later(moment, 1)?
+            } else {
+                return Some(moment);
+            };
         }
         None
+    }
+
+    /// The first day after one that has runs, if there is one in sight.
+    fn day_after(&self, date: Date) -> Option<Date> {
+        let days = std::iter::successors(date.tomorrow().ok(), |date| date.tomorrow().ok());
+        days.take(FARTHEST_DAYS).find(|date| self.has_day(*date))
+    }
+
+    /// The moment at which a day begins, which is not midnight everywhere and always.
+    fn begin(&self, date: Date) -> Option<Timestamp> {
+        let midnight = date.at(0, 0, 0, 0);
+        let begin = self.zone.to_ambiguous_timestamp(midnight).compatible();
+        begin.ok()
     }
 
     fn has_day(&self, date: Date) -> bool {
@@ -103,21 +124,10 @@ impl Calendar {
         };
         fits && has(self.months, date.month().into())
     }
-
-    /// The first time of a day from a time on.
-    fn time(&self, (hour, minute): (i64, i64)) -> Option<(i64, i64)> {
-        let found = (hour..24).filter(|hour| has(self.hours, *hour));
-        let mut times = found.filter_map(|found| {
-            let from = if found == hour { minute } else { 0 };
-            let minute = (from..60).find(|minute| has(self.minutes, *minute))?;
-            Some((found, minute))
-        });
-        times.next()
-    }
 }
 
-fn moment(time: DateTime) -> Option<Timestamp> {
-    Offset::UTC.to_timestamp(time).ok()
+fn later(moment: Timestamp, minutes: i64) -> Option<Timestamp> {
+    moment.checked_add(SignedDuration::from_mins(minutes)).ok()
 }
 
 fn has(bits: u64, value: i64) -> bool {
@@ -187,7 +197,12 @@ mod tests {
     use super::*;
 
     fn check(schedule: &str, after: &str, expected: &str) {
-        let read = Schedule::parse(schedule).expect("a schedule");
+        check_in("UTC", schedule, after, expected);
+    }
+
+    fn check_in(zone: &str, schedule: &str, after: &str, expected: &str) {
+        let zone = super::super::zone::named(Some(zone)).expect("a zone");
+        let read = Schedule::parse(schedule, zone).expect("a schedule");
         let after = after.parse().expect("a moment");
         let next = read.next(after).map(|next| next.to_string());
         assert_eq!(next.as_deref(), Some(expected), "{schedule}");
@@ -231,8 +246,87 @@ mod tests {
     }
 
     #[test]
+    fn runs_follow_the_clocks_of_their_zone() {
+        let (rome, york) = ("Europe/Rome", "America/New_York");
+        let cases = [
+            (
+                rome,
+                "30 9 * * *",
+                "2030-01-10T00:00:00Z",
+                "2030-01-10T08:30:00Z",
+            ),
+            (
+                rome,
+                "30 9 * * *",
+                "2030-07-10T00:00:00Z",
+                "2030-07-10T07:30:00Z",
+            ),
+            (
+                york,
+                "0 0 1 * *",
+                "2030-01-01T04:59:00Z",
+                "2030-01-01T05:00:00Z",
+            ),
+            (
+                york,
+                "0 0 * * mon",
+                "2030-01-07T00:00:00Z",
+                "2030-01-07T05:00:00Z",
+            ),
+            // 2:30 does not exist on the day when clocks go forward.
+            (
+                york,
+                "30 2 * * *",
+                "2030-03-09T08:00:00Z",
+                "2030-03-11T06:30:00Z",
+            ),
+            (
+                york,
+                "30 * * * *",
+                "2030-03-10T06:30:00Z",
+                "2030-03-10T07:30:00Z",
+            ),
+            // 1:30 comes twice on the day when they go back.
+            (
+                york,
+                "30 1 * * *",
+                "2030-11-03T00:00:00Z",
+                "2030-11-03T05:30:00Z",
+            ),
+            (
+                york,
+                "30 1 * * *",
+                "2030-11-03T05:30:00Z",
+                "2030-11-03T06:30:00Z",
+            ),
+            (
+                york,
+                "30 1 * * *",
+                "2030-11-03T06:30:00Z",
+                "2030-11-04T06:30:00Z",
+            ),
+            // Half an hour off, and a day that begins at one o'clock.
+            (
+                "Asia/Kolkata",
+                "0 0 * * *",
+                "2030-01-01T00:00:00Z",
+                "2030-01-01T18:30:00Z",
+            ),
+            (
+                "America/Sao_Paulo",
+                "*/30 * 4 11 *",
+                "2018-11-04T02:59:00Z",
+                "2018-11-04T03:00:00Z",
+            ),
+        ];
+        for (zone, schedule, after, expected) in cases {
+            check_in(zone, schedule, after, expected);
+        }
+    }
+
+    #[test]
     fn what_never_comes_and_what_is_no_schedule_is_none() {
-        let never = Schedule::parse("0 0 31 2 *").expect("a schedule");
+        let never = Schedule::parse("0 0 31 2 *", TimeZone::UTC).expect("a schedule");
         assert_eq!(never.next(Timestamp::UNIX_EPOCH), None);
         for text in [
             "",
@@ -243,7 +337,7 @@ mod tests {
             "@noon",
             "@every soon",
         ] {
-            assert_eq!(Schedule::parse(text), None, "{text}");
+            assert_eq!(Schedule::parse(text, TimeZone::UTC), None, "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What has become of a job's pods: running, going, ended well, ended badly. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kubewright_runtime::finalizer;
 
 use super::TRACKING;
+use super::per_index::{self, is_limited};
 use super::policy::{self, Verdict};
 use super::template::index_of;
 use super::{indexes, saturate};
@@ -34,6 +35,10 @@ pub(crate) struct Count {
     pub(crate) failed: i32,
     /// The indexes that are done.
     pub(crate) completed: BTreeSet<i32>,
+    /// The indexes that are given up.
+    pub(crate) failed_indexes: BTreeSet<i32>,
+    /// The last failed pod of each index that is tried again. It says how often that was, and stays until another does.
+    pub(crate) held: BTreeMap<i32, Arc<Pod>>,
     /// Pods whose end is in the status once that is written.
     pub(crate) release: Vec<Arc<Pod>>,
     /// The first failure that ends the job at once, in words.
@@ -54,7 +59,7 @@ pub(crate) fn replaces_ended_only(spec: &JobSpec) -> bool {
 }
 
 /// Whether a pod that has not ended well counts as failed.
-fn has_failed(spec: &JobSpec, pod: &Pod) -> bool {
+pub(super) fn has_failed(spec: &JobSpec, pod: &Pod) -> bool {
     match phase(pod) {
         "Failed" => true,
         "Succeeded" => false,
@@ -75,19 +80,22 @@ pub(crate) fn count(job: &Job, spec: &JobSpec, pods: &[Arc<Pod>]) -> Count {
     if is_indexed(spec) {
         let told = status.completed_indexes.as_deref().unwrap_or_default();
         count.completed = indexes::parse(told, spec.completions.unwrap_or_default());
+        if is_limited(spec) {
+            let told = status.failed_indexes.as_deref().unwrap_or_default();
+            count.failed_indexes = indexes::parse(told, spec.completions.unwrap_or_default());
+            (count.failed_indexes, count.held) = per_index::look(spec, &count, pods);
+        }
     }
     let tracked = pods
         .iter()
         .filter(|pod| finalizer::contains(&***pod, TRACKING));
     for pod in tracked {
-        count.take(spec, pod);
+        let is_held = |index| count.held.get(&index) == Some(pod);
+        if !index_of(pod).is_some_and(is_held) {
+            count.take(spec, pod);
+        }
     }
-    let uncounted = |uids: &Option<Vec<String>>| saturate(uids.as_ref().map_or(0, Vec::len));
-    count.failed = count.folded_failed + uncounted(&count.uncounted.failed);
-    count.succeeded = match is_indexed(spec) {
-        true => saturate(count.completed.len()),
-        false => count.folded_succeeded + uncounted(&count.uncounted.succeeded),
-    };
+    count.add_up(spec);
     count
 }
 
@@ -119,6 +127,23 @@ impl Count {
         (self.folded_succeeded, self.folded_failed) = (folded_succeeded, folded_failed);
     }
 
+    fn add_up(&mut self, spec: &JobSpec) {
+        let uncounted = |uids: &Option<Vec<String>>| saturate(uids.as_ref().map_or(0, Vec::len));
+        self.failed = self.folded_failed + uncounted(&self.uncounted.failed);
+        self.succeeded = match is_indexed(spec) {
+            true => saturate(self.completed.len()),
+            false => self.folded_succeeded + uncounted(&self.uncounted.succeeded),
+        };
+    }
+
+    /// Takes in what was held: nothing is tried again.
+    pub(crate) fn let_go(&mut self, spec: &JobSpec) {
+        for pod in std::mem::take(&mut self.held).into_values() {
+            self.take(spec, &pod);
+        }
+        self.add_up(spec);
+    }
+
     /// Takes in a pod that has the finalizer.
     fn take(&mut self, spec: &JobSpec, pod: &Arc<Pod>) {
         if self.release.len() >= MOST_UNCOUNTED {
@@ -136,7 +161,7 @@ impl Count {
         } else if has_failed(spec, pod) {
             match policy::judge(spec, pod) {
                 Verdict::Ignore => {}
-                Verdict::Count => add(&mut self.uncounted.failed, uid),
+                Verdict::Count | Verdict::FailIndex => add(&mut self.uncounted.failed, uid),
                 Verdict::FailJob(message) => {
                     add(&mut self.uncounted.failed, uid);
                     self.verdict.get_or_insert(message);
@@ -165,6 +190,8 @@ impl Count {
             status.succeeded = nonzero(self.succeeded);
             let text = indexes::format(&self.completed);
             status.completed_indexes = (!text.is_empty()).then_some(text);
+            let failed = || indexes::format(&self.failed_indexes);
+            status.failed_indexes = is_limited(spec).then(failed);
         } else {
             status.succeeded = nonzero(self.folded_succeeded);
         }
@@ -190,10 +217,13 @@ pub(crate) fn backoff(spec: &JobSpec, pods: &[Arc<Pod>], now: Timestamp) -> Opti
         .filter(|at| success.is_none_or(|s| *at > s))
         .collect();
     let last = failures.iter().max()?;
-    let doublings = u32::try_from(failures.len() - 1)
-        .unwrap_or(u32::MAX)
-        .min(16);
-    let wait = (BACKOFF * 2_u32.pow(doublings)).min(LONGEST_BACKOFF);
+    wait_after(failures.len(), *last, now)
+}
+
+/// How long is left to wait after so many failures, the last of them then.
+pub(super) fn wait_after(failures: usize, last: Timestamp, now: Timestamp) -> Option<Duration> {
+    let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX);
+    let wait = (BACKOFF * 2_u32.pow(doublings.min(16))).min(LONGEST_BACKOFF);
     let until = last
         .checked_add(SignedDuration::try_from(wait).ok()?)
         .ok()?;
@@ -202,7 +232,7 @@ pub(crate) fn backoff(spec: &JobSpec, pods: &[Arc<Pod>], now: Timestamp) -> Opti
 }
 
 /// When a pod ended: with its last container, or when it was told to go.
-fn ended_at(pod: &Pod, now: Timestamp) -> Timestamp {
+pub(super) fn ended_at(pod: &Pod, now: Timestamp) -> Timestamp {
     let status = pod.status.as_ref();
     let containers = status
         .into_iter()

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::count::Count;
-use super::policy;
+use super::{policy, saturate};
 use crate::pods::phase;
 
 pub(crate) const COMPLETE: &str = "Complete";
@@ -117,11 +117,23 @@ fn failure(spec: &JobSpec, status: &JobStatus, count: &Count, now: Timestamp) ->
         let message = "Job has reached the specified backoff limit";
         return Some(End::new(Good::No, "BackoffLimitExceeded", message));
     }
-    let over = deadline(spec, status).is_some_and(|deadline| now >= deadline);
-    over.then(|| {
+    if deadline(spec, status).is_some_and(|deadline| now >= deadline) {
         let message = "Job was active longer than specified deadline";
-        End::new(Good::No, "DeadlineExceeded", message)
-    })
+        return Some(End::new(Good::No, "DeadlineExceeded", message));
+    }
+    failed_indexes(spec, count)
+}
+
+/// Whether so many indexes are given up that the job is.
+fn failed_indexes(spec: &JobSpec, count: &Count) -> Option<End> {
+    let failed = saturate(count.failed_indexes.len());
+    if spec.max_failed_indexes.is_some_and(|most| failed > most) {
+        let message = "Job has exceeded the specified maximal number of failed indexes";
+        return Some(End::new(Good::No, "MaxFailedIndexesExceeded", message));
+    }
+    let ended = failed.saturating_add(saturate(count.completed.len()));
+    let all = failed > 0 && ended >= spec.completions.unwrap_or_default();
+    all.then(|| End::new(Good::No, "FailedIndexes", "Job has failed indexes"))
 }
 
 /// When a job that runs has run for too long.

@@ -1,6 +1,6 @@
 //! What is to be done about a job: pods to create, to delete, to let go, and what its status says. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use kubewright_runtime::events::EventKind;
 
 use super::count::{self, Count, count, is_indexed, replaces_ended_only};
 use super::finish::{self, COMPLETE, End, FAILED, Good, SUSPENDED};
+use super::per_index::{self, Failures, is_limited};
 use super::saturate;
 use super::template::index_of;
 use crate::pods::ranking;
@@ -26,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) status: JobStatus,
     /// A pod for each, with its index.
     pub(crate) create: Vec<Option<i32>>,
+    /// How often the indexes of new pods have failed, where that is limited.
+    pub(crate) failures: BTreeMap<i32, Failures>,
     pub(crate) delete: Vec<Removal>,
     /// Pods to be freed of the finalizer, once the status is written.
     pub(crate) release: Vec<Arc<Pod>>,
@@ -67,7 +70,11 @@ pub(crate) fn plan(job: &Job, pods: &[Arc<Pod>], now: Timestamp) -> Plan {
             ..Plan::default()
         };
     }
-    let count = count(job, spec, pods);
+    let mut count = count(job, spec, pods);
+    let end = finish::end(job, spec, &count, now);
+    if end.is_some() || job.metadata.deletion_timestamp.is_some() {
+        count.let_go(spec);
+    }
     let mut plan = Plan {
         status,
         release: count.release.clone(),
@@ -75,7 +82,7 @@ pub(crate) fn plan(job: &Job, pods: &[Arc<Pod>], now: Timestamp) -> Plan {
     };
     start(spec, &mut plan, now);
     count.tell(spec, &mut plan.status);
-    if let Some(end) = finish::end(job, spec, &count, now) {
+    if let Some(end) = end {
         finishing(&mut plan, &count, &end, now);
     } else if spec.suspend == Some(true) {
         suspend(&mut plan, &count, now);
@@ -120,6 +127,8 @@ fn reason(end: &End) -> &'static str {
         "BackoffLimitExceeded",
         "DeadlineExceeded",
         "PodFailurePolicy",
+        "MaxFailedIndexesExceeded",
+        "FailedIndexes",
     ];
     let found = known.into_iter().find(|known| *known == end.reason);
     found.unwrap_or("Failed")
@@ -166,7 +175,10 @@ fn manage(spec: &JobSpec, plan: &mut Plan, count: &Count, pods: &[Arc<Pod>], now
     let active = saturate(count.active.len());
     let parallelism = spec.parallelism.unwrap_or(1).max(0);
     let wanted = match spec.completions {
-        Some(completions) => (completions - count.succeeded).clamp(0, parallelism),
+        Some(completions) => {
+            let given_up = saturate(count.failed_indexes.len());
+            (completions - count.succeeded - given_up).clamp(0, parallelism)
+        }
         // Once a pod of a work queue has ended well there is no more work.
         None if count.succeeded > 0 => active.min(parallelism),
         None => parallelism,
@@ -183,6 +195,9 @@ fn manage(spec: &JobSpec, plan: &mut Plan, count: &Count, pods: &[Arc<Pod>], now
     if missing <= 0 {
         return;
     }
+    if is_limited(spec) {
+        return create_limited(spec, plan, count, pods, (missing, now));
+    }
     if let Some(wait) = count::backoff(spec, pods, now) {
         plan.again = Some(wait);
         return;
@@ -197,12 +212,38 @@ fn manage(spec: &JobSpec, plan: &mut Plan, count: &Count, pods: &[Arc<Pod>], now
     };
 }
 
+/// Creates pods of indexes that have waited long enough after their own failures, whatever others did.
+fn create_limited(
+    spec: &JobSpec,
+    plan: &mut Plan,
+    count: &Count,
+    pods: &[Arc<Pod>],
+    (missing, now): (i32, Timestamp),
+) {
+    let missing = usize::try_from(missing).unwrap_or_default().min(BURST);
+    for index in free_indexes(spec, plan, count, pods) {
+        if plan.create.len() == missing {
+            break;
+        }
+        let held = count.held.get(&index);
+        if let Some(wait) = held.and_then(|pod| per_index::wait(pod, now)) {
+            plan.again = Some(plan.again.map_or(wait, |again| again.min(wait)));
+            continue;
+        }
+        let failures = held.map(|pod| per_index::after(spec, pod));
+        plan.failures.insert(index, failures.unwrap_or_default());
+        plan.create.push(Some(index));
+    }
+}
+
 /// Pods that are one too many, or have an index that another has or that is none.
 fn surplus(spec: &JobSpec, count: &Count, wanted: i32, now: Timestamp) -> Vec<Removal> {
     let mut seen = BTreeSet::new();
     let (good, mut gone): (Vec<_>, Vec<_>) = count.active.iter().cloned().partition(|pod| {
         let known = |index| index < spec.completions.unwrap_or_default();
-        let mut fresh = |index| !count.completed.contains(&index) && seen.insert(index);
+        let ended =
+            |index: &i32| count.completed.contains(index) || count.failed_indexes.contains(index);
+        let mut fresh = |index| !ended(&index) && seen.insert(index);
         !is_indexed(spec) || index_of(pod).is_some_and(|index| known(index) && fresh(index))
     });
     let over = usize::try_from(saturate(good.len()) - wanted).unwrap_or_default();
@@ -234,6 +275,7 @@ fn free_indexes(
         .filter_map(|pod| index_of(pod))
         .collect();
     taken.extend(&count.completed);
+    taken.extend(&count.failed_indexes);
     (0..spec.completions.unwrap_or_default()).filter(move |index| !taken.contains(index))
 }
 

@@ -16,6 +16,8 @@ pub(crate) enum Verdict {
     Count,
     /// It does not.
     Ignore,
+    /// It counts, and its index has failed.
+    FailIndex,
     /// The job has failed, for this reason.
     FailJob(String),
 }
@@ -32,6 +34,7 @@ pub(crate) fn judge(spec: &JobSpec, pod: &Pod) -> Verdict {
         };
         return match rule.action.as_str() {
             "Ignore" => Verdict::Ignore,
+            "FailIndex" => Verdict::FailIndex,
             "FailJob" => Verdict::FailJob(format!("{found} matching FailJob rule at index {at}")),
             _ => Verdict::Count,
         };

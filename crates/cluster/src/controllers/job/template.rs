@@ -4,6 +4,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod};
 
 use super::TRACKING;
+use super::per_index::{FAILURES, Failures, IGNORED};
 use crate::pods::claim::controller_reference;
 use crate::pods::from_template;
 
@@ -17,8 +18,8 @@ pub(crate) fn index_of(pod: &Pod) -> Option<i32> {
     text.parse().ok().filter(|index| *index >= 0)
 }
 
-/// A new pod; with an index if the job gives its pods one.
-pub(super) fn pod(job: &Job, index: Option<i32>) -> Pod {
+/// A new pod; with an index if the job gives its pods one, and with the failures of that index if they are limited.
+pub(super) fn pod(job: &Job, index: Option<i32>, failures: Option<Failures>) -> Pod {
     let template = job.spec.as_ref().map(|spec| spec.template.clone());
     let owner = controller_reference(job);
     let namespace = job.metadata.namespace.clone();
@@ -29,6 +30,13 @@ pub(super) fn pod(job: &Job, index: Option<i32>) -> Pod {
     }
     if let Some(index) = index {
         give_index(job, &mut pod, index);
+    }
+    if let Some(Failures { counted, ignored }) = failures {
+        let annotations = pod.metadata.annotations.get_or_insert_default();
+        annotations.insert(FAILURES.to_owned(), counted.to_string());
+        if ignored > 0 {
+            annotations.insert(IGNORED.to_owned(), ignored.to_string());
+        }
     }
     pod
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::finish;
 use super::plan::{Plan, plan};
 use super::template::pod;
-use super::{TRACKING, template};
+use super::{TRACKING, per_index, template};
 use crate::pods::samples::at;
 
 fn job(spec: Value, status: Value) -> Job {
@@ -351,7 +351,7 @@ fn every_index_has_one_pod_until_it_is_done() {
         &twins,
         "create [3, 4] delete [b, c] release [] conditions []",
     );
-    let made = pod(&job(spec, json!({})), Some(3));
+    let made = pod(&job(spec, json!({})), Some(3), None);
     assert_eq!(made.metadata.generate_name.as_deref(), Some("j-3-"));
     let spec = made.spec.expect("a spec");
     assert_eq!(spec.hostname.as_deref(), Some("j-3"));
@@ -405,4 +405,156 @@ fn policies_decide_what_an_end_means() {
         &[indexed(&one("b", "Running"), 1)],
         "create [] delete [b] release [] conditions [SuccessCriteriaMet=True(SuccessPolicy)]",
     );
+}
+
+/// A pod of an index that had failed so often before.
+fn tried(name: &str, phase: &str, index: i32, failures: i32) -> Arc<Pod> {
+    let mut pod = Pod::clone(&indexed(&one(name, phase), index));
+    let annotations = pod.metadata.annotations.get_or_insert_default();
+    annotations.insert(per_index::FAILURES.to_owned(), failures.to_string());
+    Arc::new(pod)
+}
+
+#[test]
+fn an_index_that_fails_too_often_is_given_up_and_the_others_go_on() {
+    let limited = |most: Value| {
+        json!({"completionMode": "Indexed", "completions": 3, "parallelism": 3, "backoffLimit": 99,
+            "backoffLimitPerIndex": 1, "maxFailedIndexes": most})
+    };
+    let any = || limited(Value::Null);
+    let others = [
+        indexed(&one("y", "Running"), 1),
+        indexed(&one("z", "Running"), 2),
+    ];
+    let with = |pods: &[Arc<Pod>]| [pods, &others].concat();
+
+    let plan = check(
+        "first failure: tried again, its pod held",
+        any(),
+        json!({}),
+        &with(&[tried("a", "Failed", 0, 0)]),
+        "create [0] delete [] release [] conditions []",
+    );
+    assert_eq!(
+        plan.failures.get(&0).map(|f| (f.counted, f.ignored)),
+        Some((1, 0))
+    );
+    let made = pod(
+        &job(any(), json!({})),
+        Some(0),
+        plan.failures.get(&0).copied(),
+    );
+    let annotations = made.metadata.annotations.unwrap_or_default();
+    assert_eq!(
+        annotations.get(per_index::FAILURES).map(String::as_str),
+        Some("1")
+    );
+
+    check(
+        "its successor runs: the first is counted",
+        any(),
+        json!({}),
+        &with(&[tried("a", "Failed", 0, 0), tried("b", "Running", 0, 1)]),
+        "create [] delete [] release [a] conditions []",
+    );
+    let plan = check(
+        "second failure: given up",
+        any(),
+        json!({}),
+        &with(&[tried("b", "Failed", 0, 1)]),
+        "create [] delete [] release [b] conditions []",
+    );
+    assert_eq!(plan.status.failed_indexes.as_deref(), Some("0"));
+    check(
+        "stays given up",
+        any(),
+        json!({"failedIndexes": "0", "failed": 2}),
+        &others,
+        "create [] delete [] release [] conditions []",
+    );
+    let plan = check(
+        "all others are done",
+        any(),
+        json!({"failedIndexes": "0", "failed": 2, "completedIndexes": "1,2"}),
+        &[],
+        "create [] delete [] release [] conditions [FailureTarget=True(FailedIndexes), Failed=True(FailedIndexes)]",
+    );
+    assert_eq!(
+        (plan.events[0].reason, &*plan.events[0].message),
+        ("FailedIndexes", "Job has failed indexes")
+    );
+    check(
+        "as many as allowed",
+        limited(json!(1)),
+        json!({"failedIndexes": "0"}),
+        &others,
+        "create [] delete [] release [] conditions []",
+    );
+    let plan = check(
+        "more than allowed",
+        limited(json!(0)),
+        json!({"failedIndexes": "0"}),
+        &others,
+        "create [] delete [y, z] release [] conditions [FailureTarget=True(MaxFailedIndexesExceeded)]",
+    );
+    let target = finish::find(&plan.status, "FailureTarget").expect("it fails");
+    assert_eq!(
+        target.message.as_deref(),
+        Some("Job has exceeded the specified maximal number of failed indexes")
+    );
+    check(
+        "what is held goes with the job",
+        limited(json!(0)),
+        json!({"failedIndexes": "1"}),
+        &[tried("a", "Failed", 0, 0)],
+        "create [] delete [] release [a] conditions [FailureTarget=True(MaxFailedIndexesExceeded)]",
+    );
+    let none = plan_of(&any(), &json!({}), &others);
+    assert_eq!(none.status.failed_indexes.as_deref(), Some(""));
+    let unlimited = json!({"completionMode": "Indexed", "completions": 3, "parallelism": 3});
+    assert_eq!(
+        plan_of(&unlimited, &json!({}), &others)
+            .status
+            .failed_indexes,
+        None
+    );
+}
+
+#[test]
+fn an_index_waits_after_its_own_failures_alone() {
+    let spec = json!({"completionMode": "Indexed", "completions": 2, "parallelism": 2, "backoffLimitPerIndex": 9});
+    for (failures, seconds, created, again) in [
+        (0, 5, vec![Some(1)], Some(5)),
+        (0, 10, vec![Some(0), Some(1)], None),
+        (1, 10, vec![Some(1)], Some(10)),
+        (8, 100, vec![Some(1)], Some(260)),
+    ] {
+        let pods = [tried("a", "Failed", 0, failures)];
+        let plan = plan(&job(spec.clone(), json!({})), &pods, at(seconds));
+        assert_eq!(
+            plan.create, created,
+            "{failures} failures before, after {seconds} s"
+        );
+        assert_eq!(plan.again, again.map(Duration::from_secs));
+    }
+}
+
+#[test]
+fn policies_give_up_an_index_or_do_not_count_its_failure() {
+    let spec = |action: &str| {
+        json!({"completionMode": "Indexed", "completions": 1, "backoffLimitPerIndex": 1, "podReplacementPolicy": "Failed",
+            "podFailurePolicy": {"rules": [{"action": action, "onExitCodes": {"operator": "In", "values": [3]}}]}})
+    };
+    let given_up = plan_of(
+        &spec("FailIndex"),
+        &json!({}),
+        &[tried("a", "Failed", 0, 0)],
+    );
+    assert_eq!(given_up.status.failed_indexes.as_deref(), Some("0"));
+    let ignored = plan_of(&spec("Ignore"), &json!({}), &[tried("a", "Failed", 0, 1)]);
+    assert_eq!(ignored.status.failed_indexes.as_deref(), Some(""));
+    let failures = ignored.failures.get(&0).expect("it is tried again");
+    assert_eq!((failures.counted, failures.ignored), (1, 1));
+    let counted = plan_of(&spec("Count"), &json!({}), &[tried("a", "Failed", 0, 1)]);
+    assert_eq!(counted.status.failed_indexes.as_deref(), Some("0"));
 }

@@ -74,16 +74,28 @@ impl Monitor {
                 at: now,
             };
         }
-        let silence = now.duration_since(heard.at);
-        match Duration::try_from(silence).is_ok_and(|silence| silence > grace) {
-            true => Voice::Silent,
-            false => Voice::Speaks,
-        }
+        heard.voice(grace, now)
+    }
+
+    /// The judgement of a node of which there is no news.
+    pub(super) fn last(&self, name: &str, grace: Duration, now: Timestamp) -> Voice {
+        let heard = self.nodes.get(name);
+        heard.map_or(Voice::Silent, |heard| heard.voice(grace, now))
     }
 
     /// Forgets a node that is gone.
     pub(super) fn forget(&mut self, name: &str) {
         self.nodes.remove(name);
+    }
+}
+
+impl Heard {
+    fn voice(&self, grace: Duration, now: Timestamp) -> Voice {
+        let silence = now.duration_since(self.at);
+        match Duration::try_from(silence).is_ok_and(|silence| silence > grace) {
+            true => Voice::Silent,
+            false => Voice::Speaks,
+        }
     }
 }
 

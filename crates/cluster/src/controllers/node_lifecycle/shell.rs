@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
-use kubewright_cache::{Event, Handler, Key, Reader};
+use kubewright_cache::{Event, Handler, Key, Object, Reader};
 use kubewright_runtime::{Client, Environment};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -62,7 +62,8 @@ struct Shell {
     on_node: BTreeMap<String, BTreeSet<Key>>,
     /// Nodes whose pods were told that they are not ready.
     unready: BTreeSet<String>,
-    known: BTreeSet<String>,
+    /// The nodes that are known, each as it was when nothing was left to do about it.
+    known: BTreeMap<String, Option<Looked>>,
     /// The taints that evict, of the nodes that have some.
     evicting: BTreeMap<String, Vec<Taint>>,
     /// Writes wait for their turn.
@@ -70,6 +71,9 @@ struct Shell {
     writes: JoinSet<Result<(), kube::Error>>,
     next_look: Timestamp,
 }
+
+/// A node and its lease when they were looked at.
+type Looked = (Arc<Object>, Option<Arc<Object>>);
 
 /// A write to come.
 enum Task {
@@ -122,7 +126,7 @@ pub(super) async fn run(
         place: BTreeMap::new(),
         on_node: BTreeMap::new(),
         unready: BTreeSet::new(),
-        known: BTreeSet::new(),
+        known: BTreeMap::new(),
         evicting: BTreeMap::new(),
         tasks: std::collections::VecDeque::new(),
         writes: JoinSet::new(),
@@ -188,8 +192,11 @@ impl Shell {
         let now = self.environment.now();
         if now >= self.next_look {
             self.next_look = now + self.options.period;
-            for name in self.known.clone() {
-                self.node(&Key::cluster(&name));
+            let names: Vec<String> = self.known.keys().cloned().collect();
+            for name in names {
+                if !self.is_quiet(&name, now) {
+                    self.node(&Key::cluster(&name));
+                }
             }
         }
         while let Some(key) = self.evictions.due(now) {
@@ -216,14 +223,48 @@ impl Shell {
         }
     }
 
+    /// Whether a node speaks, and neither it nor its lease has changed since nothing was left to do about it. That is
+    /// how it is nearly always, so that a look at all nodes reads none of them.
+    fn is_quiet(&self, name: &str, now: Timestamp) -> bool {
+        let looked = self.known.get(name).and_then(Option::as_ref);
+        let same = looked.is_some_and(|(node, lease)| {
+            let (node_now, lease_now) = (self.node_entry(name), self.lease_entry(name));
+            node_now.is_some_and(|now| Arc::ptr_eq(&now, node))
+                && lease_now.as_ref().map(Arc::as_ptr) == lease.as_ref().map(Arc::as_ptr)
+        });
+        same && self.monitor.last(name, self.options.grace, now) == Voice::Speaks
+    }
+
+    fn node_entry(&self, name: &str) -> Option<Arc<Object>> {
+        let entry = self.nodes.entry(&Key::cluster(name));
+        entry.map(|entry| entry.object().clone())
+    }
+
+    fn lease_entry(&self, name: &str) -> Option<Arc<Object>> {
+        let entry = self.leases.entry(&Key::new(LEASES, name));
+        entry.map(|entry| entry.object().clone())
+    }
+
     /// Looks at a node as it is now.
     fn node(&mut self, key: &Key) {
+        let before = self.tasks.len();
+        let looked = self.node_entry(key.name());
+        let looked = looked.map(|node| (node, self.lease_entry(key.name())));
+        self.look_at(key);
+        let idle = self.tasks.len() == before;
+        if let Some(known) = self.known.get_mut(key.name()) {
+            *known = looked.filter(|_| idle);
+        }
+    }
+
+    fn look_at(&mut self, key: &Key) {
         let name = key.name().to_owned();
         let Some(node) = self.nodes.get(key) else {
             return self.node_gone(&name);
         };
         let now = self.environment.now();
-        if self.known.insert(name.clone()) {
+        if !self.known.contains_key(&name) {
+            self.known.insert(name.clone(), None);
             let text = format!("Node {name} event: Registered Node {name} in Controller");
             self.tell(&*node, "Normal", "RegisteredNode", text);
         }
@@ -281,7 +322,7 @@ impl Shell {
     }
 
     fn node_gone(&mut self, name: &str) {
-        if self.known.remove(name) {
+        if self.known.remove(name).is_some() {
             self.monitor.forget(name);
             self.unready.remove(name);
             self.evicting.remove(name);

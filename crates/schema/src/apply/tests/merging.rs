@@ -58,6 +58,17 @@ fn values_are_merged() {
             json!({ "number": 3.5 }),
         ),
         (json!({}), json!({ "map": {} }), json!({ "map": {} })),
+        // Found by fuzzing: items without a name were dropped. Their list is one value.
+        (
+            json!({ "list": [{ "value": 1 }] }),
+            json!({ "flag": true }),
+            json!({ "list": [{ "value": 1 }], "flag": true }),
+        ),
+        (
+            json!({ "list": [{ "value": 1 }] }),
+            json!({ "list": [{ "name": "a" }] }),
+            json!({ "list": [{ "name": "a" }] }),
+        ),
         (
             json!({ "map": null }),
             json!({ "map": {} }),

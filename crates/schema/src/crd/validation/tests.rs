@@ -373,6 +373,34 @@ fn deprecation_warning_needs_a_deprecated_version() {
     );
 }
 
+/// Where rules are ANDed they could be checked; API servers refuse them all the same.
+#[test]
+fn rules_stand_outside_of_combinators() {
+    let rules = json!({"x-kubernetes-validations": [{"rule": "self == 'a'"}]});
+    let detail = "x-kubernetes-validations: Forbidden: must be empty to be structural";
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        check_spec(
+            json!({"type": "string", keyword: [{"minLength": 1}, rules]}),
+            &[&format!("{{}}.{keyword}[1].{detail}")],
+        );
+        check_spec(
+            json!({"type": "object", "properties": {"a": {"type": "string"}}, keyword: [{"properties": {"a": rules}}]}),
+            &[&format!("{{}}.{keyword}[0].properties[a].{detail}")],
+        );
+    }
+    check_spec(
+        json!({"type": "string", "not": rules}),
+        &[&format!("{{}}.not.{detail}")],
+    );
+    check_spec(
+        json!({"type": "string", "allOf": [{"x-kubernetes-validations": [{"rule": " "}]}]}),
+        &[
+            &format!("{{}}.allOf[0].{detail}"),
+            "{}.allOf[0].x-kubernetes-validations[0].rule: Required value: rule is not specified",
+        ],
+    );
+}
+
 #[test]
 fn structure_is_specified_outside_of_combinators() {
     check_spec(

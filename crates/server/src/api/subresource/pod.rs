@@ -46,6 +46,10 @@ pub(crate) async fn bind(call: &mut Call, body: &[u8]) -> Result<Answer, ApiErro
         let mut new = old.clone();
         new["spec"]["nodeName"] = json!(node);
         set_scheduled(&mut new, &now);
+        // Where it was to be is of no interest any more.
+        if let Some(status) = new["status"].as_object_mut() {
+            status.remove("nominatedNodeName");
+        }
         Ok(new)
     };
     let writer = call.writer(&options, "binding").settled().admitted();

@@ -157,6 +157,21 @@ fn schedules_and_zones_are_checked() {
             "spec.timeZone: Invalid value: \"../x\": unknown time zone ../x",
         ),
         (
+            "timeZone",
+            "Mars/Phobos",
+            "spec.timeZone: Invalid value: \"Mars/Phobos\": unknown time zone Mars/Phobos",
+        ),
+        (
+            "timeZone",
+            "europe/rome",
+            "spec.timeZone: Invalid value: \"europe/rome\": unknown time zone europe/rome",
+        ),
+        (
+            "timeZone",
+            "local",
+            "spec.timeZone: Invalid value: \"local\": timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones",
+        ),
+        (
             "concurrencyPolicy",
             "Maybe",
             "spec.concurrencyPolicy: Unsupported value: \"Maybe\": supported values: \"Allow\", \"Forbid\", \"Replace\"",

@@ -1,9 +1,15 @@
 //! The source that all clients are measured with: an API server for one resource that renders as fast as memory is
 //! copied, so that what is measured is the client. It speaks TLS and HTTP/1.1.
 //!
-//! It serves `/api/v1/pods` as lists in pages, as watches, and as watches that begin with the initial state; and it
-//! takes orders: `/bench/events?count=N[&pace=P]` changes N pods, at once or P a second, and `/bench/relist` changes one in a
+//! It serves the objects of one kind as lists in pages, as watches, and as watches that begin with the initial state; and it
+//! takes orders: `/bench/events?count=N[&pace=P]` changes N objects, at once or P a second, and `/bench/relist` changes one in a
 //! hundred in secret, ends the watch as expired and answers when it has been opened again. One watch at a time.
+
+mod flow;
+pub(crate) mod kind;
+mod rendering;
+pub(crate) mod template;
+mod world;
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -25,15 +31,20 @@ use rustls::pki_types::PrivatePkcs8KeyDer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use super::flow::Flow;
-use super::world::{Order, World};
+use flow::Flow;
+use kind::Kind;
+pub(crate) use world::now;
+use world::{Order, World};
 
-/// Serve pods to whoever is measured.
+/// Serve objects to whoever is measured.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// How many
-    #[arg(long)]
+    /// Pods, and how many
+    #[arg(long, conflicts_with = "foos", default_value_t = 0)]
     pods: usize,
+    /// Foos, and how many
+    #[arg(long, default_value_t = 0)]
+    foos: usize,
     /// Where to write how to get in; it is there when the source is ready
     #[arg(long)]
     kubeconfig: PathBuf,
@@ -44,6 +55,10 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Serves until the process is ended.
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
+    let (kind, objects) = match arguments.foos {
+        0 => (Kind::Pod, arguments.pods),
+        foos => (Kind::Foo, foos),
+    };
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let key = KeyPair::generate().context("making a key")?;
     let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.self_signed(&key)?;
@@ -57,7 +72,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         )?;
     tls.alpn_protocols = vec![b"http/1.1".to_vec()];
     let acceptor = TlsAcceptor::from(Arc::new(tls));
-    let world = Arc::new(World::new(arguments.pods)?);
+    let world = Arc::new(World::new(kind, objects)?);
     let kubeconfig = kubeconfig(&listener.local_addr()?.to_string(), &certificate.pem());
     let unfinished = arguments.kubeconfig.with_extension("unfinished");
     std::fs::write(&unfinished, kubeconfig)?;
@@ -67,7 +82,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         .run_until(async {
             loop {
                 let (stream, _) = listener.accept().await?;
-                let connection = serve(stream, acceptor.clone(), world.clone());
+                let connection = serve(stream, acceptor.clone(), kind, world.clone());
                 tokio::task::spawn_local(connection);
             }
         })
@@ -75,18 +90,19 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
 }
 
 /// One connection; that a client goes away is no error.
-async fn serve(stream: TcpStream, acceptor: TlsAcceptor, world: Arc<World>) {
+async fn serve(stream: TcpStream, acceptor: TlsAcceptor, kind: Kind, world: Arc<World>) {
     let _ = stream.set_nodelay(true);
     let Ok(stream) = acceptor.accept(stream).await else {
         return;
     };
-    let service = service_fn(move |request| answer(world.clone(), request));
+    let service = service_fn(move |request| answer(kind, world.clone(), request));
     let _ = http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;
 }
 
 async fn answer(
+    kind: Kind,
     world: Arc<World>,
     request: Request<Incoming>,
 ) -> Result<Response<Flow>, Infallible> {
@@ -98,7 +114,7 @@ async fn answer(
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
     Ok(match path.as_str() {
-        "/api/v1/pods" => match query.text("watch") {
+        path if path == kind.path() => match query.text("watch") {
             Some("true" | "1") => world.watch(accept, &query),
             _ => world.list(accept, &query),
         },

@@ -1,4 +1,4 @@
-//! The pods that the source serves, and what becomes of them when it is told to change them.
+//! The objects that the source serves, and what becomes of them when it is told to change them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,25 +9,26 @@ use http::{HeaderValue, Response, StatusCode};
 use tokio::sync::{broadcast, watch};
 
 use super::flow::{Flow, Gone, Inlet};
+use super::kind::Kind;
 use super::rendering::{Rendering, Streaming};
-use super::source::{Query, plain};
-use super::template::{POSTINGS, Pod};
+use super::template::{Numbers, POSTINGS};
+use super::{Query, plain};
 
-/// Changes go through the pods in steps of this; it divides no count in use.
+/// Changes go through the objects in steps of this; it divides no count in use.
 const STRIDE: usize = 7_919;
-/// One in so many pods changes while nobody watches.
+/// One in so many objects changes while nobody watches.
 const MISSED: usize = 100;
 
 /// What a watch is told to do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Order {
-    /// Change so many pods, at once or so many a second.
+    /// Change so many objects, at once or so many a second.
     Events { count: usize, pace: Option<usize> },
     /// End as expired.
     Expire,
 }
 
-/// All pods.
+/// All objects.
 pub(crate) struct World {
     renderings: Vec<Arc<Rendering>>,
     instances: usize,
@@ -44,14 +45,14 @@ struct State {
 }
 
 impl World {
-    pub(crate) fn new(pods: usize) -> Result<Self> {
-        let renderings = Rendering::all()?.into_iter().map(Arc::new).collect();
+    pub(crate) fn new(kind: Kind, objects: usize) -> Result<Self> {
+        let renderings = Rendering::all(kind)?.into_iter().map(Arc::new).collect();
         Ok(Self {
             renderings,
-            instances: pods / POSTINGS,
+            instances: objects / POSTINGS,
             state: Mutex::new(State {
-                versions: (1..=pods as u64).collect(),
-                latest: pods as u64,
+                versions: (1..=objects as u64).collect(),
+                latest: objects as u64,
             }),
             orders: broadcast::Sender::new(8),
             opened: watch::Sender::new(0),
@@ -63,12 +64,12 @@ impl World {
         let _ = self.orders.send(order);
     }
 
-    /// Changes pods in secret, ends the watch, and waits until it is back.
+    /// Changes objects in secret, ends the watch, and waits until it is back.
     pub(crate) async fn relist(&self) {
         let mut opened = self.opened.subscribe();
         let before = *opened.borrow();
-        let pods = self.locked(|state| state.versions.len());
-        for number in (0..pods).step_by(MISSED) {
+        let objects = self.locked(|state| state.versions.len());
+        for number in (0..objects).step_by(MISSED) {
             self.change(number);
         }
         self.order(Order::Expire);
@@ -80,13 +81,13 @@ impl World {
         let Some(rendering) = self.rendering(accept) else {
             return plain(StatusCode::NOT_ACCEPTABLE);
         };
-        let (pods, version) = self.locked(|state| (state.versions.len(), state.latest));
-        let start = query.number("continue").unwrap_or(0).min(pods);
+        let (objects, version) = self.locked(|state| (state.versions.len(), state.latest));
+        let start = query.number("continue").unwrap_or(0).min(objects);
         let end = match query.number("limit") {
-            Some(limit) if limit > 0 => (start + limit).min(pods),
-            _ => pods,
+            Some(limit) if limit > 0 => (start + limit).min(objects),
+            _ => objects,
         };
-        let token = match end < pods {
+        let token = match end < objects {
             true => end.to_string(),
             false => String::new(),
         };
@@ -99,8 +100,8 @@ impl World {
                 if !json || number > start {
                     inlet.buffer.extend_from_slice(&rendering.before_item);
                 }
-                let pod = self.pod(number, 0);
-                rendering.item.render(&pod, &mut inlet.buffer);
+                let object = self.object(number, 0);
+                rendering.item.render(&object, &mut inlet.buffer);
                 inlet.flow().await?;
             }
             inlet.buffer.extend_from_slice(frame.tail);
@@ -127,11 +128,11 @@ impl World {
     }
 
     async fn tell_all(&self, rendering: &Rendering, inlet: &mut Inlet) -> Result<(), Gone> {
-        let (pods, version) = self.locked(|state| (state.versions.len(), state.latest));
-        for number in 0..pods {
+        let (objects, version) = self.locked(|state| (state.versions.len(), state.latest));
+        for number in 0..objects {
             rendering
                 .added
-                .render(&self.pod(number, 0), &mut inlet.buffer);
+                .render(&self.object(number, 0), &mut inlet.buffer);
             inlet.flow().await?;
         }
         let bookmark = rendering.initial_end(version).map_err(|_| Gone)?;
@@ -171,12 +172,12 @@ impl World {
         count: usize,
         pace: Option<usize>,
     ) -> Result<(), Gone> {
-        let pods = self.locked(|state| state.versions.len());
+        let objects = self.locked(|state| state.versions.len());
         let mut clock = pace
             .map(|pace| Duration::from_secs(1) / pace.max(1) as u32)
             .map(tokio::time::interval);
         for turn in 0..count {
-            let number = turn * STRIDE % pods;
+            let number = turn * STRIDE % objects;
             self.change(number);
             let stamp = match &mut clock {
                 None => 0,
@@ -185,8 +186,8 @@ impl World {
                     now()
                 }
             };
-            let pod = self.pod(number, stamp);
-            rendering.modified.render(&pod, &mut inlet.buffer);
+            let object = self.object(number, stamp);
+            rendering.modified.render(&object, &mut inlet.buffer);
             match clock {
                 None => inlet.flow().await?,
                 Some(_) => inlet.flush().await?,
@@ -207,8 +208,8 @@ impl World {
         });
     }
 
-    fn pod(&self, number: usize, stamp: u64) -> Pod {
-        Pod {
+    fn object(&self, number: usize, stamp: u64) -> Numbers {
+        Numbers {
             number,
             version: self.locked(|state| state.versions[number]),
             stamp,

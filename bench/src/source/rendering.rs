@@ -5,6 +5,7 @@ use kubewright_schema::Table;
 use kubewright_schema::protobuf::{self, Envelope};
 use serde_json::{Value, json};
 
+use super::kind::Kind;
 use super::template::{FIRST_VERSION, Template};
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -23,9 +24,10 @@ enum Extent {
     Metadata,
 }
 
-/// One way to write pods.
+/// One way to write the objects of a kind.
 #[derive(Debug)]
 pub(crate) struct Rendering {
+    kind: Kind,
     format: Format,
     extent: Extent,
     /// An item of a list.
@@ -44,27 +46,31 @@ pub(crate) struct Frame {
 }
 
 impl Rendering {
-    /// All ways to write pods.
-    pub(crate) fn all() -> Result<Vec<Self>> {
+    /// All ways to write the objects of a kind.
+    pub(crate) fn all(kind: Kind) -> Result<Vec<Self>> {
         let mut all = Vec::new();
-        for format in [Format::Json, Format::Protobuf] {
+        let formats: &[Format] = match kind {
+            Kind::Pod => &[Format::Json, Format::Protobuf],
+            Kind::Foo => &[Format::Json],
+        };
+        for &format in formats {
             for extent in [Extent::Whole, Extent::Metadata] {
-                all.push(Self::new(format, extent)?);
+                all.push(Self::new(kind, format, extent)?);
             }
         }
         Ok(all)
     }
 
-    fn new(format: Format, extent: Extent) -> Result<Self> {
-        let mut pod: Value = serde_json::from_str(include_str!("pod.json"))?;
+    fn new(kind: Kind, format: Format, extent: Extent) -> Result<Self> {
+        let mut object: Value = serde_json::from_str(kind.first())?;
         if extent == Extent::Metadata {
-            pod = json!({"metadata": pod["metadata"].take()});
+            object = json!({"metadata": object["metadata"].take()});
         }
-        let (api_version, kind) = type_of(extent);
-        pod["apiVersion"] = api_version.into();
-        pod["kind"] = kind.into();
-        let object = encode(format, extent, &pod)?;
-        let item = item(format, &object, pod)?;
+        let (api_version, name) = type_of(kind, extent);
+        object["apiVersion"] = api_version.into();
+        object["kind"] = name.into();
+        let bytes = encode(format, extent, &object)?;
+        let item = item(format, &bytes, object)?;
         let before_item = match format {
             Format::Json => b",".to_vec(),
             Format::Protobuf => {
@@ -74,12 +80,13 @@ impl Rendering {
             }
         };
         Ok(Self {
+            kind,
             format,
             extent,
             item: Template::new(item),
             before_item,
-            added: Template::new(event(format, "ADDED", &object)),
-            modified: Template::new(event(format, "MODIFIED", &object)),
+            added: Template::new(event(format, "ADDED", &bytes)),
+            modified: Template::new(event(format, "MODIFIED", &bytes)),
         })
     }
 
@@ -101,7 +108,7 @@ impl Rendering {
     /// What stands around the items of a list.
     pub(crate) fn list(&self, items: usize, version: u64, token: &str) -> Frame {
         let version = (FIRST_VERSION + version).to_string();
-        let (api_version, kind) = type_of(self.extent);
+        let (api_version, kind) = type_of(self.kind, self.extent);
         match self.format {
             Format::Json => Frame {
                 head: format!(
@@ -132,7 +139,7 @@ impl Rendering {
 
     /// The bookmark after the initial events.
     pub(crate) fn initial_end(&self, version: u64) -> Result<Vec<u8>> {
-        let (api_version, kind) = type_of(self.extent);
+        let (api_version, kind) = type_of(self.kind, self.extent);
         let object = json!({
             "apiVersion": api_version,
             "kind": kind,
@@ -169,9 +176,9 @@ pub(crate) enum Streaming {
     No,
 }
 
-fn type_of(extent: Extent) -> (&'static str, &'static str) {
+fn type_of(kind: Kind, extent: Extent) -> (&'static str, &'static str) {
     match extent {
-        Extent::Whole => ("v1", "Pod"),
+        Extent::Whole => kind.type_meta(),
         Extent::Metadata => ("meta.k8s.io/v1", "PartialObjectMetadata"),
     }
 }
@@ -192,14 +199,14 @@ fn encode(format: Format, extent: Extent, object: &Value) -> Result<Vec<u8>> {
 }
 
 /// An item of a list: without its type in JSON, without its envelope in protobuf.
-fn item(format: Format, object: &[u8], mut pod: Value) -> Result<Vec<u8>> {
+fn item(format: Format, bytes: &[u8], mut object: Value) -> Result<Vec<u8>> {
     match format {
-        Format::Protobuf => Ok(Envelope::parse(object)?.raw.to_vec()),
+        Format::Protobuf => Ok(Envelope::parse(bytes)?.raw.to_vec()),
         Format::Json => {
-            if let Value::Object(members) = &mut pod {
+            if let Value::Object(members) = &mut object {
                 members.retain(|name, _| name != "apiVersion" && name != "kind");
             }
-            Ok(serde_json::to_vec(&pod)?)
+            Ok(serde_json::to_vec(&object)?)
         }
     }
 }

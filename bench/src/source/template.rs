@@ -1,9 +1,9 @@
-//! A rendered object with holes for what differs from one to the next, so that a hundred thousand pods are made as fast
+//! A rendered object with holes for what differs from one to the next, so that a hundred thousand objects are made as fast
 //! as memory is copied and none of them is kept.
 
 /// What differs between one rendering and the next.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Pod {
+pub(crate) struct Numbers {
     pub(crate) number: usize,
     /// How many changes there were before this state.
     pub(crate) version: u64,
@@ -13,17 +13,18 @@ pub(crate) struct Pod {
     pub(crate) instances: usize,
 }
 
-/// How many namespaces the pods are spread over.
+/// How many namespaces the objects are spread over.
 pub(crate) const NAMESPACES: usize = 100;
 /// How many pods have the same value of the label.
 pub(crate) const POSTINGS: usize = 20;
 /// Versions start here, so that they all have the same number of digits.
 pub(crate) const FIRST_VERSION: u64 = 1_000_000_000;
 
-/// What goes into a hole, and what stands there in the rendering of the first pod.
+/// What goes into a hole, and what stands there in the rendering of the first object.
 #[derive(Debug, Clone, Copy)]
 enum Hole {
-    Name,
+    Pod,
+    Foo,
     Namespace,
     Instance,
     Uid,
@@ -32,8 +33,9 @@ enum Hole {
 }
 
 impl Hole {
-    const ALL: [Self; 6] = [
-        Self::Name,
+    const ALL: [Self; 7] = [
+        Self::Pod,
+        Self::Foo,
         Self::Namespace,
         Self::Instance,
         Self::Uid,
@@ -44,7 +46,8 @@ impl Hole {
     /// The text around the hole and how many of its last bytes are the hole.
     fn marker(self) -> (&'static [u8], usize) {
         match self {
-            Self::Name => (b"pod-0000000", 7),
+            Self::Pod => (b"pod-0000000", 7),
+            Self::Foo => (b"foo-0000000", 7),
             Self::Namespace => (b"namespace-00", 2),
             Self::Instance => (b"instance-0000", 4),
             Self::Uid => (b"8a55-000000000000", 12),
@@ -53,13 +56,13 @@ impl Hole {
         }
     }
 
-    fn value(self, pod: &Pod) -> u64 {
+    fn value(self, object: &Numbers) -> u64 {
         match self {
-            Self::Name | Self::Uid => pod.number as u64,
-            Self::Namespace => (pod.number % NAMESPACES) as u64,
-            Self::Instance => (pod.number % pod.instances.max(1)) as u64,
-            Self::Version => FIRST_VERSION + pod.version,
-            Self::Stamp => pod.stamp,
+            Self::Pod | Self::Foo | Self::Uid => object.number as u64,
+            Self::Namespace => (object.number % NAMESPACES) as u64,
+            Self::Instance => (object.number % object.instances.max(1)) as u64,
+            Self::Version => FIRST_VERSION + object.version,
+            Self::Stamp => object.stamp,
         }
     }
 }
@@ -72,7 +75,7 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Finds the holes in the rendering of the first pod. All values have the width that they have there, so the lengths
+    /// Finds the holes in the rendering of the first object. All values have the width that they have there, so the lengths
     /// that protobuf writes before its fields stay true.
     pub(crate) fn new(bytes: Vec<u8>) -> Self {
         let mut holes = Vec::new();
@@ -90,13 +93,13 @@ impl Template {
         self.bytes.len()
     }
 
-    /// Renders one pod.
-    pub(crate) fn render(&self, pod: &Pod, out: &mut Vec<u8>) {
+    /// Renders one object.
+    pub(crate) fn render(&self, object: &Numbers, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&self.bytes);
         for &(hole, at) in &self.holes {
             let width = hole.marker().1;
-            digits(hole.value(pod), &mut out[start + at..start + at + width]);
+            digits(hole.value(object), &mut out[start + at..start + at + width]);
         }
     }
 }
@@ -119,13 +122,13 @@ mod tests {
             br#"{"name":"pod-0000000","namespace":"namespace-00","v":"1000000000"}"#.to_vec(),
         );
         let mut out = b"before ".to_vec();
-        let pod = Pod {
+        let object = Numbers {
             number: 1_234,
             version: 56,
             instances: 10,
-            ..Pod::default()
+            ..Numbers::default()
         };
-        template.render(&pod, &mut out);
+        template.render(&object, &mut out);
         assert_eq!(
             String::from_utf8_lossy(&out),
             r#"before {"name":"pod-0001234","namespace":"namespace-34","v":"1000000056"}"#

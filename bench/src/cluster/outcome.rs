@@ -1,0 +1,72 @@
+//! What the parts found out, each as the line of JSON that it prints. Times are in seconds, memory in bytes.
+
+use serde::{Deserialize, Serialize};
+
+/// All that was found out.
+#[derive(Debug)]
+pub(crate) struct Results {
+    pub(crate) ready: Ready,
+    pub(crate) crowd: Crowd,
+    pub(crate) fork: Fork,
+    pub(crate) growth: Vec<Growth>,
+    /// Twice with the same seed, and once with another.
+    pub(crate) month: Month,
+    pub(crate) again: Month,
+    pub(crate) other: Month,
+}
+
+/// A Deployment of 3, from its creation until it is ready.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Ready {
+    pub(crate) times: usize,
+    pub(crate) best: f64,
+    pub(crate) median: f64,
+    pub(crate) worst: f64,
+    /// How long the cluster took to start.
+    pub(crate) start: f64,
+}
+
+/// Many Deployments at once.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Crowd {
+    pub(crate) deployments: usize,
+    pub(crate) nodes: usize,
+    pub(crate) settled: f64,
+    /// Memory when all are ready, and the most there was until then.
+    pub(crate) memory: u64,
+    pub(crate) peak: u64,
+    pub(crate) writes: u64,
+}
+
+/// A fork.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Fork {
+    pub(crate) objects: usize,
+    pub(crate) best: f64,
+    pub(crate) median: f64,
+    pub(crate) worst: f64,
+}
+
+/// One more Deployment of 3 beside many pods.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Growth {
+    pub(crate) pods: usize,
+    pub(crate) median: f64,
+    /// Processor time of the whole process for one Deployment.
+    pub(crate) processor: f64,
+    pub(crate) memory: u64,
+}
+
+/// Simulated days.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Month {
+    pub(crate) days: u64,
+    pub(crate) nodes: u64,
+    pub(crate) took: f64,
+    pub(crate) writes: u64,
+    pub(crate) leases: u64,
+    pub(crate) jobs: u64,
+    pub(crate) failures: u64,
+    /// In hexadecimal.
+    pub(crate) digest: String,
+}

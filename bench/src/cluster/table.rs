@@ -1,0 +1,120 @@
+//! The section of docs/benchmarks.md about clusters.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::outcome::{Growth, Month, Results};
+use crate::figure::{Figure, Value, thousands};
+
+const INTRODUCTION: &str = "\
+## A cluster in the process
+
+Written by `cargo xtask bench cluster --write`; the figures are of one run. Server, all controllers, the scheduler and the
+simulated nodes are one process, which is what is measured; each part is a process of its own. Times are real unless they
+are said to be simulated. Memory is resident.
+";
+
+pub(crate) fn markdown(results: &Results, machine: &str) -> String {
+    let mut text = format!(
+        "{INTRODUCTION}\nMachine: {machine}.\n\n| what | kubewright | aim |\n|---|---:|---:|\n"
+    );
+    for Figure { what, value, aim } in figures(results) {
+        let aim = aim.map(|aim| format!("≤ {aim}")).unwrap_or_default();
+        let _ = writeln!(text, "| {what} | {value} | {aim} |");
+    }
+    text + &growth(&results.growth) + &month(results)
+}
+
+fn figures(results: &Results) -> Vec<Figure> {
+    let (ready, crowd, fork) = (&results.ready, &results.crowd, &results.fork);
+    let many = format!(
+        "{} Deployments of 3 on {} nodes",
+        thousands(crowd.deployments as u64),
+        crowd.nodes
+    );
+    let objects = thousands(fork.objects as u64);
+    let times = ready.times;
+    vec![
+        time("start of a cluster with 3 nodes", ready.start),
+        time(
+            format!("Deployment of 3 until ready, best of {times}"),
+            ready.best,
+        ),
+        time(
+            format!("Deployment of 3 until ready, median of {times}"),
+            ready.median,
+        )
+        .aim(Value::Time(Duration::from_millis(50))),
+        time(format!("{many} until all are ready"), crowd.settled)
+            .aim(Value::Time(Duration::from_secs(30))),
+        Figure::new(format!("{many}, memory"), Value::Bytes(crowd.memory)),
+        Figure::new(format!("{many}, most memory"), Value::Bytes(crowd.peak))
+            .aim(Value::Bytes(600_000_000)),
+        Figure::rate(
+            format!("{many}, writes"),
+            usize::try_from(crowd.writes).unwrap_or(usize::MAX),
+            Duration::from_secs_f64(crowd.settled),
+        ),
+        time(
+            format!("fork of a cluster with {objects} objects, best of 20"),
+            fork.best,
+        ),
+        time(
+            format!("fork of a cluster with {objects} objects, median of 20"),
+            fork.median,
+        )
+        .aim(Value::Time(Duration::from_millis(5))),
+    ]
+}
+
+fn time(what: impl Into<String>, seconds: f64) -> Figure {
+    Figure::time(what, Duration::from_secs_f64(seconds))
+}
+
+fn value(seconds: f64) -> Value {
+    Value::Time(Duration::from_secs_f64(seconds))
+}
+
+fn growth(rows: &[Growth]) -> String {
+    let mut text = "\n### One more Deployment of 3\n\nOn 500 nodes, in a namespace that has so many pods already.\n\n\
+        | pods present | until ready, median of 50 | processor time | memory |\n|---:|---:|---:|---:|\n"
+        .to_owned();
+    for row in rows {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {} |",
+            thousands(row.pods as u64),
+            value(row.median),
+            value(row.processor),
+            Value::Bytes(row.memory)
+        );
+    }
+    text
+}
+
+fn month(results: &Results) -> String {
+    let Month { days, nodes, .. } = results.month;
+    let mut text = format!(
+        "\n### {days} simulated days\n\n{nodes} nodes that renew their leases every ten seconds, fall silent by chance and come back; \
+         a Deployment of 3 with a Service; four CronJobs. The digest depends on every byte of every write and on their order. Aim: \
+         under 10 s, and the same digest from the same seed.\n\n\
+         | seed | real time | writes | of leases | of jobs | node failures | digest |\n|---:|---:|---:|---:|---:|---:|---|\n"
+    );
+    for (seed, month) in [
+        ("7", &results.month),
+        ("7", &results.again),
+        ("8", &results.other),
+    ] {
+        let _ = writeln!(
+            text,
+            "| {seed} | {} | {} | {} | {} | {} | `{}` |",
+            value(month.took),
+            thousands(month.writes),
+            thousands(month.leases),
+            thousands(month.jobs),
+            month.failures,
+            month.digest
+        );
+    }
+    text
+}

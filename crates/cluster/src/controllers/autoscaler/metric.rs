@@ -1,0 +1,172 @@
+//! One metric of an autoscaler: what it asks for, how it is shown, and what is said when it cannot be had. Pure.
+
+mod of_others;
+mod of_pods;
+
+use k8s_openapi::api::autoscaling::v2::{MetricSpec, MetricStatus, MetricValueStatus};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Text;
+use kubewright_schema::quantity::{Format, Quantity};
+
+use self::of_others::{external, object};
+use self::of_pods::{pods, resource};
+use super::calculate::{Crowd, Proposal};
+use crate::metrics::Metrics;
+
+/// What metrics are looked at in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scene<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) crowd: Crowd<'a>,
+    /// How many replicas the target says it has, which is not always how many it should have.
+    pub(super) there: i32,
+    pub(super) metrics: &'a Metrics,
+}
+
+/// What a metric asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Asked {
+    pub(super) replicas: i32,
+    /// What it is called where users read it.
+    pub(super) name: String,
+    pub(super) status: MetricStatus,
+}
+
+/// Why a metric asks for nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+    /// The same as it is told of among other metrics.
+    pub(super) summary: String,
+}
+
+/// What all metrics together ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Verdict {
+    pub(super) failures: Vec<Failure>,
+    pub(super) statuses: Vec<MetricStatus>,
+    /// The most that is asked for, and the metric that does; nothing when too little is known to act.
+    pub(super) asked: Option<(i32, String)>,
+}
+
+/// What the metrics of an autoscaler ask for. The greatest number counts; metrics that cannot be had forbid to go down.
+pub(super) fn assess(specs: &[MetricSpec], scene: &Scene<'_>) -> Verdict {
+    let mut verdict = Verdict {
+        failures: Vec::new(),
+        statuses: Vec::new(),
+        asked: None,
+    };
+    for spec in specs {
+        match ask(spec, scene) {
+            Ok(asked) => {
+                verdict.statuses.push(asked.status);
+                let most = verdict.asked.as_ref().map(|(replicas, _)| *replicas);
+                if most.is_none_or(|most| most == 0 || asked.replicas > most) {
+                    verdict.asked = Some((asked.replicas, asked.name));
+                }
+            }
+            Err(failure) => {
+                verdict.failures.push(failure);
+                verdict.statuses.push(MetricStatus::default());
+            }
+        }
+    }
+    let down = |asked: &(i32, String)| asked.0 < scene.crowd.current;
+    if !verdict.failures.is_empty() && verdict.asked.as_ref().is_some_and(down) {
+        verdict.asked = None;
+    }
+    verdict
+}
+
+fn ask(spec: &MetricSpec, scene: &Scene<'_>) -> Result<Asked, Failure> {
+    match (spec, &*spec.type_) {
+        (
+            MetricSpec {
+                resource: Some(source),
+                ..
+            },
+            "Resource",
+        ) => {
+            let (name, target) = (&*source.name, &source.target);
+            resource(name, None, target, scene).map_err(|message| Failure {
+                reason: "FailedGetResourceMetric",
+                summary: format!("failed to get {name} resource metric value: {message}"),
+                message,
+            })
+        }
+        (
+            MetricSpec {
+                container_resource: Some(source),
+                ..
+            },
+            "ContainerResource",
+        ) => {
+            let (name, container) = (&*source.name, Some(&*source.container));
+            resource(name, container, &source.target, scene).map_err(|message| Failure {
+                reason: "FailedGetContainerResourceMetric",
+                summary: format!("failed to get {name} container metric value: {message}"),
+                message,
+            })
+        }
+        (
+            MetricSpec {
+                pods: Some(source), ..
+            },
+            "Pods",
+        ) => pods(source, scene).map_err(|message| Failure {
+            reason: "FailedGetPodsMetric",
+            summary: format!("failed to get pods metric value: {message}"),
+            message,
+        }),
+        (
+            MetricSpec {
+                object: Some(source),
+                ..
+            },
+            "Object",
+        ) => object(source, scene).map_err(|message| Failure {
+            reason: "FailedGetObjectMetric",
+            summary: format!("failed to get object metric value: {message}"),
+            message,
+        }),
+        (
+            MetricSpec {
+                external: Some(source),
+                ..
+            },
+            "External",
+        ) => external(source, scene).map_err(|message| Failure {
+            reason: "FailedGetExternalMetric",
+            summary: format!(
+                "failed to get {} external metric value: {message}",
+                source.metric.name
+            ),
+            message,
+        }),
+        (_, kind) => {
+            let message = format!("unknown metric source type {kind:?}");
+            Err(Failure {
+                reason: "InvalidMetricSourceType",
+                summary: message.clone(),
+                message,
+            })
+        }
+    }
+}
+
+fn average(proposal: Proposal) -> MetricValueStatus {
+    MetricValueStatus {
+        average_value: Some(quantity(proposal.value)),
+        ..MetricValueStatus::default()
+    }
+}
+
+fn quantity(milli: i64) -> Text {
+    Text(Quantity::from_milli(milli, Format::DecimalSi).to_string())
+}
+
+fn milli(text: &Option<Text>) -> Option<i64> {
+    let milli = Quantity::parse(&text.as_ref()?.0).ok()?.milli_value()?;
+    // Validation asks for more than zero.
+    (milli > 0).then_some(milli)
+}

@@ -1,0 +1,147 @@
+//! Metrics of other objects and of what is outside of the cluster. Pure.
+
+use k8s_openapi::api::autoscaling::v2::{
+    ExternalMetricSource, ExternalMetricStatus, MetricIdentifier, MetricStatus, MetricValueStatus,
+    ObjectMetricSource, ObjectMetricStatus,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::{Selector, SelectorExt};
+
+use super::{Asked, Scene, average, milli, quantity};
+use crate::controllers::autoscaler::calculate::{Proposal, by_share, by_value};
+
+/// What a metric of an object asks for.
+pub(super) fn object(source: &ObjectMetricSource, scene: &Scene<'_>) -> Result<Asked, String> {
+    let (metric, of) = (&source.metric.name, &source.described_object);
+    let value = scene
+        .metrics
+        .of_object(scene.namespace, &of.kind, &of.name, metric);
+    let value = value.ok_or_else(|| {
+        // The order of the words is the real controller's.
+        let (kind, name, namespace) = (&of.kind, &of.name, scene.namespace);
+        format!("unable to get metric {metric}: {kind} on {namespace} {name}/no metrics returned from custom metrics API")
+    })?;
+    let (replicas, current, name) = match (
+        milli(&source.target.value),
+        milli(&source.target.average_value),
+    ) {
+        (Some(target), _) if source.target.type_ == "Value" => {
+            let proposal = by_value(&scene.crowd, value, target)?;
+            let name = format!("{} metric {metric}", of.kind);
+            (proposal.replicas, whole(proposal), name)
+        }
+        (_, Some(target)) => {
+            let proposal = by_share(scene.there, scene.crowd.tolerance, value, target);
+            (proposal.replicas, average(proposal), title(&source.metric))
+        }
+        _ => {
+            return Err("invalid object metric source: neither a value target nor an average value target was set".to_owned());
+        }
+    };
+    let status = ObjectMetricStatus {
+        current,
+        described_object: of.clone(),
+        metric: source.metric.clone(),
+    };
+    Ok(Asked {
+        replicas,
+        name,
+        status: MetricStatus {
+            type_: "Object".to_owned(),
+            object: Some(status),
+            ..MetricStatus::default()
+        },
+    })
+}
+
+/// What a metric from outside asks for.
+pub(super) fn external(source: &ExternalMetricSource, scene: &Scene<'_>) -> Result<Asked, String> {
+    let metric = &source.metric;
+    let value = external_value(metric, scene);
+    let target = &source.target;
+    let (replicas, current) = match (milli(&target.average_value), milli(&target.value)) {
+        (Some(target), _) => {
+            let failed = |error| format!("failed to get {} external metric: {error}", metric.name);
+            let value = value.map_err(failed)?;
+            let proposal = by_share(scene.there, scene.crowd.tolerance, value, target);
+            (proposal.replicas, average(proposal))
+        }
+        (None, Some(target)) => {
+            let proposal = value.and_then(|value| by_value(&scene.crowd, value, target));
+            let failed = |error| format!("failed to get external metric {}: {error}", metric.name);
+            let proposal = proposal.map_err(failed)?;
+            (proposal.replicas, whole(proposal))
+        }
+        (None, None) => {
+            return Err("invalid external metric source: neither a value target nor an average value target was set".to_owned());
+        }
+    };
+    let status = ExternalMetricStatus {
+        current,
+        metric: metric.clone(),
+    };
+    Ok(Asked {
+        replicas,
+        name: title(metric),
+        status: MetricStatus {
+            type_: "External".to_owned(),
+            external: Some(status),
+            ..MetricStatus::default()
+        },
+    })
+}
+
+/// The sum of all that is selected.
+fn external_value(metric: &MetricIdentifier, scene: &Scene<'_>) -> Result<i64, String> {
+    let selector = metric.selector.clone().map(Selector::try_from).transpose();
+    let selector = selector.map_err(|error| error.to_string())?;
+    let values = scene
+        .metrics
+        .of_external(scene.namespace, &metric.name, |labels| {
+            selector.as_ref().is_none_or(|s| s.matches(labels))
+        });
+    if values.is_empty() {
+        return Err(format!(
+            "unable to get external metric {}/{}/{}: no metrics returned from external metrics API",
+            scene.namespace,
+            metric.name,
+            in_go(metric.selector.as_ref())
+        ));
+    }
+    Ok(values.iter().fold(0, |sum, v| sum.saturating_add(*v)))
+}
+
+fn title(metric: &MetricIdentifier) -> String {
+    let selector = in_go(metric.selector.as_ref());
+    format!("external metric {}({selector})", metric.name)
+}
+
+/// A selector as the messages of Kubernetes show one.
+fn in_go(selector: Option<&LabelSelector>) -> String {
+    let Some(selector) = selector else {
+        return "nil".to_owned();
+    };
+    let labels = selector.match_labels.iter().flatten();
+    let labels: String = labels
+        .map(|(key, value)| format!("{key}: {value},"))
+        .collect();
+    let rules = selector.match_expressions.iter().flatten();
+    let rules: String = rules
+        .map(|rule| {
+            let values = rule.values.iter().flatten().cloned();
+            let values = values.collect::<Vec<_>>().join(" ");
+            let (key, operator) = (&rule.key, &rule.operator);
+            format!("LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{values}],}},")
+        })
+        .collect();
+    format!(
+        "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},MatchExpressions:[]LabelSelectorRequirement{{{rules}}},}}"
+    )
+}
+
+fn whole(proposal: Proposal) -> MetricValueStatus {
+    MetricValueStatus {
+        value: Some(quantity(proposal.value)),
+        ..MetricValueStatus::default()
+    }
+}

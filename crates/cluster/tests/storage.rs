@@ -1,0 +1,190 @@
+//! Claims and volumes in a whole cluster: bound when they are needed, kept while they are used.
+
+mod world;
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::StorageClass;
+use kube::Api;
+use kube::api::{DeleteParams, LogParams};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use world::{all, create, here, start, told, until};
+
+fn claim(name: &str, class: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"storageClassName": class, "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}}})
+}
+
+fn pod(name: &str, claim: &str) -> Value {
+    let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": claim}});
+    json!({"metadata": {"name": name}, "spec": {"volumes": [volume],
+        "containers": [{"name": "main", "image": "db:1", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]}})
+}
+
+fn is_running(pod: &Value) -> bool {
+    pod["status"]["phase"] == "Running"
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_waits_for_its_first_consumer_is_bound_where_the_pod_runs() {
+    let cluster = start().await;
+    let (pods, claims) = (
+        here::<Pod>(&cluster),
+        here::<PersistentVolumeClaim>(&cluster),
+    );
+    let classes: Api<StorageClass> = Api::all(cluster.client());
+    create(
+        &classes,
+        json!({"metadata": {"name": "late"}, "provisioner": "sim.kubewright.dev/disk",
+        "reclaimPolicy": "Delete", "volumeBindingMode": "WaitForFirstConsumer"}),
+    )
+    .await;
+    create(&claims, claim("data", "late")).await;
+    sleep(Duration::from_secs(60)).await;
+    let waiting = until(&claims, "data", Value::is_object).await;
+    assert_eq!(waiting["status"]["phase"], "Pending");
+    let message = "waiting for first consumer to be created before binding";
+    assert!(told(&cluster, "data", "WaitForFirstConsumer", message).await);
+    create(&pods, pod("db", "data")).await;
+    let running = until(&pods, "db", is_running).await;
+    let bound = until(&claims, "data", |c| c["status"]["phase"] == "Bound").await;
+    let node = &bound["metadata"]["annotations"]["volume.kubernetes.io/selected-node"];
+    assert_eq!(*node, running["spec"]["nodeName"]);
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client());
+    let volume = until(
+        &volumes,
+        bound["spec"]["volumeName"].as_str().expect("a volume"),
+        Value::is_object,
+    )
+    .await;
+    assert_eq!(volume["spec"]["claimRef"]["name"], "data");
+    // Another pod finds it bound.
+    create(&pods, pod("second", "data")).await;
+    until(&pods, "second", is_running).await;
+    for name in ["db", "second"] {
+        pods.delete(name, &DeleteParams::default())
+            .await
+            .expect("deleted");
+    }
+    claims
+        .delete("data", &DeleteParams::default())
+        .await
+        .expect("deleted");
+    until(&claims, "data", Value::is_null).await;
+    until(
+        &volumes,
+        volume["metadata"]["name"].as_str().expect("a name"),
+        Value::is_null,
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_stays_while_a_pod_uses_it_and_a_volume_while_it_is_bound() {
+    let cluster = start().await;
+    let (pods, claims) = (
+        here::<Pod>(&cluster),
+        here::<PersistentVolumeClaim>(&cluster),
+    );
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client());
+    create(&claims, claim("data", "standard")).await;
+    create(&pods, pod("db", "data")).await;
+    until(&pods, "db", is_running).await;
+    let bound = until(&claims, "data", |c| c["status"]["phase"] == "Bound").await;
+    assert_eq!(
+        bound["metadata"]["finalizers"],
+        json!(["kubernetes.io/pvc-protection"])
+    );
+    let volume = bound["spec"]["volumeName"]
+        .as_str()
+        .expect("a volume")
+        .to_owned();
+    let there = until(&volumes, &volume, Value::is_object).await;
+    assert_eq!(
+        there["metadata"]["finalizers"],
+        json!(["kubernetes.io/pv-protection"])
+    );
+    claims
+        .delete("data", &DeleteParams::default())
+        .await
+        .expect("deleted");
+    volumes
+        .delete(&volume, &DeleteParams::default())
+        .await
+        .expect("deleted");
+    sleep(Duration::from_secs(600)).await;
+    let kept = until(&claims, "data", Value::is_object).await;
+    assert!(kept["metadata"]["deletionTimestamp"].is_string());
+    assert!(
+        until(&volumes, &volume, Value::is_object).await["metadata"]["deletionTimestamp"]
+            .is_string()
+    );
+    assert!(is_running(&until(&pods, "db", Value::is_object).await));
+    pods.delete("db", &DeleteParams::default())
+        .await
+        .expect("deleted");
+    until(&claims, "data", Value::is_null).await;
+    until(&volumes, &volume, Value::is_null).await;
+    // Nothing that is not used is kept.
+    create(&claims, claim("idle", "standard")).await;
+    until(&claims, "idle", |c| c["status"]["phase"] == "Bound").await;
+    claims
+        .delete("idle", &DeleteParams::default())
+        .await
+        .expect("deleted");
+    until(&claims, "idle", Value::is_null).await;
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(all(&volumes).await.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn logs_of_a_fork_are_its_own() {
+    let cluster = start().await;
+    let spec = json!({"containers": [{"name": "main", "image": "web:1"}]});
+    let annotations = json!({"sim.kubewright.dev/log": "hello"});
+    let pods = here::<Pod>(&cluster);
+    create(
+        &pods,
+        json!({"metadata": {"name": "web", "annotations": annotations}, "spec": spec}),
+    )
+    .await;
+    until(&pods, "web", is_running).await;
+    let fork = cluster.fork().await.expect("a fork");
+    let theirs = here::<Pod>(&fork);
+    let log = async |pods: &Api<Pod>| {
+        pods.logs("web", &LogParams::default())
+            .await
+            .expect("a log")
+    };
+    let before = log(&pods).await;
+    assert!(before.contains("hello"), "{before}");
+    assert_eq!(log(&theirs).await, before);
+    pods.delete("web", &DeleteParams::default())
+        .await
+        .expect("deleted");
+    until(&pods, "web", Value::is_null).await;
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!(log(&theirs).await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_with_a_claim_in_use_goes_with_all_of_it() {
+    let cluster = start().await;
+    let namespaces: Api<Namespace> = Api::all(cluster.client());
+    create(&namespaces, json!({"metadata": {"name": "shop"}})).await;
+    cluster.ready().await.expect("it has its service account");
+    let pods: Api<Pod> = Api::namespaced(cluster.client(), "shop");
+    let claims: Api<PersistentVolumeClaim> = Api::namespaced(cluster.client(), "shop");
+    create(&claims, claim("data", "standard")).await;
+    create(&pods, pod("db", "data")).await;
+    until(&pods, "db", is_running).await;
+    let deleted = namespaces.delete("shop", &DeleteParams::default()).await;
+    deleted.expect("deleted");
+    until(&namespaces, "shop", Value::is_null).await;
+    sleep(Duration::from_secs(60)).await;
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client());
+    assert_eq!(all(&volumes).await.len(), 0);
+}

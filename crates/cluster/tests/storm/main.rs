@@ -1,0 +1,102 @@
+//! What must hold after every single write, while users do what they like, nodes fail, and the controllers' line to the
+//! server refuses, loses, delays and breaks.
+
+mod chance;
+mod operations;
+mod settling;
+mod witness;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use kubewright_cluster::{Clock, Cluster};
+use kubewright_testing::{Break, Fault, Wire};
+use tokio::time::sleep;
+
+use chance::Chance;
+use operations::Operator;
+use witness::Witness;
+
+/// What users and nodes do in one run.
+const OPERATIONS: usize = 40;
+
+/// The line of the controllers, once they have connected.
+type Slot = Arc<Mutex<Option<Wire>>>;
+
+async fn start(seed: u64, line: &Slot) -> Cluster {
+    let clock = Clock::starting_at("2030-01-01T00:00:00Z".parse().expect("a moment"));
+    let slot = line.clone();
+    let builder = Cluster::builder().nodes(3).clock(clock).seed(seed);
+    let builder = builder.line(move |service| {
+        let wire = Wire::new(service);
+        let late = Mutex::new(Chance(seed));
+        wire.delay_watches(move || {
+            let mut chance = late.lock().expect("nobody panics while holding it");
+            Duration::from_millis(chance.below(800))
+        });
+        let client = wire.client();
+        *slot.lock().expect("nobody panics while holding it") = Some(wire);
+        client
+    });
+    builder.start().await.expect("it starts")
+}
+
+/// What happens to a call: mostly nothing.
+fn disturb(wire: &Wire, seed: u64) {
+    let chance = Mutex::new(Chance(!seed));
+    wire.plan(move |call| {
+        let mut chance = chance.lock().expect("nobody panics while holding it");
+        let refuse = |code, reason| Fault::Refuse { code, reason };
+        match (chance.below(100), call.verb.is_write()) {
+            (0..2, _) => refuse(500, "InternalError"),
+            (2..4, _) => refuse(429, "TooManyRequests"),
+            (4..6, true) => refuse(409, "Conflict"),
+            (6..9, true) => Fault::LoseAnswer,
+            (9..11, _) => Fault::LoseRequest,
+            (11..14, _) => Fault::Delay(Duration::from_millis(chance.below(2_000))),
+            _ => Fault::None,
+        }
+    });
+}
+
+async fn weather(seed: u64) {
+    let line = Slot::default();
+    let cluster = start(seed, &line).await;
+    let wire = line.lock().expect("nobody panics while holding it").clone();
+    let wire = wire.expect("the controllers have connected");
+    let witness = Witness::new(cluster.clock().clone());
+    let seen = witness.clone();
+    let observed = cluster
+        .server()
+        .observe(move |collection, event| seen.see(collection, event));
+    observed.expect("nobody else observes");
+    disturb(&wire, seed);
+    let mut operator = Operator::new(&cluster, &witness, Chance(seed ^ 0x5eed));
+    for _ in 0..OPERATIONS {
+        operator.act().await;
+        match operator.chance.below(8) {
+            0 => wire.break_watches(Break::Reset),
+            1 => wire.break_watches(Break::Truncate),
+            _ => {}
+        }
+        sleep(Duration::from_millis(operator.chance.below(90_000))).await;
+    }
+    wire.heal();
+    wire.break_watches(Break::Close);
+    operator.calm().await;
+    settling::wait(&cluster, seed).await;
+    witness.check_ownership(seed);
+    assert_eq!(witness.complaints(), [""; 0], "seed {seed}");
+    assert!(
+        witness.checked() > 20,
+        "seed {seed}: too little was checked"
+    );
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn bounds_hold_after_every_write_on_a_bad_line() {
+    for seed in 4..=6 {
+        weather(seed).await;
+    }
+}

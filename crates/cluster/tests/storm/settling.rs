@@ -1,0 +1,106 @@
+//! In the end everything is as it was wished for.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use kubewright_cluster::Cluster;
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep};
+
+/// How long it may take when nothing disturbs any more.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+
+/// Waits until nothing is left to be done.
+pub(crate) async fn wait(cluster: &Cluster, seed: u64) {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let unsettled = unsettled(cluster).await;
+        if unsettled.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < end, "seed {seed}: {unsettled:#?}");
+        sleep(Duration::from_secs(20)).await;
+    }
+}
+
+async fn all<K>(cluster: &Cluster) -> Vec<K>
+where
+    K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let api = Api::<K>::default_namespaced(cluster.client());
+    api.list(&ListParams::default())
+        .await
+        .expect("an answer")
+        .items
+}
+
+/// What is not as it should be, in words.
+async fn unsettled(cluster: &Cluster) -> Vec<String> {
+    let mut found = Vec::new();
+    for deployment in all::<Deployment>(cluster).await {
+        let (spec, status) = (
+            &deployment.spec,
+            deployment.status.clone().unwrap_or_default(),
+        );
+        let counts = [
+            status.replicas,
+            status.updated_replicas,
+            status.ready_replicas,
+        ];
+        let wanted = spec.replicas.unwrap_or(1);
+        if counts.map(Option::unwrap_or_default) != [wanted; 3]
+            || status.observed_generation != deployment.metadata.generation
+        {
+            found.push(format!(
+                "deployment {}: {counts:?} of {wanted}",
+                deployment.name_any()
+            ));
+        }
+    }
+    for set in all::<ReplicaSet>(cluster).await {
+        let status = set.status.clone().unwrap_or_default();
+        let wanted = set.spec.replicas.unwrap_or(1);
+        if (status.replicas, status.ready_replicas.unwrap_or_default()) != (wanted, wanted) {
+            found.push(format!("set {}: {status:?} of {wanted}", set.name_any()));
+        }
+    }
+    for set in all::<StatefulSet>(cluster).await {
+        let status = set.status.clone().unwrap_or_default();
+        let wanted = set.spec.replicas.unwrap_or(1);
+        if (status.replicas, status.ready_replicas.unwrap_or_default()) != (wanted, wanted)
+            || status.update_revision != status.current_revision
+        {
+            found.push(format!(
+                "stateful set {}: {status:?} of {wanted}",
+                set.name_any()
+            ));
+        }
+    }
+    for set in all::<DaemonSet>(cluster).await {
+        let status = set.status.clone().unwrap_or_default();
+        if (status.number_ready, status.updated_number_scheduled) != (3, Some(3)) {
+            found.push(format!("daemon set {}: {status:?}", set.name_any()));
+        }
+    }
+    for job in all::<Job>(cluster).await {
+        if job
+            .status
+            .as_ref()
+            .and_then(|status| status.completion_time.as_ref())
+            .is_none()
+        {
+            found.push(format!("job {}: {:?}", job.name_any(), job.status));
+        }
+    }
+    let pods = all::<Pod>(cluster).await;
+    let leaving = pods
+        .iter()
+        .filter(|pod| pod.metadata.deletion_timestamp.is_some());
+    found.extend(leaving.map(|pod| format!("pod {} has not gone", pod.name_any())));
+    found
+}
