@@ -3,7 +3,9 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::sync_channel;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -140,17 +142,20 @@ pub(crate) fn inventory(program: &Path) -> anyhow::Result<Inventory> {
         .spawn()
         .with_context(|| format!("{} cannot be run", program.display()))?;
     let out = child.stdout.take();
-    let reader = std::thread::spawn(move || {
+    let (sender, receiver) = sync_channel(1);
+    thread::spawn(move || {
         let mut text = String::new();
         let read = out.map(|out| out.take(MAX_INVENTORY).read_to_string(&mut text));
-        read.transpose().map(|_| text)
+        // Nobody waits any more when it took too long.
+        let _ = sender.send(read.transpose().map(|_| text));
     });
-    let status = wait(&mut child, PATIENCE)?;
-    let text = reader
-        .join()
-        .map_err(|_| anyhow::anyhow!("the reader panicked"))?;
+    let Ok(text) = receiver.recv_timeout(PATIENCE) else {
+        let _ = child.kill();
+        let _ = child.wait();
+        bail!("the program did not say what it consists of within {PATIENCE:?}");
+    };
     let text = text.context("the program's answer cannot be read")?;
-    if !status {
+    if !child.wait().context("the program was lost")?.success() {
         bail!(
             "{} inventory failed; src/main.rs has to call kubewright::operator!().run()",
             program.display()
@@ -159,24 +164,6 @@ pub(crate) fn inventory(program: &Path) -> anyhow::Result<Inventory> {
     serde_json::from_str(&text).context(
         "the program's answer cannot be understood; it and this command may be of different versions",
     )
-}
-
-/// Whether a process ends well, within this time.
-fn wait(child: &mut Child, patience: Duration) -> anyhow::Result<bool> {
-    let step = Duration::from_millis(10);
-    let mut waited = Duration::ZERO;
-    loop {
-        if let Some(status) = child.try_wait().context("the program was lost")? {
-            return Ok(status.success());
-        }
-        if waited > patience {
-            let _ = child.kill();
-            let _ = child.wait();
-            bail!("the program did not say what it consists of within {patience:?}");
-        }
-        std::thread::sleep(step);
-        waited += step;
-    }
 }
 
 /// The cargo that called us, or the one on the path.

@@ -1,0 +1,118 @@
+//! The golden projects on a cluster of ours: installed, deployed, sampled, and gone without a trace.
+
+mod support;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use support::{folder, kubewright, repository};
+
+/// A cluster in a process of its own, which ends with this value.
+struct Cluster {
+    process: Child,
+    kubeconfig: PathBuf,
+    _around: tempfile::TempDir,
+}
+
+impl Cluster {
+    fn start() -> Self {
+        let (around, place) = folder("cluster");
+        let kubeconfig = place.join("kubeconfig");
+        let mut process = Command::new(env!("CARGO_BIN_EXE_kubewright"))
+            .args(["up", "--port", "0", "--kubeconfig"])
+            .arg(&kubeconfig)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program can be run");
+        let lines = BufReader::new(process.stdout.take().expect("it is a pipe")).lines();
+        let ready = lines
+            .map_while(Result::ok)
+            .any(|line| line.contains("Ctrl-C stops it"));
+        assert!(ready, "the cluster starts");
+        Self {
+            process,
+            kubeconfig,
+            _around: around,
+        }
+    }
+
+    /// Calls a command about a golden project on this cluster.
+    fn call(&self, project: &str, line: &str) -> support::Called {
+        let place = repository().join("testdata/projects").join(project);
+        let inventory = repository().join(format!("testdata/inventories/{project}.json"));
+        let text = |path: &Path| path.display().to_string();
+        let (inventory, kubeconfig) = (text(&inventory), text(&self.kubeconfig));
+        let mut words: Vec<&str> = line.split(' ').collect();
+        words.extend(["--kubeconfig", &kubeconfig, "--inventory", &inventory]);
+        kubewright(&place, &words)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // It may be gone already; then there is nothing to do.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn projects_are_deployed_and_undeployed_without_a_trace() {
+    let cluster = Cluster::start();
+    for (project, samples) in [
+        ("single", &["webapp_v1_guestbook"][..]),
+        (
+            "multigroup",
+            &["crew_v1_captain", "crew_v2_captain", "ship_v1beta1_frigate"],
+        ),
+        ("external", &[]),
+    ] {
+        let said = cluster
+            .call(project, "deploy --image example.com/manager:1")
+            .works();
+        assert!(said.contains("controller-manager is ready"), "{said}");
+        let said = cluster
+            .call(project, "deploy --image example.com/manager:1")
+            .works();
+        assert!(
+            !said.contains("created"),
+            "{project} is there already: {said}"
+        );
+        for sample in samples {
+            let line = format!("deploy --manifests config/samples/{sample}.yaml");
+            cluster.call(project, &line).works();
+        }
+        let said = cluster.call(project, "undeploy").works();
+        assert!(said.contains("Nothing of it is left"), "{said}");
+        let said = cluster.call(project, "undeploy").works();
+        assert!(
+            !said.contains("deleted"),
+            "{project} is gone already: {said}"
+        );
+    }
+}
+
+#[test]
+fn kinds_are_installed_and_uninstalled() {
+    let cluster = Cluster::start();
+    let said = cluster.call("cluster-scoped", "install --dry-run").works();
+    assert!(said.contains("dry run"), "{said}");
+    for _ in 0..2 {
+        let said = cluster.call("cluster-scoped", "install").works();
+        assert!(
+            said.contains("tenants.platform.example.com is ready"),
+            "{said}"
+        );
+    }
+    let sample = "deploy --manifests config/samples/platform_v1alpha1_tenant.yaml";
+    cluster.call("cluster-scoped", sample).works();
+    cluster.call("cluster-scoped", "uninstall").works();
+    // It wants a ServiceMonitor, and there is nobody who knows what that is.
+    let said = cluster.call("cluster-scoped", "deploy").fails();
+    assert!(
+        said.contains("does not know the kind ServiceMonitor"),
+        "{said}"
+    );
+    cluster.call("cluster-scoped", "undeploy").works();
+}
