@@ -2,8 +2,6 @@
 
 #![allow(clippy::disallowed_names, reason = "a Foo is called foo")]
 
-mod world;
-
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::CustomResourceExt;
@@ -11,8 +9,8 @@ use kubewright::prelude::*;
 use kubewright::runtime::client::TypedObject;
 use kubewright_cluster::{Clock, Cluster};
 use kubewright_example_foo::{Foo, FooSpec, controller};
+use kubewright_testing::until;
 use tokio_util::sync::CancellationToken;
-use world::until;
 
 /// A cluster with two nodes and the operator.
 struct Alive {
