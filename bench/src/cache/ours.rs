@@ -166,12 +166,13 @@ fn reads<K: Kind>(reader: &Reader<K>, arguments: &Arguments, outcome: &mut Outco
     Ok(())
 }
 
-/// Does something once with each value, and tells how often in a second of this thread's processor time.
+/// Does something once with each value, and tells how often in a second. It is over too soon for processor time, which
+/// is counted in ticks.
 fn once_each(values: &[String], read: impl Fn(&str)) -> f64 {
-    let before = machine::processor_time();
+    let stopwatch = Stopwatch::start();
     values.iter().for_each(|value| read(value));
-    let spent = machine::processor_time().saturating_sub(before);
-    values.len() as f64 / spent.as_secs_f64().max(f64::MIN_POSITIVE)
+    let spent = stopwatch.elapsed().max(Duration::from_nanos(1));
+    values.len() as f64 / spent.as_secs_f64()
 }
 
 /// Repeats something until the time is over, and tells how often in a second of this thread's processor time: what others
