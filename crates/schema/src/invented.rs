@@ -57,7 +57,11 @@ impl Inventor {
                 [] => json!({ self.text(): [1, null, {"b": self.text()}] }),
                 forms => {
                     let form = forms[self.below(forms.len() as u64) as usize];
-                    self.value(form, depth.saturating_sub(1))
+                    match self.value(form, depth.saturating_sub(1)) {
+                        // Nobody reads one here: Go does not tell it from none.
+                        Value::Array(items) if items.is_empty() => json!({}),
+                        value => value,
+                    }
                 }
             },
             Shape::Scalar(scalar) => self.scalar(*scalar),
