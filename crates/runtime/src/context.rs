@@ -28,6 +28,14 @@ struct Run {
     client: OnceLock<Client>,
 }
 
+/// What is new in a reconcile.
+pub(crate) struct New {
+    pub(crate) key: Key,
+    pub(crate) id: u64,
+    pub(crate) attempt: u32,
+    pub(crate) reasons: Reasons,
+}
+
 /// What all reconciles of one worker share: its own counter of references, so that workers do not wait for each other's.
 pub(crate) struct Lent {
     pub(crate) controller: Arc<str>,
@@ -61,9 +69,22 @@ impl Why {
 }
 
 impl Context {
-    pub(crate) fn new(lent: Arc<Lent>, key: Key, id: u64, attempt: u32, reasons: Reasons) -> Self {
+    /// The context of a new reconcile, made of one that is over where there is one.
+    pub(crate) fn new(lent: &Arc<Lent>, spare: Option<Self>, new: New) -> Self {
+        let New {
+            key,
+            id,
+            attempt,
+            reasons,
+        } = new;
+        if let Some(mut spare) = spare
+            && let Some(run) = Arc::get_mut(&mut spare.0)
+        {
+            (run.key, run.id, run.attempt, run.reasons) = (key, id, attempt, reasons);
+            return spare;
+        }
         Self(Arc::new(Run {
-            lent,
+            lent: lent.clone(),
             key,
             id,
             attempt,
@@ -73,21 +94,28 @@ impl Context {
         }))
     }
 
-    /// The end of the reconcile. Whoever has a clone keeps what it has.
-    pub(crate) fn conclude(self) -> Left {
-        let writes = self.0.client.get().map(Client::take_writes);
-        let why = match Arc::try_unwrap(self.0) {
-            Ok(run) => match run.causes.into_inner() {
-                Some(described) => Why::Described(described),
-                None if run.reasons.hold_objects() => Why::Described(run.reasons.to_causes()),
-                None => Why::Raised(run.reasons),
-            },
-            Err(shared) => Why::Described(Self(shared).causes().to_vec()),
+    /// The end of the reconcile. Whoever has a clone keeps what it has; if nobody has, the next reconcile can use it.
+    pub(crate) fn conclude(mut self) -> (Left, Option<Self>) {
+        let Some(run) = Arc::get_mut(&mut self.0) else {
+            let writes = self.0.client.get().map(Client::take_writes);
+            let left = Left {
+                why: Why::Described(self.causes().to_vec()),
+                writes: writes.unwrap_or_default(),
+            };
+            return (left, None);
         };
-        Left {
+        let writes = run.client.take().as_ref().map(Client::take_writes);
+        let reasons = std::mem::take(&mut run.reasons);
+        let why = match run.causes.take() {
+            Some(described) => Why::Described(described),
+            None if reasons.hold_objects() => Why::Described(reasons.to_causes()),
+            None => Why::Raised(reasons),
+        };
+        let left = Left {
             why,
             writes: writes.unwrap_or_default(),
-        }
+        };
+        (left, Some(self))
     }
 
     /// The controller's name.

@@ -46,10 +46,23 @@ pub struct Reconciled {
     pub ended: Cow<'static, str>,
 }
 
+/// A reconcile as it is remembered.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) id: u64,
+    pub(crate) key: Key,
+    pub(crate) started: Timestamp,
+    pub(crate) took: Duration,
+    pub(crate) why: Why,
+    pub(crate) writes: Vec<Write>,
+    pub(crate) ended: Cow<'static, str>,
+}
+
 /// The last reconciles. Cheap to clone.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct History {
-    rings: Arc<Striped<Mutex<VecDeque<(Reconciled, Why)>>>>,
+    controller: Arc<str>,
+    rings: Arc<Striped<Mutex<VecDeque<Entry>>>>,
     listeners: Arc<Listeners>,
 }
 
@@ -70,14 +83,21 @@ impl Drop for Listening<'_> {
 }
 
 impl History {
-    /// Adds a reconcile, with its causes apart: they are seldom asked for.
-    pub(crate) fn push(&self, reconciled: Reconciled, why: Why) {
+    pub(crate) fn of(controller: Arc<str>) -> Self {
+        Self {
+            controller,
+            rings: Arc::default(),
+            listeners: Arc::default(),
+        }
+    }
+
+    pub(crate) fn push(&self, entry: Entry) {
         let mut ring = self.rings.mine().lock();
         let oldest = match ring.len() == KEPT {
             true => ring.pop_front(),
             false => None,
         };
-        ring.push_back((reconciled, why));
+        ring.push_back(entry);
         drop(ring);
         // It may be large, and is freed without the lock.
         drop(oldest);
@@ -91,13 +111,23 @@ impl History {
     pub fn list(&self) -> Vec<Reconciled> {
         let mut list = Vec::new();
         for ring in self.rings.all() {
-            list.extend(ring.lock().iter().map(|(reconciled, why)| Reconciled {
-                causes: why.causes(),
-                ..reconciled.clone()
-            }));
+            list.extend(ring.lock().iter().map(|entry| self.describe(entry)));
         }
         list.sort_unstable_by_key(|reconciled| reconciled.id);
         list.split_off(list.len().saturating_sub(KEPT))
+    }
+
+    fn describe(&self, entry: &Entry) -> Reconciled {
+        Reconciled {
+            controller: self.controller.clone(),
+            id: entry.id,
+            key: entry.key.clone(),
+            started: entry.started,
+            took: entry.took,
+            causes: entry.why.causes(),
+            writes: entry.writes.clone(),
+            ended: entry.ended.clone(),
+        }
     }
 
     /// Completes when another reconcile has ended. It counts from this call.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,12 +16,12 @@ use tokio::task::coop::consume_budget;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::history::{History, Reconciled};
+use super::history::{Entry, History};
 use super::hot_loop::HotLoops;
 use super::{Surroundings, Work};
 use crate::cause::{Raised, Reasons};
 use crate::client::{Client, Object, Objects};
-use crate::context::{Context, Left, Lent};
+use crate::context::{Context, Left, Lent, New};
 use crate::metrics::{ControllerMetrics, Verdict};
 use crate::outcome::Next;
 use crate::reconciler::Reconciler;
@@ -45,8 +46,6 @@ type Task = Item<Key, Reasons>;
 
 /// What one worker works with.
 struct Bench<K> {
-    /// The controller's, with a counter of references that no other worker has to wait for.
-    name: Arc<str>,
     objects: Objects<K>,
     informer: SharedInformer<K>,
     reader: Reader<K>,
@@ -70,7 +69,6 @@ impl<K: Object, R: Reconciler<K>> Work for Worker<K, R> {
             Some(scope) => objects.informer_in(scope.clone()),
         };
         let bench = Bench {
-            name: Arc::from(&*self.name),
             metrics: around.metrics.controller(&self.name),
             objects,
             reader: informer.reader(),
@@ -86,9 +84,10 @@ impl<K: Object, R: Reconciler<K>> Work for Worker<K, R> {
             }),
         };
         Box::pin(async move {
+            let mut spare = None;
             while let Some(mut item) = bench.next(&stop).await {
                 loop {
-                    let finish = self.step(&bench, &mut item).await;
+                    let finish = self.step(&bench, &mut item, &mut spare).await;
                     // A worker that always finds a key must still let the other tasks of its thread run.
                     consume_budget().await;
                     // After a stop no further key is taken.
@@ -117,56 +116,60 @@ impl<K> Bench<K> {
 }
 
 impl<K: Object, R: Reconciler<K>> Worker<K, R> {
-    /// Reconciles the key, and says what becomes of it.
-    async fn step(&self, bench: &Bench<K>, task: &mut Task) -> Finish {
-        let key = task.key().clone();
+    /// Reconciles the key, and says what becomes of it. A context that is over makes the next one cheaper.
+    async fn step(&self, bench: &Bench<K>, task: &mut Task, spare: &mut Option<Context>) -> Finish {
         let controller = &*self.name;
         let point = Point::Step {
             controller,
-            key: &key,
+            key: task.key(),
         };
         bench.lent.client.seams().pass(point).await;
 
         let reasons = task.take_note();
-        let own_doing = self.loops.is_own_doing(&key, &reasons);
-        let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        let lent = bench.lent.clone();
-        let cx = Context::new(lent, key.clone(), id, task.requeues(), reasons);
+        let own_doing = self.loops.is_own_doing(task.key(), &reasons);
+        let new = New {
+            key: task.key().clone(),
+            id: self.count.fetch_add(1, Ordering::Relaxed) + 1,
+            attempt: task.requeues(),
+            reasons,
+        };
+        let (key, id) = (new.key.clone(), new.id);
+        let cx = Context::new(&bench.lent, spare.take(), new);
         let started = cx.now();
-        bench.metrics.started();
         let outcome = tracing::field::Empty;
         let span = tracing::info_span!("reconcile", controller, key = key.as_str(), id, outcome);
-        let result = self
-            .attempt(bench, &key, &cx)
-            .instrument(span.clone())
-            .await;
+        let result = {
+            // Pinned where it is: a future that is wrapped is moved, which is most of what a short one costs.
+            let attempt = pin!(self.attempt(bench, &key, &cx));
+            attempt.instrument(span.clone()).await
+        };
         let took = task.stop_watch();
         let _in = span.enter();
         let verdict = verdict(&result);
         span.record("outcome", verdict.as_str());
         bench.metrics.finished(verdict, took);
-        let Left { why, writes } = cx.conclude();
+        let (Left { why, writes }, over) = cx.conclude();
+        *spare = over;
         if let Some(length) = self.loops.ran(&key, own_doing, &writes) {
             bench.metrics.hot_loop(&key);
             tracing::warn!(length, write = ?writes.last(), "hot loop: the reconcile's own write makes it run again");
         }
-        let reconciled = Reconciled {
-            controller: bench.name.clone(),
+        bench.history.push(Entry {
             id,
             key,
             started,
             took,
-            causes: Vec::new(),
+            why,
             writes,
             ended: ended(&result),
-        };
-        bench.history.push(reconciled, why);
+        });
         finish(task, result)
     }
 
     /// The reconcile itself, with everything that can go wrong around it turned into an error.
     async fn attempt(&self, bench: &Bench<K>, key: &Key, cx: &Context) -> Result<Outcome, Error> {
-        let run = AssertUnwindSafe(self.reconcile(bench, key, cx)).catch_unwind();
+        let run = pin!(self.reconcile(bench, key, cx));
+        let run = AssertUnwindSafe(run).catch_unwind();
         let caught = match self.timeout {
             None => run.await,
             Some(timeout) => match tokio::time::timeout(timeout, run).await {

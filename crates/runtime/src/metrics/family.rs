@@ -114,7 +114,11 @@ impl Histogram {
         if value.is_nan() {
             return;
         }
-        let bucket = self.bounds.partition_point(|bound| *bound < value);
+        // Most are in the first.
+        let bucket = match self.bounds.first() {
+            Some(first) if value <= *first => 0,
+            _ => self.bounds.partition_point(|bound| *bound < value),
+        };
         let mut observed = self.observed.mine().lock();
         observed.count += 1;
         observed.sum += value;
