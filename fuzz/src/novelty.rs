@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 
 /// Words of an answer that are looked at.
 const WORDS: usize = 24;
+/// Answers that are remembered. When there are so many, they are made of the inputs, and nothing is new any more.
+const ANSWERS: usize = 50_000;
 
 /// What was said before.
 #[derive(Default)]
@@ -15,7 +17,7 @@ pub(crate) struct Novelty(BTreeSet<String>);
 impl Novelty {
     /// Whether nothing like this was said before.
     pub(crate) fn is_new(&mut self, answer: &str) -> bool {
-        self.0.insert(gist(answer))
+        self.0.len() < ANSWERS && self.0.insert(gist(answer))
     }
 
     /// How many different things were said.
@@ -26,15 +28,33 @@ impl Novelty {
 
 /// The words outside of quotes, without numbers.
 fn gist(answer: &str) -> String {
-    let mut words = Vec::new();
-    for (at, part) in answer.split(['"', '\'', '`']).enumerate() {
-        if at % 2 == 0 {
-            let found = part.split(|c: char| !c.is_ascii_alphabetic());
-            words.extend(found.filter(|word| word.len() > 1).take(WORDS));
-        }
+    let mut words: Vec<&str> = Vec::new();
+    let mut rest = answer;
+    loop {
+        let plain = rest.find(['"', '\'', '`']).unwrap_or(rest.len());
+        let found = rest[..plain].split(|c: char| !c.is_ascii_alphabetic());
+        words.extend(found.filter(|word| word.len() > 1));
+        let Some(quote) = rest[plain..].chars().next() else {
+            break;
+        };
+        rest = behind_quote(&rest[plain + 1..], quote);
     }
     words.truncate(WORDS);
     words.join(" ")
+}
+
+/// What follows the quote that ends what is quoted; nothing if none does, because an answer may be cut off.
+fn behind_quote(text: &str, quote: char) -> &str {
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if c == quote => return &text[at + 1..],
+            _ => {}
+        }
+    }
+    ""
 }
 
 #[cfg(test)]
@@ -48,5 +68,16 @@ mod tests {
         assert!(!novelty.is_new("unknown field \"status.b\" at 12"));
         assert!(novelty.is_new("duplicate field \"spec.a\" at 7"));
         assert_eq!(novelty.len(), 2);
+    }
+
+    #[test]
+    fn words_of_the_input_are_left_out_whatever_quotes_they_have() {
+        for answer in [
+            r#"invalid value "a \" b ` c": no label"#,
+            r#"invalid value "one ' two": no label"#,
+        ] {
+            assert_eq!(gist(answer), "invalid value no label");
+        }
+        assert_eq!(gist(r#"invalid value "cut o"#), "invalid value");
     }
 }
