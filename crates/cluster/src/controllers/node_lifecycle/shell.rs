@@ -223,16 +223,29 @@ impl Shell {
         }
     }
 
-    /// Whether a node speaks, and neither it nor its lease has changed since nothing was left to do about it. That is
-    /// how it is nearly always, so that a look at all nodes reads none of them.
-    fn is_quiet(&self, name: &str, now: Timestamp) -> bool {
-        let looked = self.known.get(name).and_then(Option::as_ref);
-        let same = looked.is_some_and(|(node, lease)| {
-            let (node_now, lease_now) = (self.node_entry(name), self.lease_entry(name));
-            node_now.is_some_and(|now| Arc::ptr_eq(&now, node))
-                && lease_now.as_ref().map(Arc::as_ptr) == lease.as_ref().map(Arc::as_ptr)
-        });
-        same && self.monitor.last(name, self.options.grace, now) == Voice::Speaks
+    /// Whether a node speaks and has not changed since nothing was left to do about it: all but its voice is judged by
+    /// its object alone. That is how it is nearly always, so that a look at all nodes reads no more than their leases.
+    fn is_quiet(&mut self, name: &str, now: Timestamp) -> bool {
+        let (node_now, lease_now) = (self.node_entry(name), self.lease_entry(name));
+        let looked = self.known.get_mut(name).and_then(Option::as_mut);
+        let Some((node, lease)) = looked else {
+            return false;
+        };
+        if !node_now.is_some_and(|now| Arc::ptr_eq(&now, node)) {
+            return false;
+        }
+        let grace = self.options.grace;
+        let voice = match &lease_now {
+            Some(new) if lease.as_ref().is_none_or(|old| !Arc::ptr_eq(old, new)) => {
+                let renewed = health::renew_time(new.json());
+                renewed.map_or(Voice::Silent, |at| {
+                    self.monitor.renewed(name, at, grace, now)
+                })
+            }
+            _ => self.monitor.last(name, grace, now),
+        };
+        *lease = lease_now;
+        voice == Voice::Speaks
     }
 
     fn node_entry(&self, name: &str) -> Option<Arc<Object>> {
