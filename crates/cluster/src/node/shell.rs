@@ -189,13 +189,11 @@ impl Shell<'_> {
             return;
         };
         let before = self.nodes.get(&Key::cluster(name));
-        let before = before.as_ref().and_then(|node| node.status.as_ref());
-        let mut object = Node::default();
-        object.metadata.name = Some(name.to_owned());
-        object.status = Some(node.spec.status(node.address, before, now));
-        let client = self.client.clone();
+        let before = before.and_then(|node| node.status.clone());
+        let status = node.spec.status(node.address, before.as_ref(), now);
+        let (client, name) = (self.client.clone(), name.to_owned());
         self.writes
-            .spawn(async move { Done::Told(writes::report(client, object).await) });
+            .spawn(async move { Done::Told(writes::report(client, name, before, status).await) });
     }
 
     fn look_at_stirred(&mut self) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{Node, NodeStatus, Pod, PodStatus};
 use kube::Api;
 use kube::Resource as _;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
@@ -207,16 +207,34 @@ fn missing(existing: &Node, node: &Node) -> Value {
     missing
 }
 
-/// Reports the status of a node.
+/// Reports the status of a node: what is other than it was.
 ///
 /// # Errors
 /// What the server says.
-pub(crate) async fn report(client: kube::Client, node: Node) -> Result<(), kube::Error> {
+pub(crate) async fn report(
+    client: kube::Client,
+    name: String,
+    before: Option<NodeStatus>,
+    status: NodeStatus,
+) -> Result<(), kube::Error> {
     let api: Api<Node> = Api::all(client);
-    let name = node.metadata.name.clone().unwrap_or_default();
-    let patch = Patch::Strategic(json!({"status": node.status}));
+    let before = serde_json::to_value(before).unwrap_or(Value::Null);
+    let status = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
+    let patch = Patch::Strategic(json!({"status": changes(&before, status)}));
     let params = patching();
     ignore_missing(api.patch_status(&name, &params, &patch).await)
+}
+
+/// What of a status is other than before: whole fields, but of the conditions those that differ.
+fn changes(before: &Value, mut status: Value) -> Value {
+    if let Some(fields) = status.as_object_mut() {
+        fields.retain(|field, value| before[field] != *value);
+    }
+    let known = before["conditions"].as_array();
+    if let (Some(known), Some(Value::Array(conditions))) = (known, status.get_mut("conditions")) {
+        conditions.retain(|condition| !known.contains(condition));
+    }
+    status
 }
 
 /// Renews the lease of a node, or makes it. As a kubelet does it: the lease that was written last is written again, and
@@ -286,4 +304,25 @@ pub(crate) async fn deregister(client: kube::Client, name: &str) -> Result<(), k
     ignore_missing(api.delete(name, &DeleteParams::default()).await)?;
     let leases: Api<Lease> = Api::namespaced(client, LEASES);
     ignore_missing(leases.delete(name, &DeleteParams::default()).await)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn report_has_what_is_other_than_before() {
+        let ready = |at: &str| json!({"type": "Ready", "status": "True", "lastHeartbeatTime": at});
+        let full = json!({"type": "DiskPressure", "status": "False"});
+        let status = |at: &str, cpu: &str| json!({"capacity": {"cpu": cpu}, "conditions": [ready(at), full]});
+        let before = status("1", "8");
+        for (now, expect) in [
+            (status("1", "8"), json!({})),
+            (status("2", "8"), json!({"conditions": [ready("2")]})),
+            (status("1", "4"), json!({"capacity": {"cpu": "4"}})),
+        ] {
+            assert_eq!(changes(&before, now), expect);
+        }
+        assert_eq!(changes(&Value::Null, before.clone()), before);
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use kubewright_cache::NAMESPACE_INDEX;
 use kubewright_runtime::client::TypedObject;
 use kubewright_runtime::{Client, Index};
 
@@ -22,19 +23,29 @@ pub(crate) fn selecting<K: TypedObject>(
     pod: &Pod,
     asked: Asked<K>,
 ) -> Vec<Arc<K>> {
-    let index = Index::of(move |object: &K| {
-        let namespace = object.meta().namespace.as_deref().unwrap_or_default();
-        vec![place(namespace, asked(object))]
-    });
-    // The first of many callers adds it; for the others it is there already.
-    let _ = client.add_index::<K>(BY_ASKED_LABEL, index);
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let labels = pod.metadata.labels.iter().flatten();
-    let places = labels.map(|(key, value)| entry(namespace, key, value));
     let reader = client.reader::<K>();
-    let found = places.chain([place(namespace, None)]);
-    let found = found.filter_map(|place| reader.by_index(BY_ASKED_LABEL, &place).ok());
-    found.flatten().collect()
+    let without_labels = place(namespace, None);
+    let mut found = reader.by_index(BY_ASKED_LABEL, &without_labels);
+    if found.is_err() {
+        let index = Index::of(move |object: &K| {
+            let namespace = object.meta().namespace.as_deref().unwrap_or_default();
+            vec![place(namespace, asked(object))]
+        });
+        // The first of many callers adds it.
+        let _ = client.add_index::<K>(BY_ASKED_LABEL, index);
+        found = reader.by_index(BY_ASKED_LABEL, &without_labels);
+    }
+    let Ok(mut found) = found else {
+        // Another caller is still filling it.
+        let all = reader.by_index(NAMESPACE_INDEX, namespace);
+        return all.unwrap_or_default();
+    };
+    for (key, value) in pod.metadata.labels.iter().flatten() {
+        let more = reader.by_index(BY_ASKED_LABEL, &entry(namespace, key, value));
+        found.extend(more.unwrap_or_default());
+    }
+    found
 }
 
 /// Where an object is found that asks for these labels.
