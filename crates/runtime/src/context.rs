@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kubewright_cache::Key;
 use tokio_util::sync::CancellationToken;
 
-use crate::cause::{Cause, Taken};
+use crate::cause::{Cause, Reasons};
 use crate::client::{Client, TypedObject, Write};
 use crate::environment::Environment;
 use crate::events::{EventKind, Recorder, reference_of};
@@ -21,11 +21,19 @@ struct Run {
     key: Key,
     id: u64,
     attempt: u32,
-    taken: Taken,
+    reasons: Reasons,
     /// Described when somebody asks.
     causes: OnceLock<Vec<Cause>>,
     /// Made when somebody asks: its own, because it remembers what it writes.
     client: OnceLock<Client>,
+}
+
+/// What is new in a reconcile.
+pub(crate) struct New {
+    pub(crate) key: Key,
+    pub(crate) id: u64,
+    pub(crate) attempt: u32,
+    pub(crate) reasons: Reasons,
 }
 
 /// What all reconciles of one worker share: its own counter of references, so that workers do not wait for each other's.
@@ -39,37 +47,75 @@ pub(crate) struct Lent {
 
 /// What a reconcile leaves behind.
 pub(crate) struct Left {
-    pub(crate) causes: Vec<Cause>,
+    pub(crate) why: Why,
     pub(crate) writes: Vec<Write>,
 }
 
+/// Why a reconcile ran.
+#[derive(Debug)]
+pub(crate) enum Why {
+    Described(Vec<Cause>),
+    /// To be described when somebody asks: it holds on to no object.
+    Raised(Reasons),
+}
+
+impl Why {
+    pub(crate) fn causes(&self) -> Vec<Cause> {
+        match self {
+            Self::Described(causes) => causes.clone(),
+            Self::Raised(reasons) => reasons.to_causes(),
+        }
+    }
+}
+
 impl Context {
-    pub(crate) fn new(lent: Arc<Lent>, key: Key, id: u64, attempt: u32, taken: Taken) -> Self {
-        Self(Arc::new(Run {
-            lent,
+    /// The context of a new reconcile, made of one that is over where there is one.
+    pub(crate) fn new(lent: &Arc<Lent>, spare: Option<Self>, new: New) -> Self {
+        let New {
             key,
             id,
             attempt,
-            taken,
+            reasons,
+        } = new;
+        if let Some(mut spare) = spare
+            && let Some(run) = Arc::get_mut(&mut spare.0)
+        {
+            (run.key, run.id, run.attempt, run.reasons) = (key, id, attempt, reasons);
+            return spare;
+        }
+        Self(Arc::new(Run {
+            lent: lent.clone(),
+            key,
+            id,
+            attempt,
+            reasons,
             causes: OnceLock::new(),
             client: OnceLock::new(),
         }))
     }
 
-    /// The end of the reconcile. Whoever has a clone keeps what it has.
-    pub(crate) fn conclude(self) -> Left {
-        let writes = self.0.client.get().map(Client::take_writes);
-        let causes = match Arc::try_unwrap(self.0) {
-            Ok(run) => {
-                let described = run.causes.into_inner();
-                described.unwrap_or_else(|| run.taken.to_causes())
-            }
-            Err(shared) => Self(shared).causes().to_vec(),
+    /// The end of the reconcile. Whoever has a clone keeps what it has; if nobody has, the next reconcile can use it.
+    pub(crate) fn conclude(mut self) -> (Left, Option<Self>) {
+        let Some(run) = Arc::get_mut(&mut self.0) else {
+            let writes = self.0.client.get().map(Client::take_writes);
+            let left = Left {
+                why: Why::Described(self.causes().to_vec()),
+                writes: writes.unwrap_or_default(),
+            };
+            return (left, None);
         };
-        Left {
-            causes,
+        let writes = run.client.take().as_ref().map(Client::take_writes);
+        let reasons = std::mem::take(&mut run.reasons);
+        let why = match run.causes.take() {
+            Some(described) => Why::Described(described),
+            None if reasons.hold_objects() => Why::Described(reasons.to_causes()),
+            None => Why::Raised(reasons),
+        };
+        let left = Left {
+            why,
             writes: writes.unwrap_or_default(),
-        }
+        };
+        (left, Some(self))
     }
 
     /// The controller's name.
@@ -95,7 +141,7 @@ impl Context {
     /// Why this reconcile runs.
     pub fn causes(&self) -> &[Cause] {
         let run = &*self.0;
-        run.causes.get_or_init(|| run.taken.to_causes())
+        run.causes.get_or_init(|| run.reasons.to_causes())
     }
 
     /// The client: reads from the cache, writes to the server.

@@ -212,8 +212,8 @@ impl Controller {
             .priorities(PriorityPolicy::FAIR)
             .limiter(limiter);
         let shared = Shared {
-            requests: Requests::new(Queue::new(options)),
-            history: History::default(),
+            requests: Requests::new(Queue::with_notes(options)),
+            history: History::of(name.clone()),
             client: Mutex::default(),
             running: Mutex::default(),
             next: AtomicU64::default(),
@@ -320,7 +320,7 @@ impl Controller {
         }
         let metrics = around.metrics.controller(&self.name);
         metrics.workers(self.settings.workers);
-        around.queues.add(self.shared.requests.queue());
+        around.queues.add(self.shared.requests.queue(), metrics);
         tracing::info!(controller = %self.name, workers = self.settings.workers, "controller runs");
         let mut workers = JoinSet::new();
         for _ in 0..self.settings.workers {

@@ -25,12 +25,13 @@ use tokio_util::sync::CancellationToken;
 pub use error::ManagerError;
 pub use runnable::Runnable;
 
+use crate::cause::Reasons;
 use crate::client::Client;
 use crate::controller::{Controller, Handle, Leadership, Surroundings, WarmUp};
 use crate::environment::Environment;
 use crate::events::{EventWriter, Recorder, RecorderOptions};
 use crate::lease::LeaseOptions;
-use crate::metrics::Metrics;
+use crate::metrics::{ControllerMetrics, Metrics};
 use crate::serving::{AccessGuard, Listener, MetricsServer, Probes};
 use candidate::Candidate;
 use group::{Groups, Stage};
@@ -363,7 +364,7 @@ impl Serving {
                 let mut server = MetricsServer::new(metrics).json("/debug/causes", move || {
                     let told = controllers.iter().map(|(name, handle)| {
                         let last = handle.history().list();
-                        let last = last.iter().map(|r| serde_json::to_value(&**r));
+                        let last = last.iter().map(|r| serde_json::to_value(r));
                         (name.clone(), last.filter_map(Result::ok).collect())
                     });
                     serde_json::Value::Object(told.collect())
@@ -379,15 +380,21 @@ impl Serving {
 
 /// The queues of all controllers, for their numbers.
 #[derive(Clone, Default)]
-pub(crate) struct Queues(Arc<Mutex<Vec<Queue<Key>>>>);
+pub(crate) struct Queues(Arc<Mutex<Vec<(Queue<Key, Reasons>, ControllerMetrics)>>>);
 
 impl Queues {
-    pub(crate) fn add(&self, queue: &Queue<Key>) {
-        self.0.lock().push(queue.clone());
+    pub(crate) fn add(&self, queue: &Queue<Key, Reasons>, metrics: ControllerMetrics) {
+        self.0.lock().push((queue.clone(), metrics));
     }
 
     fn write(&self, out: &mut String) {
-        let stats: Vec<_> = self.0.lock().iter().map(Queue::stats).collect();
+        let mut stats = Vec::new();
+        for (queue, metrics) in self.0.lock().iter() {
+            let counted = queue.stats();
+            // A key that runs is a worker at work.
+            metrics.active(counted.running);
+            stats.push(counted);
+        }
         // Writing into a string cannot fail.
         let _ = kubewright_workqueue::prometheus::write(&stats, out);
     }

@@ -135,17 +135,18 @@ impl Metrics {
 
     /// Everything, as text.
     pub fn render(&self) -> String {
+        // First, because a collector may set gauges; and outside the lock, because it may register something.
+        let collectors = self.shared.collectors.lock().clone();
+        let mut collected = String::new();
+        for collector in collectors.values() {
+            collector(&mut collected);
+        }
         let mut out = String::new();
         let families = self.shared.families.lock().clone();
         for (name, family) in &families {
             family.write(name, &mut out);
         }
-        // Outside the lock: a collector may well register something.
-        let collectors = self.shared.collectors.lock().clone();
-        for collector in collectors.values() {
-            collector(&mut out);
-        }
-        out
+        out + &collected
     }
 
     /// A family of ours. Should an operator have taken the name for something else, ours counts unseen: no reason to

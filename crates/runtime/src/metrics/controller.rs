@@ -134,14 +134,13 @@ impl ControllerMetrics {
         self.most.set(most as f64);
     }
 
-    /// A reconcile starts; [`ControllerMetrics::finished`] follows.
-    pub fn started(&self) {
-        self.active.add(1.0);
+    /// How many reconciles run now.
+    pub fn active(&self, count: usize) {
+        self.active.set(count as f64);
     }
 
-    /// A reconcile that started has ended, after this long.
+    /// A reconcile has ended, after this long.
     pub fn finished(&self, verdict: Verdict, took: Duration) {
-        self.active.add(-1.0);
         self.time.observe_duration(took);
         match verdict {
             Verdict::Success => self.success.increment(),

@@ -128,13 +128,9 @@ fn verdicts_are_counted_as_controller_runtime_does() {
     for (verdict, result, [errors, terminal]) in cases {
         let metrics = Metrics::new();
         let controller = metrics.controller("foo");
-        controller.started();
-        let active = "controller_runtime_active_workers{controller=\"foo\"}";
-        assert!(metrics.render().contains(&format!("{active} 1\n")));
         controller.finished(verdict, Duration::from_millis(30));
         let text = metrics.render();
         for expected in [
-            format!("{active} 0\n"),
             format!("_total{{controller=\"foo\",result=\"{result}\"}} 1\n"),
             format!("e_reconcile_errors_total{{controller=\"foo\"}} {errors}\n"),
             format!("terminal_reconcile_errors_total{{controller=\"foo\"}} {terminal}\n"),
@@ -185,5 +181,14 @@ fn operator_that_takes_a_built_in_name_does_not_stop_the_controller() {
     let metrics = Metrics::new();
     let name = "controller_runtime_active_workers";
     metrics.counter(name, "", &["mine"]).expect("free");
-    metrics.controller("foo").started();
+    metrics.controller("foo").active(1);
+}
+
+#[test]
+fn collector_may_set_a_gauge_that_is_written_with_the_others() {
+    let metrics = Metrics::new();
+    let controller = metrics.controller("foo");
+    metrics.collect("queues", move |_| controller.active(3));
+    let expected = "controller_runtime_active_workers{controller=\"foo\"} 3\n";
+    assert!(metrics.render().contains(expected));
 }
