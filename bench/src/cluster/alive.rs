@@ -25,7 +25,14 @@ enum What {
     /// One more Deployment with so many pods present
     Growth { pods: usize },
     /// Days with cron jobs, leases and node failures
-    Month { days: u64, nodes: u64, seed: u64 },
+    Month {
+        days: u64,
+        nodes: u64,
+        seed: u64,
+        /// How long a lease is good for, in seconds
+        #[arg(default_value_t = 40)]
+        lease: u64,
+    },
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -36,7 +43,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         What::Fork { objects } => print(&shared()?.block_on(fork::measure(objects))?),
         What::Growth { pods } => print(&single()?.block_on(growth::measure(pods))?),
-        What::Month { days, nodes, seed } => print(&month::measure(days, nodes, seed)?),
+        What::Month {
+            days,
+            nodes,
+            seed,
+            lease,
+        } => print(&month::measure(days, nodes, seed, lease)?),
     }
 }
 

@@ -3,20 +3,30 @@
 #[path = "../../../crates/cluster/tests/month/world.rs"]
 mod world;
 
+use std::time::Duration;
+
 use anyhow::{Result, anyhow};
 
 use super::outcome::Month;
 use crate::stopwatch::Stopwatch;
 use world::{Span, live};
 
-pub(crate) fn measure(days: u64, nodes: u64, seed: u64) -> Result<Month> {
+/// About once a day a node falls silent, for up to an hour.
+pub(crate) fn measure(days: u64, nodes: u64, seed: u64, lease: u64) -> Result<Month> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .build()?;
     let stopwatch = Stopwatch::start();
-    let hours = days * 24;
-    let span = Span { hours, nodes, seed };
+    let span = Span {
+        hours: days * 24,
+        nodes,
+        seed,
+        lease: Duration::from_secs(lease),
+        report: Duration::from_secs(if lease > 40 { 3_600 } else { 300 }),
+        calm: 720..2_160,
+        outage: 1..60,
+    };
     let history = runtime
         .block_on(live(span))
         .map_err(|error| anyhow!(error))?;
@@ -25,6 +35,7 @@ pub(crate) fn measure(days: u64, nodes: u64, seed: u64) -> Result<Month> {
     Ok(Month {
         days,
         nodes,
+        lease,
         took: took.as_secs_f64(),
         writes: history.writes.values().sum(),
         leases: of("coordination.k8s.io/leases"),

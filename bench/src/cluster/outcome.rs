@@ -9,10 +9,12 @@ pub(crate) struct Results {
     pub(crate) crowd: Crowd,
     pub(crate) fork: Fork,
     pub(crate) growth: Vec<Growth>,
-    /// Twice with the same seed, and once with another.
+    /// Twice with the same seed, and once with another, with long leases.
     pub(crate) month: Month,
     pub(crate) again: Month,
     pub(crate) other: Month,
+    /// Fewer days with the leases that kubelets have by default.
+    pub(crate) usual: Month,
 }
 
 /// A Deployment of 3, from its creation until it is ready.
@@ -62,6 +64,8 @@ pub(crate) struct Growth {
 pub(crate) struct Month {
     pub(crate) days: u64,
     pub(crate) nodes: u64,
+    /// How long a lease is good for, in seconds.
+    pub(crate) lease: u64,
     pub(crate) took: f64,
     pub(crate) writes: u64,
     pub(crate) leases: u64,

@@ -147,13 +147,15 @@ impl Core {
     fn commit(&self, batch: &mut VecDeque<Prepared>) -> Option<Prepared> {
         let mut audience = self.audience.lock();
         let before = audience.hub.is_synced();
-        let mut stale = None;
+        let (mut stale, mut news) = (None, false);
         while stale.is_none()
             && let Some(prepared) = batch.pop_front()
         {
+            // A bookmark is nothing to handlers.
+            news |= !matches!(prepared, Prepared::Bookmark(_));
             stale = audience.apply(prepared, &self.store).err();
         }
-        for listener in &audience.listeners {
+        for listener in audience.listeners.iter().filter(|_| news) {
             listener.wake.notify_one();
         }
         if !before && audience.hub.is_synced() {
@@ -186,7 +188,7 @@ impl Core {
         audience
             .listeners
             .retain(|other| !Arc::ptr_eq(other, listener));
-        listener.removed.cancel();
+        listener.remove();
         // One that has not begun never will.
         let is_it = |starting: &Starting| Arc::ptr_eq(&starting.listener, listener);
         self.starting.lock().retain(|starting| !is_it(starting));
@@ -229,7 +231,7 @@ impl Core {
         let mut audience = self.audience.lock();
         audience.stopped = true;
         for listener in audience.listeners.drain(..) {
-            listener.removed.cancel();
+            listener.remove();
         }
         self.starting.lock().clear();
         self.status.change(|status| status.stopped = true);

@@ -73,15 +73,20 @@ impl Listener {
         })
     }
 
-    /// Waits until there may be something to do.
+    /// Waits until there may be something to do. Whoever removes a handler wakes it.
     async fn rest(&self, due: Option<Instant>) {
-        let far = Instant::now() + Duration::from_secs(24 * 3600);
-        tokio::select! {
-            biased; // An order must not depend on chance; removal is worth most.
-            () = self.removed.cancelled() => {}
-            () = self.wake.notified() => {}
-            () = tokio::time::sleep_until(due.unwrap_or(far)) => {}
+        let woken = self.wake.notified();
+        match due {
+            None => woken.await,
+            // That the time is over says as much as being woken.
+            Some(due) => tokio::time::timeout_at(due, woken).await.unwrap_or(()),
         }
+    }
+
+    /// Ends what tells the handler.
+    pub(crate) fn remove(&self) {
+        self.removed.cancel();
+        self.wake.notify_one();
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kubewright_runtime::environment::Environment;
 use kubewright_server::environment as server;
@@ -16,6 +17,7 @@ use rand::{RngCore, SeedableRng};
 
 use crate::clock::Clock;
 use crate::cluster::Cluster;
+use crate::controllers::node_lifecycle::NodeLifecycle;
 use crate::metrics::Metrics;
 use crate::node::{Nodes, NodesOptions};
 
@@ -34,6 +36,7 @@ pub(crate) struct Recipe {
     pub(crate) seed: u64,
     pub(crate) nodes: usize,
     pub(crate) node_options: NodesOptions,
+    pub(crate) node_grace: Duration,
     pub(crate) metrics: Metrics,
     pub(crate) controllers: Controllers,
     pub(crate) line: Line,
@@ -77,6 +80,7 @@ impl Default for Recipe {
             seed: StdRng::from_os_rng().next_u64(),
             nodes: 1,
             node_options: NodesOptions::default(),
+            node_grace: NodeLifecycle::default().grace,
             metrics: Metrics::default(),
             controllers: Controllers::default(),
             line: Line::default(),
@@ -109,6 +113,13 @@ impl Builder {
     /// What the simulated nodes are like, and further ones.
     pub fn node_options(mut self, options: NodesOptions) -> Self {
         self.recipe.node_options = options;
+        self
+    }
+
+    /// How long a node may be silent before it is given up: `--node-monitor-grace-period` of a controller manager. By
+    /// default 40 seconds.
+    pub fn node_grace(mut self, grace: Duration) -> Self {
+        self.recipe.node_grace = grace;
         self
     }
 

@@ -93,6 +93,7 @@ impl Cluster {
             environment: self.recipe.controller_environment(),
             certificate_authority: authority.map_err(StartError::Authority)?.to_owned(),
             nodes: self.nodes.clone(),
+            node_grace: self.recipe.node_grace,
             metrics: self.recipe.metrics.clone(),
         };
         let user = User::new(CONTROLLER_MANAGER, ["system:masters"]);

@@ -22,6 +22,8 @@ mod service_account;
 mod statefulset;
 mod volumes;
 
+use std::time::Duration;
+
 use kubewright_runtime::{Environment, Error, Manager};
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +46,8 @@ pub(crate) fn nonzero(count: i32) -> Option<i32> {
 pub(crate) struct Facts {
     pub(crate) environment: Environment,
     pub(crate) nodes: Nodes,
+    /// How long a node may be silent.
+    pub(crate) node_grace: Duration,
     pub(crate) metrics: Metrics,
     /// The certificate of the authority that the server is known by, PEM.
     pub(crate) certificate_authority: String,
@@ -96,9 +100,9 @@ fn machines(manager: Manager, facts: &Facts) -> Manager {
         let (client, environment) = (client.clone(), environment.clone());
         async move |stop: CancellationToken| Scheduler::new().run(client, environment, stop).await
     };
-    let watched = async move |stop: CancellationToken| {
-        NodeLifecycle::new().run(client, environment, stop).await
-    };
+    let lifecycle = NodeLifecycle::new().grace(facts.node_grace);
+    let watched =
+        async move |stop: CancellationToken| lifecycle.run(client, environment, stop).await;
     manager
         .runnable(move |stop| async move { simulated(stop).await.map_err(Error::from) })
         .runnable(move |stop| async move { scheduled(stop).await.map_err(Error::from) })

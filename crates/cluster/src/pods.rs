@@ -11,6 +11,7 @@ pub(crate) mod ranking;
 #[cfg(test)]
 pub(crate) mod samples;
 pub(crate) mod selected;
+pub(crate) mod selecting;
 #[cfg(test)]
 mod tests;
 

@@ -238,6 +238,37 @@ async fn pods_are_spread_over_nodes_and_run() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn lease_is_renewed_every_ten_seconds_whatever_others_do_to_it() {
+    let world = World::new(three()).await;
+    world.node("node-1", "ready", is_ready).await;
+    let leases: Api<Lease> = Api::namespaced(world.kube.clone(), "kube-node-lease");
+    let renewed = |lease: &Lease| {
+        let spec = lease.spec.as_ref().expect("a spec");
+        assert_eq!(spec.lease_duration_seconds, Some(40));
+        spec.renew_time.as_ref().expect("it was renewed").0
+    };
+    let mut last = renewed(&leases.get("node-1").await.expect("a lease"));
+    for _ in 0..6 {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let now = renewed(&leases.get("node-1").await.expect("a lease"));
+        assert_eq!(now.duration_since(last).as_secs(), 10);
+        last = now;
+    }
+    let note = Patch::Merge(json!({"metadata": {"annotations": {"seen": "yes"}}}));
+    let noted = leases.patch("node-1", &PatchParams::default(), &note).await;
+    noted.expect("it takes a note");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let lease = leases.get("node-1").await.expect("a lease");
+    assert_eq!(renewed(&lease).duration_since(last).as_secs(), 10);
+    assert_eq!(lease.metadata.annotations.expect("notes")["seen"], "yes");
+    let deleted = leases.delete("node-1", &DeleteParams::default()).await;
+    deleted.expect("it goes");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(leases.get("node-1").await.is_ok(), "it is made again");
+    world.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn pod_that_fits_nowhere_says_why_until_a_node_comes() {
     let world = World::new(three()).await;
     let resources = json!({"requests": {"cpu": "12"}});

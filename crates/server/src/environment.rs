@@ -11,6 +11,8 @@ use rand::{Rng, RngCore, SeedableRng, rngs::StdRng};
 /// Characters of generated name suffixes: no vowels, so no words.
 const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
 /// A source of wall-clock time.
 pub trait Clock: Send + Sync + 'static {
     /// The present moment.
@@ -67,15 +69,17 @@ impl Environment {
         self.random.lock().fill_bytes(&mut b);
         b[6] = (b[6] & 0x0f) | 0x40;
         b[8] = (b[8] & 0x3f) | 0x80;
-        let hex: String = b.iter().map(|x| format!("{x:02x}")).collect();
-        format!(
-            "{}-{}-{}-{}-{}",
-            &hex[..8],
-            &hex[8..12],
-            &hex[12..16],
-            &hex[16..20],
-            &hex[20..]
-        )
+        // Every request gets one, so it is written without formatting.
+        let mut text = String::with_capacity(36);
+        for (at, byte) in b.into_iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                text.push('-');
+            }
+            for digit in [byte >> 4, byte & 0x0f] {
+                text.push(char::from(HEX[usize::from(digit)]));
+            }
+        }
+        text
     }
 
     /// Five characters to append to a `generateName`.

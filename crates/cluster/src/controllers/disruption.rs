@@ -9,13 +9,13 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
-use kubewright_cache::NAMESPACE_INDEX;
 use kubewright_runtime::events::EventKind;
 use kubewright_runtime::{Client, Context, Controller, Error, Key, Outcome, Reconciler, Watch};
 
 use budget::{Expected, assess, fail, needs_scale};
 
 use crate::pods::selected::candidates;
+use crate::pods::selecting::selecting;
 
 /// Keeps the status of disruption budgets.
 pub(crate) fn controller() -> Controller {
@@ -116,14 +116,15 @@ fn selector(budget: &PodDisruptionBudget) -> Result<Option<Selector>, Error> {
 
 /// The budgets that cover a pod.
 fn covering(pod: &Pod, client: &Client) -> Vec<Key> {
-    let budgets = client.reader::<PodDisruptionBudget>();
     let namespace = pod.namespace().unwrap_or_default();
-    let there = budgets.by_index(NAMESPACE_INDEX, &namespace);
+    let there = selecting::<PodDisruptionBudget>(client, pod, |budget| {
+        let selector = budget.spec.as_ref()?.selector.as_ref()?;
+        selector.match_labels.as_ref()
+    });
     let covers = |budget: &&Arc<PodDisruptionBudget>| {
         let selector = selector(budget).ok().flatten();
         selector.is_some_and(|selector| selector.matches(pod.labels()))
     };
-    let there = there.unwrap_or_default();
     let found = there.iter().filter(covers);
     let mut keys: Vec<Key> = found.map(|b| Key::new(&namespace, &b.name_any())).collect();
     keys.sort();

@@ -6,17 +6,16 @@ pub(crate) mod mirror;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod, Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use kubewright_cache::NAMESPACE_INDEX;
 use kubewright_runtime::client::TypedObject;
 use kubewright_runtime::{
-    Client, ClientError, Context, Controller, Delete, Error, IgnoreNotFound, Key, Outcome, Query,
+    Client, ClientError, Context, Controller, Delete, Error, IgnoreNotFound, Key, Outcome,
     Reconciler, Watch,
 };
 
@@ -24,6 +23,7 @@ use super::WORKERS;
 use crate::pods::adopt::{controlled_by, key};
 use crate::pods::claim::controller_reference;
 use crate::pods::selected::candidates;
+use crate::pods::selecting::selecting;
 use crate::pods::{is_finished, is_ready, is_terminating, label, node_name};
 
 const SERVICE: &str = "kubernetes.io/service-name";
@@ -31,6 +31,8 @@ const SERVICE: &str = "kubernetes.io/service-name";
 const HEADLESS: &str = "service.kubernetes.io/headless";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const MANAGER: &str = "endpointslice-controller.k8s.io";
+/// Says where a node is.
+const ZONE: &str = "topology.kubernetes.io/zone";
 /// The most endpoints of a slice.
 const MOST: usize = 100;
 
@@ -57,16 +59,29 @@ impl Reconciler<Service> for Slices {
         let namespace = cx.key().namespace().unwrap_or_default();
         let asked = spec.selector.clone().unwrap_or_default();
         let pods = candidates(client, namespace, &asked).await?;
-        let mut zones = BTreeMap::new();
-        for node in client.list::<Node>(Query::all()).await? {
-            let labels = node.metadata.labels.clone().unwrap_or_default();
-            let zone = labels.get("topology.kubernetes.io/zone").cloned();
-            zones.extend(node.metadata.name.clone().zip(zone));
-        }
+        let zones = zones(client, &pods).await?;
         let wanted = slices(&service, &spec, &pods, &zones);
         put(client, &*service, wanted).await?;
         Ok(Outcome::done())
     }
+}
+
+/// The zones of the nodes that pods are on.
+async fn zones(
+    client: &Client,
+    pods: &[Arc<Pod>],
+) -> Result<BTreeMap<String, String>, ClientError> {
+    let nodes: BTreeSet<&str> = pods.iter().map(|pod| node_name(pod)).collect();
+    let mut zones = BTreeMap::new();
+    for name in nodes {
+        let node = match name.is_empty() {
+            true => None,
+            false => client.get::<Node>(&Key::cluster(name)).await?,
+        };
+        let zone = node.and_then(|node| label(&node.metadata, ZONE).map(str::to_owned));
+        zones.extend(zone.map(|zone| (name.to_owned(), zone)));
+    }
+    Ok(zones)
 }
 
 /// Makes the slices that an object controls what they should be.
@@ -242,16 +257,14 @@ fn selects(asked: &BTreeMap<String, String>, pod: &Pod) -> bool {
 
 /// The services that select a pod.
 fn services(pod: &Pod, client: &Client) -> Vec<Key> {
-    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let there = client
-        .reader::<Service>()
-        .by_index(NAMESPACE_INDEX, namespace);
+    let there = selecting::<Service>(client, pod, |service| {
+        service.spec.as_ref()?.selector.as_ref()
+    });
     let selects = |service: &&Arc<Service>| {
         let spec = service.spec.as_ref();
         let asked = spec.and_then(|spec| spec.selector.as_ref());
         asked.is_some_and(|asked| selects(asked, pod))
     };
-    let there = there.unwrap_or_default();
     let mut keys: Vec<Key> = there
         .iter()
         .filter(selects)

@@ -16,7 +16,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kube::ResourceExt;
 use kubewright_runtime::{
-    Client, ClientError, Context, Controller, Delete, Error, EventKind, IgnoreNotFound, Key,
+    Client, ClientError, Context, Controller, Delete, Error, EventKind, IgnoreNotFound, Index, Key,
     Outcome, Query, Reconciler, Watch,
 };
 use kubewright_schema::quantity::Quantity as Amount;
@@ -29,6 +29,9 @@ const STANDARD: &str = "standard";
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 /// Where the scheduler says which node the first pod of a claim runs on.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+
+/// The index of volumes by who may have them.
+const BY_PLACE: &str = "place";
 
 /// Makes the standard class, unless there are classes.
 pub(crate) async fn standard_class(client: Client) -> Result<(), Error> {
@@ -148,10 +151,43 @@ async fn find(
     claim: &PersistentVolumeClaim,
     cx: &Context,
 ) -> Result<Option<Arc<PersistentVolume>>, ClientError> {
-    let volumes = cx.client().list::<PersistentVolume>(Query::all()).await?;
+    // The first of many callers adds it; for the others it is there already.
+    let index = Index::of(|volume| vec![place(volume)]);
+    let _ = cx.client().add_index::<PersistentVolume>(BY_PLACE, index);
+    let mut volumes = Vec::new();
+    for place in [free_of(class_of(claim)), promised_to(cx.key())] {
+        let there = Query::all().index(BY_PLACE, place);
+        volumes.extend(cx.client().list::<PersistentVolume>(there).await?);
+    }
     let mut fitting: Vec<_> = volumes.into_iter().filter(|v| fits(claim, v)).collect();
     fitting.sort_by_key(|volume| (!is_for(claim, volume), capacity(volume), volume.name_any()));
     Ok(fitting.into_iter().next())
+}
+
+/// Where a volume is in the index: with the free ones of its class, or with the claim that it is promised to.
+fn place(volume: &PersistentVolume) -> String {
+    let spec = volume.spec.as_ref();
+    let class = spec.and_then(|spec| spec.storage_class_name.as_deref());
+    claim_of(volume).map_or_else(
+        || free_of(class.unwrap_or_default()),
+        |key| promised_to(&key),
+    )
+}
+
+fn free_of(class: &str) -> String {
+    format!("free {class}")
+}
+
+fn promised_to(claim: &Key) -> String {
+    format!("for {claim}")
+}
+
+fn class_of(claim: &PersistentVolumeClaim) -> &str {
+    let class = claim
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.storage_class_name.as_deref());
+    class.unwrap_or_default()
 }
 
 /// Whether a volume is free, or promised to this claim, and gives what is asked for.

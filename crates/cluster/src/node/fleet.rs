@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_cache::Key;
 
@@ -45,6 +47,8 @@ pub(crate) struct Simulated {
     pub(crate) zone: String,
     pub(crate) address: Ipv4Addr,
     pub(crate) uid: String,
+    /// The lease as it was written last; nothing when the server has to be asked.
+    pub(crate) lease: Option<Arc<Lease>>,
     addresses: Addresses,
     power: Power,
     pods: BTreeSet<Key>,
@@ -130,6 +134,7 @@ impl Fleet {
             zone: zone.unwrap_or_default(),
             address,
             uid: String::new(),
+            lease: None,
             addresses: Addresses::new(block),
             power: Power::On,
             pods: BTreeSet::new(),
@@ -142,6 +147,7 @@ impl Fleet {
     pub(crate) fn registered(&mut self, name: &str, uid: &str, now: Timestamp) {
         if let Some(node) = self.nodes.get_mut(name) {
             node.uid = uid.to_owned();
+            node.lease = None;
             self.alarms.insert((now, Alarm::Lease(name.to_owned())));
             let later = now + self.options.status_interval;
             self.alarms.insert((later, Alarm::Report(name.to_owned())));
@@ -201,6 +207,13 @@ impl Fleet {
     /// A node.
     pub(crate) fn node(&self, name: &str) -> Option<&Simulated> {
         self.nodes.get(name)
+    }
+
+    /// The lease of a node has been written, or nobody knows.
+    pub(crate) fn renewed(&mut self, name: &str, uid: &str, lease: Option<Arc<Lease>>) {
+        if let Some(node) = self.nodes.get_mut(name).filter(|node| node.uid == uid) {
+            node.lease = lease;
+        }
     }
 
     /// Looks at a pod as it is now.

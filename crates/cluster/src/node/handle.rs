@@ -28,7 +28,9 @@ pub struct NodesOptions {
     pub behaviour: Behaviour,
     /// Where the nodes are: each new one in the next of these zones.
     pub zones: Vec<String>,
-    /// How often a node renews its lease.
+    /// How long the lease of a node is good for: `nodeLeaseDurationSeconds` of a kubelet, 40 s by default.
+    pub lease_duration: Duration,
+    /// How often a node renews its lease: by default every 10 s, a quarter of what it is good for.
     pub lease_interval: Duration,
     /// How often a node reports its status when nothing changes.
     pub status_interval: Duration,
@@ -58,6 +60,7 @@ impl Default for NodesOptions {
                 "zone-b".to_owned(),
                 "zone-c".to_owned(),
             ],
+            lease_duration: Duration::from_secs(40),
             lease_interval: Duration::from_secs(10),
             status_interval: Duration::from_secs(300),
             events: PodEvents::default(),
@@ -83,6 +86,22 @@ impl NodesOptions {
     /// How containers behave that no annotation speaks of.
     pub fn behaviour(mut self, behaviour: Behaviour) -> Self {
         self.behaviour = behaviour;
+        self
+    }
+
+    /// How long the lease of a node is good for; it is renewed when a quarter of that has passed, as a kubelet does it.
+    /// Whoever makes it longer than the time after which a silent node is given up should make that longer as well, see
+    /// [`Builder::node_grace`](crate::Builder::node_grace).
+    pub fn lease_duration(mut self, duration: Duration) -> Self {
+        self.lease_duration = duration;
+        self.lease_interval = duration / 4;
+        self
+    }
+
+    /// How often a node reports its status when nothing changes: `nodeStatusReportFrequency` of a kubelet, 5 minutes by
+    /// default.
+    pub fn status_interval(mut self, interval: Duration) -> Self {
+        self.status_interval = interval;
         self
     }
 

@@ -1,9 +1,11 @@
 //! The task of all simulated nodes: hears of pods, nodes, commands and time, and sends what follows.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod};
 use kubewright_cache::{Key, Reader, Registration};
 use kubewright_runtime::{Client, Environment};
@@ -14,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::fleet::{Alarm, Fleet, Look, Outcome};
 use super::handle::{Command, NodesError, NodesOptions, PodEvents, Reply, What};
 use super::news::{News, NodeEar, PodEar};
-use super::spec::{Network, NodeSpec, SIMULATE};
+use super::spec::{Network, NodeSpec, SIMULATE, lease};
 use super::step::{Fate, Note, Severity};
 use super::writes::{self, PodWrite};
 use crate::announce::{Announcer, Told};
@@ -35,6 +37,8 @@ enum Done {
     Registered(String, Result<String, kube::Error>, Option<Reply>),
     Removed(Result<(), kube::Error>, Reply),
     Told(Result<(), kube::Error>),
+    /// The name and uid of a node, and its lease as it is now.
+    Renewed(String, String, Result<Arc<Lease>, kube::Error>),
 }
 
 struct Shell<'a> {
@@ -172,8 +176,12 @@ impl Shell<'_> {
             return;
         };
         let (client, uid) = (self.client.clone(), node.uid.clone());
-        self.writes
-            .spawn(async move { Done::Told(writes::renew(client, name, uid, now).await) });
+        let wanted = lease(&name, &uid, self.options.lease_duration, now);
+        let held = node.lease.clone();
+        self.writes.spawn(async move {
+            let renewed = writes::renew(client, held, wanted).await;
+            Done::Renewed(name, uid, renewed.map(Arc::new))
+        });
     }
 
     fn report(&mut self, name: &str, now: Timestamp) {
@@ -181,13 +189,11 @@ impl Shell<'_> {
             return;
         };
         let before = self.nodes.get(&Key::cluster(name));
-        let before = before.as_ref().and_then(|node| node.status.as_ref());
-        let mut object = Node::default();
-        object.metadata.name = Some(name.to_owned());
-        object.status = Some(node.spec.status(node.address, before, now));
-        let client = self.client.clone();
+        let before = before.and_then(|node| node.status.clone());
+        let status = node.spec.status(node.address, before.as_ref(), now);
+        let (client, name) = (self.client.clone(), name.to_owned());
         self.writes
-            .spawn(async move { Done::Told(writes::report(client, object).await) });
+            .spawn(async move { Done::Told(writes::report(client, name, before, status).await) });
     }
 
     fn look_at_stirred(&mut self) {
@@ -370,6 +376,11 @@ impl Shell<'_> {
                 let answer = result.map_err(|error| NodesError::Api(Box::new(error)));
                 // Whoever asked may have gone.
                 let _ = reply.send(answer);
+            }
+            Done::Renewed(name, uid, Ok(lease)) => self.fleet.renewed(&name, &uid, Some(lease)),
+            Done::Renewed(name, uid, Err(error)) => {
+                tracing::warn!(%error, node = name, "a node could not renew its lease");
+                self.fleet.renewed(&name, &uid, None);
             }
             Done::Told(Ok(())) => {}
             Done::Told(Err(error)) => tracing::warn!(%error, "a node could not report"),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -16,8 +17,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, Owne
 pub(crate) const SIMULATE: &str = "sim.kubewright.dev/simulate";
 /// Where leases of nodes are.
 pub(crate) const LEASES: &str = "kube-node-lease";
-/// How long a lease is good for, in seconds.
-const LEASE_SECONDS: i32 = 40;
 
 /// How a simulated node is to be.
 ///
@@ -259,8 +258,8 @@ fn conditions(before: Option<&NodeStatus>, now: Timestamp) -> Vec<NodeCondition>
         .collect()
 }
 
-/// The lease of a node, renewed now.
-pub(crate) fn lease(name: &str, uid: &str, now: Timestamp) -> Lease {
+/// The lease of a node, good for a while from now.
+pub(crate) fn lease(name: &str, uid: &str, duration: Duration, now: Timestamp) -> Lease {
     Lease {
         metadata: ObjectMeta {
             name: Some(name.to_owned()),
@@ -276,7 +275,7 @@ pub(crate) fn lease(name: &str, uid: &str, now: Timestamp) -> Lease {
         },
         spec: Some(LeaseSpec {
             holder_identity: Some(name.to_owned()),
-            lease_duration_seconds: Some(LEASE_SECONDS),
+            lease_duration_seconds: Some(i32::try_from(duration.as_secs()).unwrap_or(i32::MAX)),
             renew_time: Some(MicroTime(now)),
             ..LeaseSpec::default()
         }),

@@ -1,17 +1,18 @@
 //! What simulated nodes write to the API server.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, Pod, PodStatus};
+use k8s_openapi::api::core::v1::{Node, NodeStatus, Pod, PodStatus};
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::Resource as _;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
 use kubewright_cache::Key;
 use serde_json::{Value, json};
 
 use super::fleet::{Ending, Outcome};
-use super::spec::{LEASES, lease};
+use super::spec::LEASES;
 use super::status::fingerprint;
 use super::step::Fate;
 
@@ -206,38 +207,92 @@ fn missing(existing: &Node, node: &Node) -> Value {
     missing
 }
 
-/// Reports the status of a node.
+/// Reports the status of a node: what is other than it was.
 ///
 /// # Errors
 /// What the server says.
-pub(crate) async fn report(client: kube::Client, node: Node) -> Result<(), kube::Error> {
+pub(crate) async fn report(
+    client: kube::Client,
+    name: String,
+    before: Option<NodeStatus>,
+    status: NodeStatus,
+) -> Result<(), kube::Error> {
     let api: Api<Node> = Api::all(client);
-    let name = node.metadata.name.clone().unwrap_or_default();
-    let patch = Patch::Strategic(json!({"status": node.status}));
+    let before = serde_json::to_value(before).unwrap_or(Value::Null);
+    let status = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
+    let patch = Patch::Strategic(json!({"status": changes(&before, status)}));
     let params = patching();
     ignore_missing(api.patch_status(&name, &params, &patch).await)
 }
 
-/// Renews the lease of a node, or makes it.
+/// What of a status is other than before: whole fields, but of the conditions those that differ.
+fn changes(before: &Value, mut status: Value) -> Value {
+    if let Some(fields) = status.as_object_mut() {
+        fields.retain(|field, value| before[field] != *value);
+    }
+    let known = before["conditions"].as_array();
+    if let (Some(known), Some(Value::Array(conditions))) = (known, status.get_mut("conditions")) {
+        conditions.retain(|condition| !known.contains(condition));
+    }
+    status
+}
+
+/// Renews the lease of a node, or makes it. As a kubelet does it: the lease that was written last is written again, and
+/// the server is asked only when somebody else has changed it.
 ///
 /// # Errors
 /// What the server says.
 pub(crate) async fn renew(
     client: kube::Client,
-    name: String,
-    uid: String,
-    now: Timestamp,
-) -> Result<(), kube::Error> {
-    let api: Api<Lease> = Api::namespaced(client, LEASES);
-    let wanted = lease(&name, &uid, now);
-    let patch = Patch::Merge(json!({"spec": wanted.spec}));
-    match api.patch(&name, &patching(), &patch).await {
-        Err(kube::Error::Api(status)) if status.code == 404 => {
-            api.create(&creating(), &wanted).await?;
-            Ok(())
+    held: Option<Arc<Lease>>,
+    wanted: Lease,
+) -> Result<Lease, kube::Error> {
+    if let Some(held) = held {
+        match replace_lease(&client, &held, &wanted).await {
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+            other => return other,
         }
-        other => other.map(|_| ()),
     }
+    let api: Api<Lease> = Api::namespaced(client.clone(), LEASES);
+    let name = wanted.metadata.name.as_deref().unwrap_or_default();
+    let mut lease = match api.get_opt(name).await? {
+        Some(found) => return replace_lease(&client, &found, &wanted).await,
+        None => api.create(&creating(), &wanted).await?,
+    };
+    lease.metadata.managed_fields = None;
+    Ok(lease)
+}
+
+/// Writes a lease that is there with what is wanted of it.
+async fn replace_lease(
+    client: &kube::Client,
+    found: &Lease,
+    wanted: &Lease,
+) -> Result<Lease, kube::Error> {
+    /// All of the answer that is news.
+    #[derive(serde::Deserialize)]
+    struct Written {
+        metadata: Version,
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Version {
+        resource_version: String,
+    }
+    let mut lease = Lease {
+        metadata: found.metadata.clone(),
+        spec: wanted.spec.clone(),
+    };
+    // Without them they stay as they are.
+    lease.metadata.managed_fields = None;
+    let name = lease.metadata.name.as_deref().unwrap_or_default();
+    let body = serde_json::to_vec(&lease).map_err(kube::Error::SerdeError)?;
+    let path = Lease::url_path(&(), Some(LEASES));
+    let request = Request::new(path).replace(name, &creating(), body);
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    let written: Written = client.request(request).await?;
+    lease.metadata.resource_version = Some(written.metadata.resource_version);
+    Ok(lease)
 }
 
 /// Deletes the object of a node and its lease.
@@ -249,4 +304,25 @@ pub(crate) async fn deregister(client: kube::Client, name: &str) -> Result<(), k
     ignore_missing(api.delete(name, &DeleteParams::default()).await)?;
     let leases: Api<Lease> = Api::namespaced(client, LEASES);
     ignore_missing(leases.delete(name, &DeleteParams::default()).await)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn report_has_what_is_other_than_before() {
+        let ready = |at: &str| json!({"type": "Ready", "status": "True", "lastHeartbeatTime": at});
+        let full = json!({"type": "DiskPressure", "status": "False"});
+        let status = |at: &str, cpu: &str| json!({"capacity": {"cpu": cpu}, "conditions": [ready(at), full]});
+        let before = status("1", "8");
+        for (now, expect) in [
+            (status("1", "8"), json!({})),
+            (status("2", "8"), json!({"conditions": [ready("2")]})),
+            (status("1", "4"), json!({"capacity": {"cpu": "4"}})),
+        ] {
+            assert_eq!(changes(&before, now), expect);
+        }
+        assert_eq!(changes(&Value::Null, before.clone()), before);
+    }
 }

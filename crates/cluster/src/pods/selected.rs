@@ -33,6 +33,7 @@ pub(crate) async fn candidates(
     client.list(Query::all().index(BY_LABEL, value)).await
 }
 
-fn entry(namespace: &str, key: &str, value: &str) -> String {
+/// Where a label is in the index.
+pub(super) fn entry(namespace: &str, key: &str, value: &str) -> String {
     format!("{namespace}/{key}={value}")
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
+use kubewright_cluster::node::NodesOptions;
 use kubewright_cluster::{Clock, Cluster};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -19,11 +21,20 @@ use tokio::time::{Instant, sleep, sleep_until};
 type Failure = Box<dyn Error + Send + Sync>;
 
 /// What is lived through.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Span {
     pub(crate) hours: u64,
     pub(crate) nodes: u64,
     pub(crate) seed: u64,
+    /// `nodeLeaseDurationSeconds` of the kubelets, and the time after which a silent node is given up. Leases are renewed
+    /// when a quarter of it has passed.
+    pub(crate) lease: Duration,
+    /// `nodeStatusReportFrequency` of the kubelets.
+    pub(crate) report: Duration,
+    /// How many minutes pass between two failures of nodes.
+    pub(crate) calm: Range<u64>,
+    /// How many minutes a node is silent.
+    pub(crate) outage: Range<u64>,
 }
 
 /// What happened.
@@ -56,7 +67,15 @@ impl History {
 pub(crate) async fn live(span: Span) -> Result<History, Failure> {
     let clock = Clock::starting_at("2030-01-01T00:00:00Z".parse()?);
     let nodes = usize::try_from(span.nodes)?;
-    let builder = Cluster::builder().nodes(nodes).clock(clock).seed(span.seed);
+    let options = NodesOptions::default()
+        .lease_duration(span.lease)
+        .status_interval(span.report);
+    let builder = Cluster::builder()
+        .nodes(nodes)
+        .node_options(options)
+        .node_grace(span.lease)
+        .clock(clock)
+        .seed(span.seed);
     let cluster = builder.start().await?;
     let history = Arc::new(Mutex::new(History::default()));
     let noted = history.clone();
@@ -65,7 +84,7 @@ pub(crate) async fn live(span: Span) -> Result<History, Failure> {
         history.note(collection, event.record().key(), event.record().body());
     })?;
     populate(&cluster).await?;
-    let failures = endure(&cluster, span).await?;
+    let failures = endure(&cluster, &span).await?;
     let jobs = Api::<Job>::all(cluster.client());
     let kept = jobs.list(&ListParams::default()).await?.items.len();
     if kept == 0 {
@@ -77,7 +96,8 @@ pub(crate) async fn live(span: Span) -> Result<History, Failure> {
     Ok(history.clone())
 }
 
-/// A web server with a service, and work to do by the hour, four times a day, every night and every week.
+/// A web server with a service, and work to do by the hour on working days, four times a day, every night and every
+/// week: about twelve jobs a day.
 async fn populate(cluster: &Cluster) -> Result<(), Failure> {
     let client = cluster.client();
     let params = PostParams::default();
@@ -95,7 +115,7 @@ async fn populate(cluster: &Cluster) -> Result<(), Failure> {
         .await?;
     let crons: Api<CronJob> = Api::default_namespaced(client);
     for (name, schedule, behaviour) in [
-        ("hourly", "0 * * * *", json!({})),
+        ("hourly", "0 9-17 * * 1-5", json!({})),
         (
             "quarterly",
             "15 */6 * * *",
@@ -127,12 +147,12 @@ fn cron(name: &str, schedule: &str, annotations: Value) -> Value {
     }}}}})
 }
 
-/// Lets time pass; now and then a node falls silent, for half a minute or half an hour.
-async fn endure(cluster: &Cluster, span: Span) -> Result<u64, Failure> {
+/// Lets time pass; now and then a node falls silent for a while.
+async fn endure(cluster: &Cluster, span: &Span) -> Result<u64, Failure> {
     let end = Instant::now() + Duration::from_secs(span.hours * 3_600);
     let (mut chance, mut failures) = (Chance(span.seed), 0);
     loop {
-        let calm = Duration::from_secs(chance.between(1_800, 14_400));
+        let calm = chance.minutes(&span.calm);
         if Instant::now() + calm > end {
             sleep_until(end).await;
             return Ok(failures);
@@ -140,7 +160,7 @@ async fn endure(cluster: &Cluster, span: Span) -> Result<u64, Failure> {
         sleep(calm).await;
         let node = format!("node-{}", chance.between(1, span.nodes + 1));
         cluster.nodes().stop(&node).await?;
-        sleep(Duration::from_secs(chance.between(30, 1_800))).await;
+        sleep(chance.minutes(&span.outage)).await;
         cluster.nodes().start(&node).await?;
         failures += 1;
     }
@@ -150,6 +170,11 @@ async fn endure(cluster: &Cluster, span: Span) -> Result<u64, Failure> {
 struct Chance(u64);
 
 impl Chance {
+    /// A while, to the second.
+    fn minutes(&mut self, range: &Range<u64>) -> Duration {
+        Duration::from_secs(self.between(range.start * 60, range.end * 60))
+    }
+
     fn between(&mut self, from: u64, to: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;

@@ -33,8 +33,12 @@ use crate::resource::Served;
 use crate::status::ApiError;
 use crate::storage::{At, Cursor, Delivery, Event, Record};
 
-/// How often a bookmark is sent.
+/// How often a bookmark is sent while the collection changes.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// How often a bookmark is sent while nothing changes: as often as etcd, unasked, tells an idle watch how far it is.
+/// A version stays good to go on from as long as the collection's own history has not moved, so that these tell
+/// nothing that a client could not do without.
+const IDLE_BOOKMARK_EVERY: Duration = Duration::from_secs(600);
 /// A watch without a time-out lasts this long, and up to as much again.
 const SHORTEST_DEFAULT: u64 = 30 * 60;
 /// How many events are taken from the history at once.
@@ -78,9 +82,7 @@ pub(crate) async fn watch(call: &mut Call) -> Result<Answer, ApiError> {
         end,
         cursor,
         batch: Vec::new(),
-        bookmark: options
-            .bookmarks
-            .then(|| Box::pin(sleep_until(Instant::now() + BOOKMARK_EVERY))),
+        bookmark: options.bookmarks.then(|| Bookmarks::new(Instant::now())),
         deadline: Box::pin(sleep_until(Instant::now() + timeout)),
         finished: false,
         _permit: permit,
@@ -153,10 +155,40 @@ struct Watcher {
     cursor: Cursor,
     /// Events taken from the history, in reverse.
     batch: Vec<Arc<Event>>,
-    bookmark: Option<Pin<Box<Sleep>>>,
+    bookmark: Option<Bookmarks>,
     deadline: Pin<Box<Sleep>>,
     finished: bool,
     _permit: WatchPermit,
+}
+
+/// When a watcher is told how far it is.
+struct Bookmarks {
+    last: Instant,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Bookmarks {
+    fn new(now: Instant) -> Self {
+        Self {
+            last: now,
+            timer: Box::pin(sleep_until(now + IDLE_BOOKMARK_EVERY)),
+        }
+    }
+
+    /// Something has changed: the next one comes a minute after the last.
+    fn hasten(&mut self) {
+        let due = self.last + BOOKMARK_EVERY;
+        if self.timer.deadline() > due {
+            self.timer.as_mut().reset(due);
+        }
+    }
+
+    /// Waits until one is due.
+    async fn due(&mut self) {
+        self.timer.as_mut().await;
+        self.last = Instant::now();
+        self.timer.as_mut().reset(self.last + IDLE_BOOKMARK_EVERY);
+    }
 }
 
 /// What a watcher has to tell at once.
@@ -228,12 +260,17 @@ impl Watcher {
     }
 
     async fn wake(&mut self) -> Wake {
+        let wake = self.happens().await;
+        if let (Wake::Events(_), Some(bookmark)) = (&wake, &mut self.bookmark) {
+            bookmark.hasten();
+        }
+        wake
+    }
+
+    async fn happens(&mut self) -> Wake {
         let bookmark = async {
             match &mut self.bookmark {
-                Some(timer) => {
-                    timer.as_mut().await;
-                    timer.as_mut().reset(Instant::now() + BOOKMARK_EVERY);
-                }
+                Some(bookmark) => bookmark.due().await,
                 None => std::future::pending().await,
             }
         };

@@ -151,30 +151,32 @@ impl Core {
                 });
             }
             let expected = record.revision();
-            let write = if gone {
-                Write::Delete {
+            let said = served.strategy().update_warnings(&new, &old);
+            let (write, last) = if gone {
+                let write = Write::Delete {
                     key: key.to_owned(),
                     expected_revision: expected,
-                }
+                };
+                (write, Some(new))
             } else {
-                Write::Update {
+                let write = Write::Update {
                     key: key.to_owned(),
                     expected_revision: expected,
-                    draft: self.draft(served, new.clone()).await?,
-                }
+                    draft: self.draft(served, new).await?,
+                };
+                (write, None)
             };
             match served.collection.commit_durable(write).await {
                 Ok(committed) => {
                     claims.keep();
-                    warnings.extend(served.strategy().update_warnings(&new, &old));
+                    warnings.extend(said);
                     // The answer to the write that lets an object go shows its last stored version.
-                    return Ok(if gone {
-                        Written::Value {
-                            value: new,
+                    return Ok(match last {
+                        Some(value) => Written::Value {
+                            value,
                             version: Some(expected),
-                        }
-                    } else {
-                        Written::Stored(committed.record)
+                        },
+                        None => Written::Stored(committed.record),
                     });
                 }
                 // Somebody was faster: look again. A client that insists on a version is refused then.

@@ -219,12 +219,14 @@ impl Strategy {
 
     /// Makes a write of the status subresource change the status alone.
     pub(crate) fn prepare_for_status_update(&self, new: &mut Value, old: &Value) {
-        let status = new.get("status").cloned();
-        let metadata = new.get("metadata").cloned().unwrap_or_else(|| json!({}));
-        *new = old.clone();
-        match status {
-            Some(status) => set(new, "status", status),
-            None => drop(remove(new, "status")),
+        let status = remove(new, "status");
+        let metadata = remove(new, "metadata").unwrap_or_else(|| json!({}));
+        let kept = old.as_object().into_iter().flatten();
+        let kept = kept.filter(|(field, _)| !matches!(field.as_str(), "status" | "metadata"));
+        let kept = kept.map(|(field, value)| (field.clone(), value.clone()));
+        *new = Value::Object(kept.collect());
+        if let Some(status) = status {
+            set(new, "status", status);
         }
         set(
             new,

@@ -15,7 +15,9 @@ mod view;
 use std::sync::Arc;
 
 pub(crate) use column::Column;
-pub(crate) use partial::{ListMetadata, MetaVersion, PartialList, partial_metadata};
+pub(crate) use partial::{
+    ListMetadata, MetaVersion, PartialList, metadata_of_bytes, partial_metadata,
+};
 pub(crate) use table::{Headers, InvalidIncludeObject, Options, Printer, Table};
 
 use view::View;

@@ -44,6 +44,25 @@ pub(crate) fn partial_metadata(object: &Value, version: MetaVersion) -> Vec<u8> 
     out
 }
 
+/// The same of an object of a built-in kind as it is stored, whose metadata is in the order of the wire already: it is
+/// found and copied, not read.
+pub(crate) fn metadata_of_bytes(
+    body: &[u8],
+    version: MetaVersion,
+) -> Result<Vec<u8>, serde_json::Error> {
+    #[derive(serde::Deserialize)]
+    struct Whole<'a> {
+        #[serde(borrow)]
+        metadata: &'a serde_json::value::RawValue,
+    }
+    let metadata = serde_json::from_slice::<Whole<'_>>(body)?.metadata.get();
+    let mut out = Vec::with_capacity(metadata.len() + 96);
+    append_start(&mut out, "PartialObjectMetadata", version);
+    out.extend_from_slice(metadata.as_bytes());
+    out.push(b'}');
+    Ok(out)
+}
+
 /// A `PartialObjectMetadataList` that is written object by object.
 #[derive(Debug)]
 pub(crate) struct PartialList {

@@ -298,3 +298,36 @@ async fn a_watch_lasts_no_longer_than_asked_and_never_for_ever() {
         assert_eq!(frames.next().await, None, "{query}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_come_by_the_minute_while_objects_change_and_seldom_while_none_does() {
+    let host = Host::start().await;
+    let path = format!(
+        "{CONFIG_MAPS}?watch=1&resourceVersion={}&allowWatchBookmarks=true&timeoutSeconds=1800",
+        host.server.revision()
+    );
+    let mut frames = Frames::open(&host.service, path).await;
+    let start = tokio::time::Instant::now();
+    for (second, kind) in [
+        (600, "BOOKMARK"),
+        (600, "ADDED"),
+        (660, "BOOKMARK"),
+        (1_260, "BOOKMARK"),
+        // The last one is where the next watch goes on.
+        (1_800, "BOOKMARK"),
+    ] {
+        if kind == "ADDED" {
+            host.must(Ask::post(CONFIG_MAPS, config_map("late"))).await;
+        }
+        let event = frames.next().await.expect("the watch is open");
+        assert_eq!(
+            (start.elapsed().as_secs(), &event["type"]),
+            (second, &json!(kind))
+        );
+        if kind == "BOOKMARK" {
+            let version = host.server.revision().to_string();
+            assert_eq!(event["object"]["metadata"]["resourceVersion"], version);
+        }
+    }
+    assert_eq!(frames.next().await, None, "the watch ends");
+}

@@ -10,13 +10,13 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kubewright_runtime::events::EventKind;
 use kubewright_runtime::{
-    Context, Controller, Delete, Error, IgnoreNotFound, Key, Outcome, Predicate, Query, Reconciler,
-    Watch,
+    Context, Controller, Delete, Error, IgnoreNotFound, Key, Outcome, Predicate, Reconciler, Watch,
 };
 
 use super::{HEADLESS, number, selects, services};
 use crate::controllers::WORKERS;
 use crate::pods::adopt::key;
+use crate::pods::selected::candidates;
 use crate::pods::{is_finished, is_ready, is_terminating, node_name};
 use crate::writes::said;
 
@@ -54,8 +54,7 @@ impl Reconciler<Service> for Legacy {
             return Ok(Outcome::done());
         }
         let namespace = cx.key().namespace().unwrap_or_default();
-        let all = Query::all().namespace(namespace);
-        let mut pods = cx.client().list::<Pod>(all).await?;
+        let mut pods = candidates(cx.client(), namespace, asked).await?;
         pods.retain(|pod| selects(asked, pod));
         let wanted = endpoints(&service, &spec, &pods);
         write(cx, &service, wanted).await

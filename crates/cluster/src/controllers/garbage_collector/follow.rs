@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
-use kubewright_cache::{Event, Registration, Scope, SharedInformer};
+use kubewright_cache::{Event, Object, Registration, Scope, SharedInformer};
 use kubewright_runtime::Error;
 use tokio::sync::oneshot;
 
@@ -113,6 +113,9 @@ fn hear(
 ) {
     let work = match event {
         Event::Deleted { last, .. } => collector.graph.lock().remove(&(*last.uid()).into()),
+        Event::Updated { old, new } if differ_in_version_alone(old.object(), new.object()) => {
+            return;
+        }
         Event::Updated { old, new } if old.uid() != new.uid() => {
             let mut work = collector.graph.lock().remove(&(*old.uid()).into());
             work.extend(observe(collector, resource, event));
@@ -121,6 +124,22 @@ fn hear(
         _ => observe(collector, resource, event),
     };
     collector.add(work);
+}
+
+/// Whether the metadata of two states of an object is the same but for the version: then the change was elsewhere, as
+/// most changes are.
+fn differ_in_version_alone(old: &Object, new: &Object) -> bool {
+    let before = around_version(old);
+    before.is_some() && before == around_version(new)
+}
+
+/// What stands before and after the version in an object.
+fn around_version(object: &Object) -> Option<(&[u8], &[u8])> {
+    let json = object.json();
+    let version = format!(r#""resourceVersion":"{}""#, object.resource_version());
+    let mut places = json.windows(version.len());
+    let at = places.position(|place| place == version.as_bytes())?;
+    Some((&json[..at], &json[at + version.len()..]))
 }
 
 fn observe(

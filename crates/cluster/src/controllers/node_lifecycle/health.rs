@@ -77,6 +77,24 @@ impl Monitor {
         heard.voice(grace, now)
     }
 
+    /// Takes up a lease of a node that has said nothing else, and judges.
+    pub(super) fn renewed(
+        &mut self,
+        name: &str,
+        renewed: Timestamp,
+        grace: Duration,
+        now: Timestamp,
+    ) -> Voice {
+        let Some(heard) = self.nodes.get_mut(name) else {
+            return Voice::Silent;
+        };
+        if Some(renewed) > heard.renewed {
+            heard.renewed = Some(renewed);
+            heard.at = now;
+        }
+        heard.voice(grace, now)
+    }
+
     /// The judgement of a node of which there is no news.
     pub(super) fn last(&self, name: &str, grace: Duration, now: Timestamp) -> Voice {
         let heard = self.nodes.get(name);
@@ -179,6 +197,21 @@ fn wanted(node: &Node) -> Vec<(&'static str, &'static str)> {
         }
     }
     wanted
+}
+
+/// When a lease says it was renewed. Nothing else of it is read: there are very many of these.
+pub(super) fn renew_time(lease: &[u8]) -> Option<Timestamp> {
+    #[derive(serde::Deserialize)]
+    struct Renewal {
+        spec: Spec,
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        renew_time: Timestamp,
+    }
+    let renewal: Renewal = serde_json::from_slice(lease).ok()?;
+    Some(renewal.spec.renew_time)
 }
 
 /// Whether a node says that it is ready.

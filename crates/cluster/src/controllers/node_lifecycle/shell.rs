@@ -62,8 +62,7 @@ struct Shell {
     on_node: BTreeMap<String, BTreeSet<Key>>,
     /// Nodes whose pods were told that they are not ready.
     unready: BTreeSet<String>,
-    /// The nodes that are known, each as it was when nothing was left to do about it.
-    known: BTreeMap<String, Option<Looked>>,
+    known: BTreeMap<String, Known>,
     /// The taints that evict, of the nodes that have some.
     evicting: BTreeMap<String, Vec<Taint>>,
     /// Writes wait for their turn.
@@ -74,6 +73,24 @@ struct Shell {
 
 /// A node and its lease when they were looked at.
 type Looked = (Arc<Object>, Option<Arc<Object>>);
+
+/// A node that is known.
+struct Known {
+    key: Key,
+    lease: Key,
+    /// As it was when nothing was left to do about it.
+    looked: Option<Looked>,
+}
+
+impl Known {
+    fn new(name: &str) -> Self {
+        Self {
+            key: Key::cluster(name),
+            lease: Key::new(LEASES, name),
+            looked: None,
+        }
+    }
+}
 
 /// A write to come.
 enum Task {
@@ -192,11 +209,8 @@ impl Shell {
         let now = self.environment.now();
         if now >= self.next_look {
             self.next_look = now + self.options.period;
-            let names: Vec<String> = self.known.keys().cloned().collect();
-            for name in names {
-                if !self.is_quiet(&name, now) {
-                    self.node(&Key::cluster(&name));
-                }
+            for key in self.restless(now) {
+                self.node(&key);
             }
         }
         while let Some(key) = self.evictions.due(now) {
@@ -223,16 +237,41 @@ impl Shell {
         }
     }
 
-    /// Whether a node speaks, and neither it nor its lease has changed since nothing was left to do about it. That is
-    /// how it is nearly always, so that a look at all nodes reads none of them.
-    fn is_quiet(&self, name: &str, now: Timestamp) -> bool {
-        let looked = self.known.get(name).and_then(Option::as_ref);
-        let same = looked.is_some_and(|(node, lease)| {
-            let (node_now, lease_now) = (self.node_entry(name), self.lease_entry(name));
-            node_now.is_some_and(|now| Arc::ptr_eq(&now, node))
-                && lease_now.as_ref().map(Arc::as_ptr) == lease.as_ref().map(Arc::as_ptr)
+    /// The nodes that have to be looked at.
+    fn restless(&mut self, now: Timestamp) -> Vec<Key> {
+        let mut known = std::mem::take(&mut self.known);
+        let restless = known.iter_mut().filter_map(|(name, known)| {
+            (!self.is_quiet(name, known, now)).then(|| known.key.clone())
         });
-        same && self.monitor.last(name, self.options.grace, now) == Voice::Speaks
+        let restless = restless.collect();
+        self.known = known;
+        restless
+    }
+
+    /// Whether a node speaks and has not changed since nothing was left to do about it: all but its voice is judged by
+    /// its object alone. That is how it is nearly always, so that a look at all nodes reads no more than their leases.
+    fn is_quiet(&mut self, name: &str, known: &mut Known, now: Timestamp) -> bool {
+        let Some((node, lease)) = &mut known.looked else {
+            return false;
+        };
+        let same = self.nodes.entry(&known.key);
+        if !same.is_some_and(|now| Arc::ptr_eq(now.object(), node)) {
+            return false;
+        }
+        let grace = self.options.grace;
+        let new = self.leases.entry(&known.lease);
+        let new = new.map(|entry| entry.object().clone());
+        let voice = match &new {
+            Some(new) if lease.as_ref().is_none_or(|old| !Arc::ptr_eq(old, new)) => {
+                let renewed = health::renew_time(new.json());
+                renewed.map_or(Voice::Silent, |at| {
+                    self.monitor.renewed(name, at, grace, now)
+                })
+            }
+            _ => self.monitor.last(name, grace, now),
+        };
+        *lease = new;
+        voice == Voice::Speaks
     }
 
     fn node_entry(&self, name: &str) -> Option<Arc<Object>> {
@@ -253,7 +292,7 @@ impl Shell {
         self.look_at(key);
         let idle = self.tasks.len() == before;
         if let Some(known) = self.known.get_mut(key.name()) {
-            *known = looked.filter(|_| idle);
+            known.looked = looked.filter(|_| idle);
         }
     }
 
@@ -264,7 +303,7 @@ impl Shell {
         };
         let now = self.environment.now();
         if !self.known.contains_key(&name) {
-            self.known.insert(name.clone(), None);
+            self.known.insert(name.clone(), Known::new(&name));
             let text = format!("Node {name} event: Registered Node {name} in Controller");
             self.tell(&*node, "Normal", "RegisteredNode", text);
         }

@@ -9,7 +9,7 @@ use crate::core::Core;
 use crate::http::accept::{Format, Representation};
 use crate::http::respond;
 use crate::printers::{self, Headers, MetaVersion, Options};
-use crate::resource::Served;
+use crate::resource::{Nature, Served};
 use crate::status::ApiError;
 
 /// Writes events in the representation that the client asked for.
@@ -53,8 +53,12 @@ impl Renderer {
         match self {
             Renderer::Object => Ok(body),
             Renderer::PartialMetadata(version) => {
-                let object: Value = serde_json::from_slice(&body).map_err(ApiError::internal)?;
-                Ok(printers::partial_metadata(&object, *version).into())
+                let partial = match &served.nature {
+                    Nature::Builtin(_) => printers::metadata_of_bytes(&body, *version),
+                    Nature::Custom(_) => serde_json::from_slice(&body)
+                        .map(|object: Value| printers::partial_metadata(&object, *version)),
+                };
+                Ok(partial.map_err(ApiError::internal)?.into())
             }
             Renderer::Table { options, headers } => {
                 let object: Value = serde_json::from_slice(&body).map_err(ApiError::internal)?;
