@@ -9,6 +9,7 @@ use kubewright_manifests::layout::{self, Settings};
 use serde_json::Value;
 
 use crate::folder::Place;
+use crate::notes;
 use crate::program::Source;
 use crate::remote::apply::Applying;
 use crate::remote::connect::Connection;
@@ -72,11 +73,15 @@ pub(crate) struct Uninstall {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     kubewright deploy --image registry.example.com/guestbook:1.0\n  \
+    kubewright deploy --manifests config/samples/webapp_v1_guestbook.yaml --wait-for Ready\n  \
     kubectl kustomize config/overlays/example > out.yaml && kubewright deploy --manifests out.yaml")]
 pub(crate) struct Deploy {
     /// The manager's image, instead of the project's
     #[arg(long)]
     image: Option<String>,
+    /// Wait until each of the objects has this condition as well, such as Ready
+    #[arg(long, value_name = "CONDITION", requires = "manifests")]
+    wait_for: Option<String>,
     #[command(flatten)]
     applying: Applying,
     #[command(flatten)]
@@ -109,8 +114,8 @@ impl Install {
             println!("The program has no kinds of its own; there is nothing to install.");
             return Ok(());
         }
-        self.common.apply(self.applying, &objects)?;
-        println!("\nNext: kubewright run, then kubectl apply -f config/samples");
+        self.common.apply(self.applying, &objects, None)?;
+        println!("\nNext: kubewright run, then kubectl apply -k config/samples");
         Ok(())
     }
 }
@@ -129,10 +134,13 @@ impl Uninstall {
 impl Deploy {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let objects = self.common.objects(self.image.clone())?;
-        self.common.apply(self.applying, &objects)?;
-        println!(
-            "\nNext: kubectl apply -f config/samples; kubewright undeploy takes all of it away"
-        );
+        let condition = self.wait_for.as_deref();
+        self.common.apply(self.applying, &objects, condition)?;
+        if self.common.manifests.is_none() {
+            println!(
+                "\nNext: kubectl apply -k config/samples; kubewright undeploy takes all of it away"
+            );
+        }
         Ok(())
     }
 }
@@ -172,6 +180,7 @@ impl Common {
         let folder = self.place.open()?;
         let inventory = self.source.inventory(&folder)?;
         let settings = Settings::image(image);
+        notes::tell(&inventory);
         Ok(layout::deployed(&folder.project, &inventory, &settings)?)
     }
 
@@ -181,13 +190,18 @@ impl Common {
         Ok(objects)
     }
 
-    fn apply(&self, applying: Applying, objects: &[Value]) -> anyhow::Result<()> {
+    fn apply(
+        &self,
+        applying: Applying,
+        objects: &[Value],
+        condition: Option<&str>,
+    ) -> anyhow::Result<()> {
         block_on(async {
             let client = self.connection.client().await?;
             let applied = applying.all(&client, objects).await?;
             match applying.dry_run {
                 true => Ok(()),
-                false => wait::until_ready(&applied, self.patience()).await,
+                false => wait::until_ready(&applied, condition, self.patience()).await,
             }
         })
     }
