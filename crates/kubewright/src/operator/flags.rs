@@ -28,7 +28,7 @@ pub(super) enum Task {
     /// Tell what is registered.
     Inventory,
     /// Run.
-    Run(Flags),
+    Run(Box<Flags>),
 }
 
 /// Reads a command line, the program's name first, and the variable `WATCH_NAMESPACE`.
@@ -45,7 +45,7 @@ pub(super) fn parse(
     if matches.subcommand_matches("inventory").is_some() {
         return Ok(Task::Inventory);
     }
-    Ok(Task::Run(flags(&matches, watched)))
+    Ok(Task::Run(Box::new(flags(&matches, watched))))
 }
 
 fn command(name: &'static str, version: &'static str) -> Command {
@@ -118,7 +118,7 @@ mod tests {
             .chain(arguments.iter().copied())
             .map(OsString::from);
         match parse("operator", "1", arguments, watched.map(str::to_owned)) {
-            Ok(Task::Run(flags)) => flags,
+            Ok(Task::Run(flags)) => *flags,
             other => panic!("flags, not {other:?}"),
         }
     }
