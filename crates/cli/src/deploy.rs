@@ -17,6 +17,12 @@ use crate::remote::remove::{self, Kinds};
 use crate::remote::{block_on, wait};
 use crate::scaffold::plan::read_text;
 
+/// What a command is about: objects, and what has to be known about the program that they are of.
+struct Subject {
+    objects: Vec<Value>,
+    note: Option<String>,
+}
+
 /// What all four need.
 #[derive(Debug, Args)]
 struct Common {
@@ -109,12 +115,13 @@ pub(crate) struct Undeploy {
 
 impl Install {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let objects = self.common.definitions()?;
+        let Subject { objects, note } = self.common.definitions()?;
         if objects.is_empty() {
             println!("The program has no kinds of its own; there is nothing to install.");
             return Ok(());
         }
         self.common.apply(self.applying, &objects, None)?;
+        notes::tell(note.as_deref());
         println!("\nNext: kubewright run, then kubectl apply -k config/samples");
         Ok(())
     }
@@ -122,7 +129,7 @@ impl Install {
 
 impl Uninstall {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let objects = self.common.definitions()?;
+        let objects = self.common.definitions()?.objects;
         match self.dry_run {
             true => tell(&objects),
             false => self.common.delete(&objects, Kinds::Delete)?,
@@ -133,9 +140,10 @@ impl Uninstall {
 
 impl Deploy {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let objects = self.common.objects(self.image.clone())?;
+        let Subject { objects, note } = self.common.subject(self.image.clone())?;
         let condition = self.wait_for.as_deref();
         self.common.apply(self.applying, &objects, condition)?;
+        notes::tell(note.as_deref());
         if self.common.manifests.is_none() {
             println!(
                 "\nNext: kubectl apply -k config/samples; kubewright undeploy takes all of it away"
@@ -147,7 +155,7 @@ impl Deploy {
 
 impl Undeploy {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let objects = self.common.objects(None)?;
+        let objects = self.common.subject(None)?.objects;
         let kinds = match self.keep_kinds {
             true => Kinds::Keep,
             false => Kinds::Delete,
@@ -166,28 +174,32 @@ impl Common {
     }
 
     /// Everything that is deployed, in its order.
-    fn objects(&self, image: Option<String>) -> anyhow::Result<Vec<Value>> {
+    fn subject(&self, image: Option<String>) -> anyhow::Result<Subject> {
         if let Some(file) = &self.manifests {
             let text = read_text(file)?;
             let text = text.with_context(|| format!("{} does not exist", file.display()))?;
             let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
                 .with_context(|| format!("{} is no YAML", file.display()))?;
-            return Ok(documents
-                .into_iter()
-                .filter(|document| !document.is_null())
-                .collect());
+            let objects = documents.into_iter().filter(|it| !it.is_null()).collect();
+            return Ok(Subject {
+                objects,
+                note: None,
+            });
         }
         let folder = self.place.open()?;
         let inventory = self.source.inventory(&folder)?;
         let settings = Settings::image(image);
-        notes::tell(&inventory);
-        Ok(layout::deployed(&folder.project, &inventory, &settings)?)
+        Ok(Subject {
+            objects: layout::deployed(&folder.project, &inventory, &settings)?,
+            note: notes::webhooks(&inventory),
+        })
     }
 
-    fn definitions(&self) -> anyhow::Result<Vec<Value>> {
-        let mut objects = self.objects(None)?;
-        objects.retain(|object| object["kind"] == "CustomResourceDefinition");
-        Ok(objects)
+    fn definitions(&self) -> anyhow::Result<Subject> {
+        let mut subject = self.subject(None)?;
+        let is_kind = |object: &Value| object["kind"] == "CustomResourceDefinition";
+        subject.objects.retain(is_kind);
+        Ok(subject)
     }
 
     fn apply(

@@ -173,7 +173,7 @@ impl Session<'_> {
         let project = &self.folder.project;
         let program = program::build(self.folder, Profile::Debug).await?;
         let inventory = program::inventory(&program).await?;
-        notes::tell(&inventory);
+        notes::tell(notes::webhooks(&inventory).as_deref());
         let mut kinds = layout::deployed(project, &inventory, &Settings::default())?;
         kinds.retain(|object| object["kind"] == "CustomResourceDefinition");
         let applying = Applying {

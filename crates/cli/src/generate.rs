@@ -81,7 +81,7 @@ impl Generate {
         if self.check {
             return self.compare(&plan);
         }
-        notes::tell(&inventory);
+        notes::tell(notes::webhooks(&inventory).as_deref());
         if self.writing.carry_out(&plan)? == Written::Something {
             println!("\nNext: kubewright install, or kubewright dev");
         }
@@ -115,7 +115,7 @@ pub(crate) fn after_scaffold(folder: &Folder) -> anyhow::Result<()> {
     let files = layout::files(&folder.project, &inventory, &Settings::default())?;
     let (plan, _) = plan(folder, files, &[], Existing::Refuse)?;
     Writing::default().carry_out(&plan)?;
-    notes::tell(&inventory);
+    notes::tell(notes::webhooks(&inventory).as_deref());
     Ok(())
 }
 

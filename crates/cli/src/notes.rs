@@ -35,9 +35,9 @@ pub(crate) fn webhooks(inventory: &Inventory) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// Says so.
-pub(crate) fn tell(inventory: &Inventory) {
-    if let Some(text) = webhooks(inventory) {
+/// Says so, if there is something to say.
+pub(crate) fn tell(note: Option<&str>) {
+    if let Some(text) = note {
         eprintln!("\n{text}");
     }
 }
