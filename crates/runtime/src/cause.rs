@@ -1,13 +1,12 @@
-//! Causes: why a key is reconciled, kept from the event to the reconcile.
+//! Causes: why a key is reconciled, kept from the event to the reconcile as the note of its key in the queue.
 //!
 //! Many events of one key lead to one reconcile, which then has many causes. A bounded number of them is kept, and what
 //! changed between two states is only computed when somebody takes them.
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
 use kubewright_cache::{Event, Key, Object};
-use parking_lot::Mutex;
+use kubewright_workqueue::Note;
 use serde::Serialize;
 
 mod fields;
@@ -154,53 +153,53 @@ impl Raised {
     }
 }
 
-/// The causes of keys that wait for their turn.
+/// Why a key waits for its turn: goes with it through the queue, and is described when somebody asks.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
-    /// Looked up by key and never walked over.
-    keys: Mutex<HashMap<Key, Waiting>>,
+pub(crate) struct Reasons {
+    /// Most keys have one, which needs no memory of its own.
+    first: Option<Raised>,
+    others: Option<Box<Others>>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    /// Most keys have one cause, which needs no memory of its own.
-    first: Option<Raised>,
-    others: Vec<Raised>,
+struct Others {
+    kept: Vec<Raised>,
     more: u32,
 }
 
-impl Waiting {
-    fn add(&mut self, raised: Raised) {
-        if self.first.is_none() {
-            self.first = Some(raised);
-        } else if self.others.len() + 1 < KEPT {
-            self.others.push(raised);
-        } else {
-            self.more += 1;
+impl From<Raised> for Reasons {
+    fn from(raised: Raised) -> Self {
+        Self {
+            first: Some(raised),
+            others: None,
         }
     }
+}
 
-    fn iter(&self) -> impl Iterator<Item = &Raised> {
-        self.first.iter().chain(&self.others)
+impl Note for Reasons {
+    fn merge(&mut self, later: Self) {
+        let Some(first) = later.first else {
+            return;
+        };
+        if self.first.is_none() {
+            self.first = Some(first);
+            self.others = later.others;
+            return;
+        }
+        let others = self.others.get_or_insert_default();
+        let later = later.others.map(|others| *others).unwrap_or_default();
+        others.more += later.more;
+        for raised in std::iter::once(first).chain(later.kept) {
+            if others.kept.len() + 1 < KEPT {
+                others.kept.push(raised);
+            } else {
+                others.more += 1;
+            }
+        }
     }
 }
 
-/// Causes that were taken for a run, described when somebody asks.
-#[derive(Debug, Default)]
-pub(crate) struct Taken(Waiting);
-
-impl Pending {
-    pub(crate) fn raise(&self, key: &Key, raised: Raised) {
-        let mut keys = self.keys.lock();
-        keys.entry(key.clone()).or_default().add(raised);
-    }
-
-    pub(crate) fn take(&self, key: &Key) -> Taken {
-        Taken(self.keys.lock().remove(key).unwrap_or_default())
-    }
-}
-
-impl Taken {
+impl Reasons {
     /// Whether every cause is a change to one of these states.
     pub(crate) fn are_all_of(&self, is_own: impl Fn(&str, &Key, &str) -> bool) -> bool {
         let own = |raised: &Raised| match raised {
@@ -209,17 +208,32 @@ impl Taken {
             }
             _ => false,
         };
-        self.0.more == 0 && self.0.first.is_some() && self.0.iter().all(own)
+        self.more() == 0 && self.first.is_some() && self.iter().all(own)
+    }
+
+    /// Whether they hold on to an object, which may be large.
+    pub(crate) fn hold_objects(&self) -> bool {
+        self.iter()
+            .any(|raised| matches!(raised, Raised::Of { .. }))
     }
 
     /// The causes, in words. This is where changes are looked for, so it is not for the way to a reconcile.
     pub(crate) fn to_causes(&self) -> Vec<Cause> {
-        let more = self.0.more;
-        let mut causes: Vec<Cause> = self.0.iter().map(Raised::to_cause).collect();
+        let more = self.more();
+        let mut causes: Vec<Cause> = self.iter().map(Raised::to_cause).collect();
         if more > 0 {
             causes.push(Cause::plain(Trigger::More { count: more }));
         }
         causes
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Raised> {
+        let others = self.others.iter().flat_map(|others| &others.kept);
+        self.first.iter().chain(others)
+    }
+
+    fn more(&self) -> u32 {
+        self.others.as_ref().map_or(0, |others| others.more)
     }
 }
 
@@ -248,27 +262,27 @@ mod tests {
 
     #[test]
     fn cause_says_what_changed_in_what() {
-        let pending = Pending::default();
-        let (key, kind) = (Key::new("n", "a"), Arc::from("Deployment"));
-        pending.raise(&key, updated(&kind, (1, 1), (2, 3)));
-        let causes = pending.take(&key).to_causes();
+        let kind = Arc::from("Deployment");
+        let reasons = Reasons::from(updated(&kind, (1, 1), (2, 3)));
+        let causes = reasons.to_causes();
         let json = serde_json::to_value(&causes).expect("causes are JSON");
         let expected = serde_json::json!([{
             "trigger": "updated", "fields": ["spec.replicas"],
             "kind": "Deployment", "object": "n/a", "resourceVersion": "2",
         }]);
         assert_eq!(json, expected);
-        assert!(pending.take(&key).to_causes().is_empty());
     }
 
     #[test]
     fn causes_are_bounded_and_the_rest_is_counted() {
-        let pending = Pending::default();
-        let key = Key::new("n", "a");
-        for _ in 0..KEPT + 5 {
-            pending.raise(&key, Raised::Asked);
-        }
-        let causes = pending.take(&key).to_causes();
+        let many = |count: usize| {
+            let mut reasons = Reasons::default();
+            (0..count).for_each(|_| reasons.merge(Raised::Asked.into()));
+            reasons
+        };
+        let mut reasons = many(3);
+        reasons.merge(many(KEPT + 2));
+        let causes = reasons.to_causes();
         assert_eq!(causes.len(), KEPT + 1);
         assert_eq!(causes[KEPT].trigger, Trigger::More { count: 5 });
     }

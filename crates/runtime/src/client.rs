@@ -42,7 +42,7 @@ pub use upsert::Change;
 
 use crate::controller::is_namespaced;
 use crate::seam::Seams;
-use guard::Guard;
+use guard::SharedGuard;
 use objects::Shape;
 
 /// Any object that can be read and written: every type of `k8s-openapi`, every `CustomResource`, and
@@ -103,7 +103,7 @@ struct Shared {
     /// Dynamic and metadata shapes by their resource.
     named: Mutex<BTreeMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>,
     /// By group and plural: all versions of a resource share their writes.
-    guards: Mutex<BTreeMap<GroupPlural, Arc<Mutex<Guard>>>>,
+    guards: Mutex<BTreeMap<GroupPlural, Arc<SharedGuard>>>,
 }
 
 /// A resource without its version.
@@ -290,7 +290,7 @@ impl Client {
         Objects::new(self.clone(), shape)
     }
 
-    fn guard(&self, resource: &ApiResource) -> Arc<Mutex<Guard>> {
+    fn guard(&self, resource: &ApiResource) -> Arc<SharedGuard> {
         let id = (resource.group.clone(), resource.plural.clone());
         self.shared.guards.lock().entry(id).or_default().clone()
     }

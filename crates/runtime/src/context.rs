@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kubewright_cache::Key;
 use tokio_util::sync::CancellationToken;
 
-use crate::cause::{Cause, Taken};
+use crate::cause::{Cause, Reasons};
 use crate::client::{Client, TypedObject, Write};
 use crate::environment::Environment;
 use crate::events::{EventKind, Recorder, reference_of};
@@ -21,7 +21,7 @@ struct Run {
     key: Key,
     id: u64,
     attempt: u32,
-    taken: Taken,
+    reasons: Reasons,
     /// Described when somebody asks.
     causes: OnceLock<Vec<Cause>>,
     /// Made when somebody asks: its own, because it remembers what it writes.
@@ -39,18 +39,35 @@ pub(crate) struct Lent {
 
 /// What a reconcile leaves behind.
 pub(crate) struct Left {
-    pub(crate) causes: Vec<Cause>,
+    pub(crate) why: Why,
     pub(crate) writes: Vec<Write>,
 }
 
+/// Why a reconcile ran.
+#[derive(Debug)]
+pub(crate) enum Why {
+    Described(Vec<Cause>),
+    /// To be described when somebody asks: it holds on to no object.
+    Raised(Reasons),
+}
+
+impl Why {
+    pub(crate) fn causes(&self) -> Vec<Cause> {
+        match self {
+            Self::Described(causes) => causes.clone(),
+            Self::Raised(reasons) => reasons.to_causes(),
+        }
+    }
+}
+
 impl Context {
-    pub(crate) fn new(lent: Arc<Lent>, key: Key, id: u64, attempt: u32, taken: Taken) -> Self {
+    pub(crate) fn new(lent: Arc<Lent>, key: Key, id: u64, attempt: u32, reasons: Reasons) -> Self {
         Self(Arc::new(Run {
             lent,
             key,
             id,
             attempt,
-            taken,
+            reasons,
             causes: OnceLock::new(),
             client: OnceLock::new(),
         }))
@@ -59,15 +76,16 @@ impl Context {
     /// The end of the reconcile. Whoever has a clone keeps what it has.
     pub(crate) fn conclude(self) -> Left {
         let writes = self.0.client.get().map(Client::take_writes);
-        let causes = match Arc::try_unwrap(self.0) {
-            Ok(run) => {
-                let described = run.causes.into_inner();
-                described.unwrap_or_else(|| run.taken.to_causes())
-            }
-            Err(shared) => Self(shared).causes().to_vec(),
+        let why = match Arc::try_unwrap(self.0) {
+            Ok(run) => match run.causes.into_inner() {
+                Some(described) => Why::Described(described),
+                None if run.reasons.hold_objects() => Why::Described(run.reasons.to_causes()),
+                None => Why::Raised(run.reasons),
+            },
+            Err(shared) => Why::Described(Self(shared).causes().to_vec()),
         };
         Left {
-            causes,
+            why,
             writes: writes.unwrap_or_default(),
         }
     }
@@ -95,7 +113,7 @@ impl Context {
     /// Why this reconcile runs.
     pub fn causes(&self) -> &[Cause] {
         let run = &*self.0;
-        run.causes.get_or_init(|| run.taken.to_causes())
+        run.causes.get_or_init(|| run.reasons.to_causes())
     }
 
     /// The client: reads from the cache, writes to the server.

@@ -212,7 +212,7 @@ impl Controller {
             .priorities(PriorityPolicy::FAIR)
             .limiter(limiter);
         let shared = Shared {
-            requests: Requests::new(Queue::new(options)),
+            requests: Requests::new(Queue::with_notes(options)),
             history: History::default(),
             client: Mutex::default(),
             running: Mutex::default(),

@@ -19,6 +19,7 @@ mod requests;
 pub mod seam;
 pub mod selector;
 pub mod serving;
+mod stripes;
 #[cfg(feature = "opentelemetry")]
 pub mod telemetry;
 pub mod watch;

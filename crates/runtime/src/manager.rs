@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 pub use error::ManagerError;
 pub use runnable::Runnable;
 
+use crate::cause::Reasons;
 use crate::client::Client;
 use crate::controller::{Controller, Handle, Leadership, Surroundings, WarmUp};
 use crate::environment::Environment;
@@ -363,7 +364,7 @@ impl Serving {
                 let mut server = MetricsServer::new(metrics).json("/debug/causes", move || {
                     let told = controllers.iter().map(|(name, handle)| {
                         let last = handle.history().list();
-                        let last = last.iter().map(|r| serde_json::to_value(&**r));
+                        let last = last.iter().map(|r| serde_json::to_value(r));
                         (name.clone(), last.filter_map(Result::ok).collect())
                     });
                     serde_json::Value::Object(told.collect())
@@ -379,10 +380,10 @@ impl Serving {
 
 /// The queues of all controllers, for their numbers.
 #[derive(Clone, Default)]
-pub(crate) struct Queues(Arc<Mutex<Vec<Queue<Key>>>>);
+pub(crate) struct Queues(Arc<Mutex<Vec<Queue<Key, Reasons>>>>);
 
 impl Queues {
-    pub(crate) fn add(&self, queue: &Queue<Key>) {
+    pub(crate) fn add(&self, queue: &Queue<Key, Reasons>) {
         self.0.lock().push(queue.clone());
     }
 

@@ -1,27 +1,22 @@
 //! Requests: keys on their way to a controller's queue, with their causes.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use kubewright_cache::Key;
 use kubewright_workqueue::{Add, Priority, Queue};
 
-use crate::cause::{Pending, Raised, Taken};
+use crate::cause::{Raised, Reasons};
 
 /// Where sources put the keys that are to be reconciled. Cheap to clone.
 #[derive(Clone)]
 pub struct Requests {
-    queue: Queue<Key>,
-    pending: Arc<Pending>,
+    queue: Queue<Key, Reasons>,
 }
 
 impl Requests {
-    pub(crate) fn new(queue: Queue<Key>) -> Self {
-        Self {
-            queue,
-            pending: Arc::default(),
-        }
+    pub(crate) fn new(queue: Queue<Key, Reasons>) -> Self {
+        Self { queue }
     }
 
     /// Asks for a reconcile.
@@ -31,8 +26,8 @@ impl Requests {
 
     /// Asks for a reconcile once this time has passed.
     pub fn add_after(&self, key: Key, delay: Duration) {
-        self.pending.raise(&key, Raised::Asked);
-        self.queue.add_after(key, delay);
+        let asked = Raised::Asked.into();
+        self.queue.add_noting(key, asked, Add::after(delay));
     }
 
     pub(crate) fn raise(&self, key: Key, raised: Raised) {
@@ -40,21 +35,11 @@ impl Requests {
             true => Priority::LOW,
             false => Priority::NORMAL,
         };
-        // The cause first: a worker that is faster than this must find it.
-        self.pending.raise(&key, raised);
-        self.queue.add_with(key, Add::now().priority(priority));
+        let how = Add::now().priority(priority);
+        self.queue.add_noting(key, raised.into(), how);
     }
 
-    /// Notes why a key will run again that the queue keeps by itself.
-    pub(crate) fn note(&self, key: &Key, raised: Raised) {
-        self.pending.raise(key, raised);
-    }
-
-    pub(crate) fn causes(&self, key: &Key) -> Taken {
-        self.pending.take(key)
-    }
-
-    pub(crate) fn queue(&self) -> &Queue<Key> {
+    pub(crate) fn queue(&self) -> &Queue<Key, Reasons> {
         &self.queue
     }
 }

@@ -145,7 +145,7 @@ async fn object_is_reconciled_when_it_or_what_it_owns_changes() {
         .history()
         .list()
         .iter()
-        .map(|r| serde_json::to_string(&**r).expect("JSON"))
+        .map(|r| serde_json::to_string(r).expect("JSON"))
         .collect();
     assert!(
         causes

@@ -47,7 +47,7 @@ impl Alarms {
     }
 
     /// Sets the alarm of a slot unless it already has an earlier one.
-    pub(crate) fn set<K>(&mut self, slots: &mut Slots<K>, slot: u32, due: Moment) -> Set {
+    pub(crate) fn set<K, N>(&mut self, slots: &mut Slots<K, N>, slot: u32, due: Moment) -> Set {
         let held = &mut slots[slot];
         if held.has_alarm() && held.alarm_due <= due {
             return Set::KeptEarlier;
@@ -71,7 +71,7 @@ impl Alarms {
     }
 
     /// When the next alarm goes off.
-    pub(crate) fn next_due<K>(&mut self, slots: &Slots<K>) -> Option<Moment> {
+    pub(crate) fn next_due<K, N>(&mut self, slots: &Slots<K, N>) -> Option<Moment> {
         while let Some(Reverse(alarm)) = self.heap.peek() {
             if slots[alarm.slot].holds(alarm) {
                 return Some(alarm.due);
@@ -82,7 +82,7 @@ impl Alarms {
     }
 
     /// Takes the first alarm that is due, and clears it from its slot.
-    pub(crate) fn ring<K>(&mut self, slots: &mut Slots<K>, now: Moment) -> Option<u32> {
+    pub(crate) fn ring<K, N>(&mut self, slots: &mut Slots<K, N>, now: Moment) -> Option<u32> {
         if self.next_due(slots)? > now {
             return None;
         }
@@ -93,7 +93,7 @@ impl Alarms {
     }
 
     /// Forgets every alarm and returns the slots that had one.
-    pub(crate) fn clear<K>(&mut self, slots: &mut Slots<K>) -> Vec<u32> {
+    pub(crate) fn clear<K, N>(&mut self, slots: &mut Slots<K, N>) -> Vec<u32> {
         let mut cleared = Vec::with_capacity(self.living);
         for Reverse(alarm) in std::mem::take(&mut self.heap) {
             if slots[alarm.slot].holds(&alarm) {
@@ -116,7 +116,7 @@ impl Alarms {
         self.heap = BinaryHeap::new();
     }
 
-    fn sweep<K>(&mut self, slots: &Slots<K>) {
+    fn sweep<K, N>(&mut self, slots: &Slots<K, N>) {
         if self.heap.len() > 2 * self.living + SLACK {
             self.heap
                 .retain(|Reverse(alarm)| slots[alarm.slot].holds(alarm));

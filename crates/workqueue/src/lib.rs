@@ -9,6 +9,7 @@
 //!   lock and one wake-up for each ready key around it.
 //! - A run can be repeated exactly: no order depends on a hash, and the time comes from a [`Clock`] that can be
 //!   replaced, by default tokio's, which tests can pause.
+//! - A [`Note`] goes with a key from its adds to its run, for those who want to know why it runs.
 //! - An [`Item`] is a guard: a worker that panics or is cancelled gives its key back.
 //! - [`Stats`] are counted at all times, durations for queues with a name; [`prometheus`] writes them under the names
 //!   that dashboards know.
@@ -22,6 +23,7 @@ mod lanes;
 pub mod limiter;
 mod machine;
 mod moment;
+mod note;
 mod options;
 mod priority;
 pub mod prometheus;
@@ -33,6 +35,8 @@ mod table;
 pub use clock::{Clock, TokioClock};
 pub use item::Item;
 pub use limiter::RateLimiter;
+pub use machine::Finish;
+pub use note::Note;
 pub use options::{Add, Options};
 pub use priority::{Priority, PriorityPolicy};
 pub use queue::{Drain, Key, Queue};

@@ -14,12 +14,14 @@ mod terms;
 
 use std::time::Duration;
 
-pub(crate) use terms::{Durations, Finish, Life, Needed, Next, Run, Wake};
+pub use terms::Finish;
+pub(crate) use terms::{Durations, Life, Needed, Next, Run, Wake};
 
 use crate::alarms::{Alarms, Set};
 use crate::lanes::{Entry, Lanes};
 use crate::limiter::{RateLimiter, Retry};
 use crate::moment::Moment;
+use crate::note::Note;
 use crate::options::{Add, When};
 use crate::priority::{Priority, PriorityPolicy};
 use crate::slots::{Hashed, Phase, RETIRED_KEPT, Slots};
@@ -29,10 +31,10 @@ use crate::stats::{Histogram, Stats};
 const RINGS_PER_CALL: usize = 256;
 
 /// The state of one queue.
-pub(crate) struct Machine<K> {
+pub(crate) struct Machine<K, N> {
     /// Adds that came last and are not in the slots yet. Empty when anything is asked about keys.
-    inbox: Vec<inbox::Waiting<K>>,
-    slots: Slots<K>,
+    inbox: Vec<inbox::Waiting<K, N>>,
+    slots: Slots<K, N>,
     /// Every slot whose phase is `Ready` has exactly one valid entry here, and no other slot has one.
     lanes: Lanes,
     alarms: Alarms,
@@ -59,7 +61,7 @@ struct Running {
     started: Moment,
 }
 
-impl<K: Eq + Clone + 'static> Machine<K> {
+impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
     pub(crate) fn new(
         policy: PriorityPolicy,
         limiter: Box<dyn RateLimiter<K>>,
@@ -85,18 +87,23 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         }
     }
 
-    /// Adds a key. The time is asked for only if the add changes something: dedupe is the hot path of a busy queue.
-    pub(crate) fn add(&mut self, key: Hashed<K>, how: Add, now: impl FnOnce() -> Moment) {
+    /// Adds a key. The time is asked for only if something depends on it.
+    pub(crate) fn add(&mut self, key: Hashed<K>, note: N, how: Add, now: impl FnOnce() -> Moment) {
         if self.life != Life::Open {
             return;
         }
         let priority = self.lanes.effective(how.priority);
         if how.when == When::Now && self.may_gather() {
-            self.gather(key, priority);
+            let added = match self.durations {
+                Durations::Measured => now(),
+                Durations::Unknown => Moment::default(),
+            };
+            self.gather(key, note, priority, added);
             return;
         }
         self.take_in();
         let slot = self.slots.intern(key);
+        self.slots[slot].note.merge(note);
         match how.when {
             When::Now => {
                 if !self.would_change(slot, priority) {
@@ -212,7 +219,7 @@ impl<K: Eq + Clone + 'static> Machine<K> {
     }
 
     /// The key whose turn it is.
-    pub(crate) fn get(&mut self, now: impl FnOnce() -> Moment) -> Next<K> {
+    pub(crate) fn get(&mut self, now: impl FnOnce() -> Moment) -> Next<K, N> {
         self.take_in();
         self.advance_if_it_matters(now);
         let slots = &self.slots;
@@ -230,7 +237,7 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         Next::Run(self.start(entry.slot))
     }
 
-    fn start(&mut self, slot: u32) -> Run<K> {
+    fn start(&mut self, slot: u32) -> Run<K, N> {
         let started = self.now;
         // Slot numbers are `u32`, and no slot runs twice.
         let index = self.running.len() as u32;
@@ -245,16 +252,20 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         Run {
             slot,
             key: held.key.clone().expect("a slot in use has a key"),
+            note: std::mem::take(&mut held.note),
             priority: held.priority,
             requeues: held.requeues,
+            started,
         }
     }
 
-    /// The worker is done. Returns keys that the queue forgets, to be dropped without the lock.
+    /// The worker is done, and leaves a note for the run that it may have asked for. Returns keys that the queue
+    /// forgets, to be dropped without the lock.
     pub(crate) fn done(
         &mut self,
-        run: &Run<K>,
+        run: &Run<K, N>,
         finish: Finish,
+        left: N,
         now: impl FnOnce() -> Moment,
     ) -> Vec<K> {
         self.take_in();
@@ -262,7 +273,7 @@ impl<K: Eq + Clone + 'static> Machine<K> {
             Finish::Ended | Finish::Succeeded => self.advance_if_it_matters(now),
             Finish::Failed | Finish::Again(_) => self.advance(now()),
         }
-        self.conclude(run, finish);
+        self.conclude(run, finish, left);
         let slot = run.slot;
         match self.slots[slot].phase {
             Phase::Running { index } => {
@@ -283,7 +294,7 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         self.release(slot)
     }
 
-    fn conclude(&mut self, run: &Run<K>, finish: Finish) {
+    fn conclude(&mut self, run: &Run<K, N>, finish: Finish, left: N) {
         if matches!(finish, Finish::Succeeded | Finish::Again(_)) {
             self.limiter.forget(&run.key);
             self.slots[run.slot].requeues = 0;
@@ -291,11 +302,13 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         if self.life != Life::Open {
             return;
         }
-        match finish {
-            Finish::Ended | Finish::Succeeded => {}
-            Finish::Failed => self.retry(run.slot, When::RateLimited, run.priority),
-            Finish::Again(delay) => self.retry(run.slot, When::After(delay), run.priority),
-        }
+        let when = match finish {
+            Finish::Ended | Finish::Succeeded => return,
+            Finish::Failed => When::RateLimited,
+            Finish::Again(delay) => When::After(delay),
+        };
+        self.slots[run.slot].note.merge(left);
+        self.retry(run.slot, when, run.priority);
     }
 
     fn stop(&mut self, index: u32) {
@@ -433,6 +446,8 @@ impl<K: Eq + Clone + 'static> Machine<K> {
 
 #[cfg(test)]
 mod invariants;
+#[cfg(test)]
+mod notes;
 #[cfg(test)]
 mod property;
 #[cfg(test)]

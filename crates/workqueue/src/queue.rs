@@ -24,9 +24,10 @@ use tokio::sync::Notify;
 use tokio::task::coop::consume_budget;
 
 use crate::clock::Clock;
-use crate::item::Item;
-use crate::machine::{Durations, Finish, Life, Machine, Needed, Next, Run};
+use crate::item::{End, Item};
+use crate::machine::{Durations, Life, Machine, Needed, Next, Run};
 use crate::moment::Moment;
+use crate::note::Note;
 use crate::options::{Add, Options};
 use crate::slots::Hashed;
 use crate::stats::Stats;
@@ -58,16 +59,16 @@ impl<K: Hash + Eq + Clone + Send + 'static> Key for K {}
 /// #     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(work);
 /// # }
 /// ```
-pub struct Queue<K: Key> {
-    shared: Arc<Shared<K>>,
+pub struct Queue<K: Key, N: Note = ()> {
+    shared: Arc<Shared<K, N>>,
 }
 
-struct Shared<K: Key> {
+struct Shared<K: Key, N: Note> {
     name: String,
     durations: Durations,
     hasher: RandomState,
     clock: Arc<dyn Clock>,
-    state: Mutex<State<K>>,
+    state: Mutex<State<K, N>>,
     /// Wakes workers.
     workers: Notify,
     /// Wakes the timekeeper when the next alarm is earlier than the one it sleeps for.
@@ -76,8 +77,8 @@ struct Shared<K: Key> {
     drained: Notify,
 }
 
-struct State<K: Key> {
-    machine: Machine<K>,
+struct State<K: Key, N: Note> {
+    machine: Machine<K, N>,
     /// Workers that sleep, or are about to: those who need to be woken.
     sleepers: usize,
     /// Whether one of them minds the alarms.
@@ -103,6 +104,13 @@ pub enum Drain {
 impl<K: Key> Queue<K> {
     /// A queue with these options.
     pub fn new(options: Options<K>) -> Self {
+        Self::with_notes(options)
+    }
+}
+
+impl<K: Key, N: Note> Queue<K, N> {
+    /// A queue that keeps a note with each key, from those who add it to the worker that runs it.
+    pub fn with_notes(options: Options<K>) -> Self {
         let durations = match options.name.is_empty() {
             true => Durations::Unknown,
             false => Durations::Measured,
@@ -155,8 +163,14 @@ impl<K: Key> Queue<K> {
 
     /// Asks for a run of the key, saying when and how urgently.
     pub fn add_with(&self, key: K, how: Add) {
+        self.add_noting(key, N::default(), how);
+    }
+
+    /// The same, and leaves a note for that run.
+    pub fn add_noting(&self, key: K, note: N, how: Add) {
         let key = self.hashed(key);
-        self.locked(|machine| machine.add(key, how, || self.now()));
+        let now = self.clock_look();
+        self.locked(|machine| machine.add(key, note, how, now));
     }
 
     /// Asks for a run of many keys, such as those of an initial list. Cheaper than one by one, otherwise the same.
@@ -171,7 +185,7 @@ impl<K: Key> Queue<K> {
             let now = self.now();
             self.locked(|machine| {
                 for key in batch {
-                    machine.add(key, how, || now);
+                    machine.add(key, N::default(), how, || now);
                 }
             });
         }
@@ -193,10 +207,10 @@ impl<K: Key> Queue<K> {
     /// Waits for the key whose turn it is. Nothing comes after shutdown, once what was ready has been handed out.
     ///
     /// Cancel safe: a call that is dropped has not taken a key.
-    pub async fn get(&self) -> Option<Item<K>> {
+    pub async fn get(&self) -> Option<Item<K, N>> {
         // A worker that never waits for anything else must still let the other tasks of its thread run.
         consume_budget().await;
-        let mut sleeper: Option<Sleeper<'_, K>> = None;
+        let mut sleeper: Option<Sleeper<'_, K, N>> = None;
         loop {
             match self.next() {
                 Next::Run(run) => return Some(Item::new(self.clone(), run)),
@@ -223,7 +237,7 @@ impl<K: Key> Queue<K> {
     }
 
     /// The key whose turn it is, if one is ready now.
-    pub fn try_get(&self) -> Option<Item<K>> {
+    pub fn try_get(&self) -> Option<Item<K, N>> {
         match self.next() {
             Next::Run(run) => Some(Item::new(self.clone(), run)),
             Next::Empty | Next::ShutDown => None,
@@ -289,22 +303,48 @@ impl<K: Key> Queue<K> {
         self.locked(|machine| machine.life() != Life::Open)
     }
 
-    pub(crate) fn done(&self, run: &Run<K>, finish: Finish) {
-        let early = self.early_look();
-        let now = || early.unwrap_or_else(|| self.now());
-        let forgotten = self.locked(|machine| machine.done(run, finish, now));
+    pub(crate) fn done(&self, run: &Run<K, N>, end: End<N>) {
+        let now = self.now_or(end.at);
+        let done = |machine: &mut Machine<K, N>| machine.done(run, end.finish, end.left, now);
+        let forgotten = self.locked(done);
         drop(forgotten);
     }
 
-    fn next(&self) -> Next<K> {
-        let early = self.early_look();
-        let now = || early.unwrap_or_else(|| self.now());
+    /// Ends a run and gives the one whose turn it is, under one lock and with one look at the clock.
+    pub(crate) fn exchange(&self, run: &Run<K, N>, end: End<N>) -> Option<Run<K, N>> {
+        let now = self.now_or(end.at);
+        let (forgotten, next) = self.locked(|machine| {
+            let forgotten = machine.done(run, end.finish, end.left, &now);
+            (forgotten, machine.get(&now))
+        });
+        drop(forgotten);
+        match next {
+            Next::Run(run) => Some(run),
+            Next::Empty | Next::ShutDown => None,
+        }
+    }
+
+    fn next(&self) -> Next<K, N> {
+        let now = self.clock_look();
         self.locked(|machine| machine.get(now))
     }
 
-    /// The time, if it will be asked for in any case: better before the lock is taken than under it.
-    fn early_look(&self) -> Option<Moment> {
-        (self.shared.durations == Durations::Measured).then(|| self.now())
+    /// Tells the time when asked. If it will be asked in any case, it looks at the clock now: better before the lock is
+    /// taken than under it.
+    fn clock_look(&self) -> impl Fn() -> Moment {
+        self.now_or(None)
+    }
+
+    /// The same for a caller that may have looked already.
+    fn now_or(&self, known: Option<Moment>) -> impl Fn() -> Moment {
+        let early = known.or_else(|| self.measured_now());
+        move || early.unwrap_or_else(|| self.now())
+    }
+
+    /// The time, if durations are measured.
+    pub(crate) fn measured_now(&self) -> Option<Moment> {
+        let measured = self.shared.durations == Durations::Measured;
+        measured.then(|| self.now())
     }
 
     fn now(&self) -> Moment {
@@ -322,14 +362,14 @@ impl<K: Key> Queue<K> {
     }
 
     /// Runs one operation under the lock, and wakes whom it concerns without the lock.
-    fn locked<R>(&self, operation: impl FnOnce(&mut Machine<K>) -> R) -> R {
+    fn locked<R>(&self, operation: impl FnOnce(&mut Machine<K, N>) -> R) -> R {
         let mut state = self.shared.lock();
         let outcome = operation(&mut state.machine);
         self.unlock_and_wake(state);
         outcome
     }
 
-    fn unlock_and_wake(&self, mut state: MutexGuard<'_, State<K>>) {
+    fn unlock_and_wake(&self, mut state: MutexGuard<'_, State<K, N>>) {
         let (post, sleepers) = (state.timekeeper, state.sleepers);
         let wake = match sleepers {
             0 => state.machine.take_wake_of_others(),
@@ -353,14 +393,14 @@ impl<K: Key> Queue<K> {
     }
 }
 
-impl<K: Key> Shared<K> {
+impl<K: Key, N: Note> Shared<K, N> {
     /// A limiter that panicked may have poisoned the lock; the machine calls it with its own state in order.
-    fn lock(&self) -> MutexGuard<'_, State<K>> {
+    fn lock(&self) -> MutexGuard<'_, State<K, N>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Key> Clone for Queue<K> {
+impl<K: Key, N: Note> Clone for Queue<K, N> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -368,13 +408,13 @@ impl<K: Key> Clone for Queue<K> {
     }
 }
 
-impl<K: Key> Default for Queue<K> {
+impl<K: Key, N: Note> Default for Queue<K, N> {
     fn default() -> Self {
-        Self::new(Options::new())
+        Self::with_notes(Options::new())
     }
 }
 
-impl<K: Key> fmt::Debug for Queue<K> {
+impl<K: Key, N: Note> fmt::Debug for Queue<K, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Queue")
             .field("name", &self.shared.name)

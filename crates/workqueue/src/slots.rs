@@ -10,6 +10,7 @@ use std::ops::{Index, IndexMut};
 
 use crate::alarms::Alarm;
 use crate::moment::Moment;
+use crate::note::Note;
 use crate::priority::Priority;
 use crate::table::Table;
 
@@ -41,9 +42,11 @@ pub(crate) enum Phase {
 
 /// All that is known of one key. With a key of two words this is one cache line.
 #[derive(Debug)]
-pub(crate) struct Slot<K> {
+pub(crate) struct Slot<K, N> {
     /// Nothing while the slot is free.
     pub(crate) key: Option<K>,
+    /// What adds left for the next run.
+    pub(crate) note: N,
     pub(crate) phase: Phase,
     /// When the next run was asked for; meaningful when ready or running again.
     pub(crate) added: Moment,
@@ -60,7 +63,7 @@ pub(crate) struct Slot<K> {
     hash: u32,
 }
 
-impl<K> Slot<K> {
+impl<K, N> Slot<K, N> {
     pub(crate) fn has_alarm(&self) -> bool {
         self.alarm_due != Moment::NEVER
     }
@@ -87,8 +90,8 @@ impl<K> Slot<K> {
 
 /// All slots of one queue.
 #[derive(Debug)]
-pub(crate) struct Slots<K> {
-    slots: Vec<Slot<K>>,
+pub(crate) struct Slots<K, N> {
+    slots: Vec<Slot<K, N>>,
     table: Table,
     free: Vec<u32>,
     /// Slots that were unused when they were put here. They may have come into use again, and may be here twice.
@@ -97,7 +100,7 @@ pub(crate) struct Slots<K> {
     kept: usize,
 }
 
-impl<K> Slots<K> {
+impl<K, N: Note> Slots<K, N> {
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self {
             slots: Vec::with_capacity(capacity),
@@ -120,7 +123,7 @@ impl<K> Slots<K> {
 
     /// Every slot there is, free ones too.
     #[cfg(test)]
-    pub(crate) fn all(&self) -> &[Slot<K>] {
+    pub(crate) fn all(&self) -> &[Slot<K, N>] {
         &self.slots
     }
 
@@ -159,6 +162,8 @@ impl<K> Slots<K> {
                 continue;
             };
             keys.push(key);
+            // Nothing came of it: the run that it was for was called off.
+            unused.note = N::default();
             self.table.remove(unused.hash, slot);
             self.free.push(slot);
         }
@@ -166,7 +171,7 @@ impl<K> Slots<K> {
     }
 }
 
-impl<K: Eq> Slots<K> {
+impl<K: Eq, N: Note> Slots<K, N> {
     /// The slot of a key, if the key is known.
     pub(crate) fn find(&self, key: &K, hash: u32) -> Option<u32> {
         let same = |slot: u32| self.slots[slot as usize].key.as_ref() == Some(key);
@@ -186,6 +191,7 @@ impl<K: Eq> Slots<K> {
     fn occupy(&mut self, key: K, hash: u32) -> u32 {
         let slot = Slot {
             key: Some(key),
+            note: N::default(),
             phase: Phase::Idle,
             added: Moment::default(),
             alarm_due: Moment::NEVER,
@@ -205,16 +211,16 @@ impl<K: Eq> Slots<K> {
     }
 }
 
-impl<K> Index<u32> for Slots<K> {
-    type Output = Slot<K>;
+impl<K, N> Index<u32> for Slots<K, N> {
+    type Output = Slot<K, N>;
 
-    fn index(&self, slot: u32) -> &Slot<K> {
+    fn index(&self, slot: u32) -> &Slot<K, N> {
         &self.slots[slot as usize]
     }
 }
 
-impl<K> IndexMut<u32> for Slots<K> {
-    fn index_mut(&mut self, slot: u32) -> &mut Slot<K> {
+impl<K, N> IndexMut<u32> for Slots<K, N> {
+    fn index_mut(&mut self, slot: u32) -> &mut Slot<K, N> {
         &mut self.slots[slot as usize]
     }
 }
@@ -225,12 +231,12 @@ mod tests {
 
     #[test]
     fn slot_of_a_two_word_key_is_one_cache_line() {
-        assert_eq!(size_of::<Slot<std::sync::Arc<str>>>(), 64);
+        assert_eq!(size_of::<Slot<std::sync::Arc<str>, ()>>(), 64);
     }
 
     #[test]
     fn key_that_comes_back_before_its_slot_is_freed_keeps_it() {
-        let mut slots = Slots::with_capacity(0);
+        let mut slots = Slots::<_, ()>::with_capacity(0);
         let key = || Hashed { key: "a", hash: 7 };
         let slot = slots.intern(key());
         slots.retire(slot);
@@ -247,7 +253,7 @@ mod tests {
 
     #[test]
     fn keys_with_the_same_hash_are_told_apart() {
-        let mut slots = Slots::with_capacity(0);
+        let mut slots = Slots::<_, ()>::with_capacity(0);
         let [a, b] = ["a", "b"].map(|key| slots.intern(Hashed { key, hash: 7 }));
         assert_ne!(a, b);
         slots.retire(a);

@@ -213,7 +213,7 @@ async fn foreign_deployment_is_left_alone(owners: serde_json::Value) {
     assert_eq!(event.type_.as_deref(), Some("Warning"));
     assert_eq!(event.message.as_deref(), Some(message));
     let history = operator.handle.history().list();
-    assert_eq!(history.last().map(|run| run.ended.as_str()), Some(message));
+    assert_eq!(history.last().map(|run| &*run.ended), Some(message));
     assert!(history.iter().all(|run| run.writes.is_empty()));
     let now = deployment(&user, "a").await.expect("it is still there");
     assert_eq!(
@@ -296,7 +296,7 @@ async fn resync_without_a_change_does_nothing() {
                 .all(|cause| cause.trigger == Trigger::Resync),
             "{run:?}"
         );
-        assert_eq!((run.ended.as_str(), run.writes.len()), ("done", 0));
+        assert_eq!((&*run.ended, run.writes.len()), ("done", 0));
     }
     assert_eq!(operator.writes(), writes, "events included");
     operator.end().await.expect("it ends well");
@@ -335,7 +335,7 @@ async fn foo_without_a_name_for_its_deployment_is_not_tried_again() {
     user.create(&nameless).await.expect("it is created");
     settle().await;
     let history = operator.handle.history().list();
-    let ended: Vec<&str> = history.iter().map(|run| run.ended.as_str()).collect();
+    let ended: Vec<&str> = history.iter().map(|run| &*run.ended).collect();
     assert_eq!(ended, ["deployment name must be specified"]);
     operator.end().await.expect("it ends well");
 }

@@ -160,7 +160,7 @@ async fn pod_that_cannot_be_printed_is_tried_five_times_more_and_dropped() {
     settle().await;
     let history = operator.handle.history().list();
     let late_runs = history.iter().filter(|run| run.key.name() == "late");
-    let ended: Vec<&str> = late_runs.map(|run| run.ended.as_str()).collect();
+    let ended: Vec<&str> = late_runs.map(|run| &*run.ended).collect();
     assert_eq!(
         ended[..6],
         [["out of paper"; 5].as_slice(), &["done"]].concat()

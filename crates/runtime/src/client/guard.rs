@@ -4,11 +4,14 @@
 //! Versions of one resource are numbers that grow, as Kubernetes promises since 1.35; where a server's versions are not
 //! numbers, nothing is remembered.
 //!
-//! Pure: this decides whether a view of the cache is good enough, and somebody else waits.
+//! The guard is pure: it decides whether a view of the cache is good enough, and somebody else waits.
 
 use std::collections::BTreeMap;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use kubewright_cache::Key;
+use parking_lot::Mutex;
 
 /// Above this many remembered writes of one resource, those that the cache has reached are swept out.
 const SWEEP: usize = 1024;
@@ -42,6 +45,30 @@ pub(crate) struct Seen {
     pub(crate) uid: String,
     pub(crate) version: u64,
     pub(crate) terminating: bool,
+}
+
+/// A guard that many share. Mostly it remembers nothing, and to see that takes no lock.
+#[derive(Debug, Default)]
+pub(crate) struct SharedGuard {
+    guard: Mutex<Guard>,
+    /// How many writes it remembers, or did a moment ago. Whoever wrote has stored it before it reads.
+    remembered: AtomicUsize,
+}
+
+impl SharedGuard {
+    /// Whether no read can show the past.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.remembered.load(Ordering::Acquire) == 0
+    }
+
+    /// Works with the guard while nobody else does.
+    pub(crate) fn with<R>(&self, work: impl FnOnce(&mut Guard) -> R) -> R {
+        let mut guard = self.guard.lock();
+        let outcome = work(&mut guard);
+        self.remembered
+            .store(guard.pending.len(), Ordering::Release);
+        outcome
+    }
 }
 
 impl Guard {

@@ -8,10 +8,9 @@ use kube::core::{ApiResource, SelectorExt};
 use kubewright_cache::{
     Cached, Factory, Index, Key, NAMESPACE_INDEX, Reader, Scope, SharedInformer,
 };
-use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use super::guard::{Guard, Seen, View};
+use super::guard::{Guard, Seen, SharedGuard, View};
 use super::{Client, ClientError, Consistency, Object, Query};
 use crate::seam::Point;
 
@@ -29,14 +28,14 @@ pub(super) struct Shape<K> {
     pub(super) resource: ApiResource,
     /// As in `deployments.apps`.
     pub(super) name: Arc<str>,
-    pub(super) guard: Arc<Mutex<Guard>>,
+    pub(super) guard: Arc<SharedGuard>,
     make: Make<K>,
     /// Made by the first read: who only writes needs no cache.
     informer: OnceLock<SharedInformer<K>>,
 }
 
 impl<K: Object> Shape<K> {
-    pub(super) fn new(resource: ApiResource, guard: Arc<Mutex<Guard>>, make: Make<K>) -> Self {
+    pub(super) fn new(resource: ApiResource, guard: Arc<SharedGuard>, make: Make<K>) -> Self {
         let name = match resource.group.as_str() {
             "" => resource.plural.clone(),
             group => format!("{}.{group}", resource.plural),
@@ -187,10 +186,12 @@ impl<K: Object> Objects<K> {
         let Consistency::ReadYourWrites { wait } = self.client.shared.consistency else {
             return Ok(());
         };
-        let behind = || {
-            let mut guard = self.shape.guard.lock();
-            guard.is_behind(key, || self.view(&informer.reader(), key))
-        };
+        let guard = &self.shape.guard;
+        if guard.is_empty() {
+            return Ok(());
+        }
+        let view = || self.view(&informer.reader(), key);
+        let behind = || guard.with(|guard| guard.is_behind(key, view));
         if !behind() {
             return Ok(());
         }
@@ -230,8 +231,8 @@ impl<K: Object> Objects<K> {
     fn behind(&self, informer: &SharedInformer<K>, namespace: Option<&str>) -> Option<Key> {
         let reader = informer.reader();
         let concerns = |key: &Key| namespace.is_none() || key.namespace() == namespace;
-        let mut guard = self.shape.guard.lock();
-        guard.behind(concerns, |key| self.view(&reader, key))
+        let view = |key: &Key| self.view(&reader, key);
+        self.shape.guard.with(|guard| guard.behind(concerns, view))
     }
 
     /// Forgets writes that the cache has reached, if there are many.
@@ -239,7 +240,7 @@ impl<K: Object> Objects<K> {
         let Some(informer) = self.shape.informer.get() else {
             return;
         };
-        if self.shape.guard.lock().is_full() {
+        if self.shape.guard.with(Guard::is_full) {
             self.behind(informer, None);
         }
     }

@@ -339,7 +339,7 @@ impl<K: Object> Objects<K> {
         if self.is_dry() {
             return;
         }
-        self.shape.guard.lock().wrote(key, version);
+        self.shape.guard.with(|guard| guard.wrote(key, version));
         self.sweep();
         self.leave_trail(verb, key, version);
     }
@@ -352,7 +352,9 @@ impl<K: Object> Objects<K> {
         let marked = meta
             .get("deletionTimestamp")
             .and(meta["resourceVersion"].as_str());
-        self.shape.guard.lock().deleted(key, uid, marked);
+        self.shape
+            .guard
+            .with(|guard| guard.deleted(key, uid, marked));
         self.sweep();
         self.leave_trail("delete", key, marked.unwrap_or_default());
     }

@@ -1,5 +1,6 @@
 //! The last reconciles of a controller: why each ran, what it wrote, how it ended.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +13,8 @@ use serde::Serialize;
 
 use crate::cause::Cause;
 use crate::client::Write;
+use crate::context::Why;
+use crate::stripes::Striped;
 
 /// Reconciles that are remembered.
 const KEPT: usize = 256;
@@ -40,13 +43,13 @@ pub struct Reconciled {
     #[serde(serialize_with = "as_lines")]
     pub writes: Vec<Write>,
     /// How it ended: `done`, `requeue`, `requeue after 10s`, or the error.
-    pub ended: String,
+    pub ended: Cow<'static, str>,
 }
 
-/// The last reconciles, oldest first. Cheap to clone.
+/// The last reconciles. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct History {
-    ring: Arc<Mutex<VecDeque<Arc<Reconciled>>>>,
+    rings: Arc<Striped<Mutex<VecDeque<(Reconciled, Why)>>>>,
     listeners: Arc<Listeners>,
 }
 
@@ -67,14 +70,14 @@ impl Drop for Listening<'_> {
 }
 
 impl History {
-    pub(crate) fn push(&self, reconciled: Reconciled) {
-        let reconciled = Arc::new(reconciled);
-        let mut ring = self.ring.lock();
+    /// Adds a reconcile, with its causes apart: they are seldom asked for.
+    pub(crate) fn push(&self, reconciled: Reconciled, why: Why) {
+        let mut ring = self.rings.mine().lock();
         let oldest = match ring.len() == KEPT {
             true => ring.pop_front(),
             false => None,
         };
-        ring.push_back(reconciled);
+        ring.push_back((reconciled, why));
         drop(ring);
         // It may be large, and is freed without the lock.
         drop(oldest);
@@ -84,9 +87,17 @@ impl History {
         }
     }
 
-    /// The reconciles that are remembered, oldest first.
-    pub fn list(&self) -> Vec<Arc<Reconciled>> {
-        self.ring.lock().iter().cloned().collect()
+    /// The reconciles that are remembered, in the order of their numbers.
+    pub fn list(&self) -> Vec<Reconciled> {
+        let mut list = Vec::new();
+        for ring in self.rings.all() {
+            list.extend(ring.lock().iter().map(|(reconciled, why)| Reconciled {
+                causes: why.causes(),
+                ..reconciled.clone()
+            }));
+        }
+        list.sort_unstable_by_key(|reconciled| reconciled.id);
+        list.split_off(list.len().saturating_sub(KEPT))
     }
 
     /// Completes when another reconcile has ended. It counts from this call.

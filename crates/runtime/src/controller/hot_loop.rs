@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use kubewright_cache::Key;
 use parking_lot::Mutex;
 
-use crate::cause::Taken;
+use crate::cause::Reasons;
 use crate::client::Write;
 
 /// So many runs in a row, each caused by nothing but the writes of the one before, are a loop.
@@ -30,7 +30,7 @@ struct Chain {
 
 impl HotLoops {
     /// Whether these causes are all writes of the key's own last run.
-    pub(crate) fn is_own_doing(&self, key: &Key, causes: &Taken) -> bool {
+    pub(crate) fn is_own_doing(&self, key: &Key, causes: &Reasons) -> bool {
         if self.known.load(Ordering::Acquire) == 0 {
             return false;
         }

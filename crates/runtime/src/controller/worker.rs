@@ -1,5 +1,6 @@
 //! A worker: takes a key, reconciles it, and says what becomes of it.
 
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,16 +10,15 @@ use futures::FutureExt;
 use kube::core::ApiResource;
 use kubewright_cache::source::BoxFuture;
 use kubewright_cache::{Key, Reader, Scope, SharedInformer};
-use kubewright_workqueue::Item;
+use kubewright_workqueue::{Finish, Item};
 use tokio::task::coop::consume_budget;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::history::{History, Reconciled};
 use super::hot_loop::HotLoops;
 use super::{Surroundings, Work};
-use crate::cause::Raised;
+use crate::cause::{Raised, Reasons};
 use crate::client::{Client, Object, Objects};
 use crate::context::{Context, Left, Lent};
 use crate::metrics::{ControllerMetrics, Verdict};
@@ -40,8 +40,13 @@ pub(super) struct Worker<K, R> {
     pub(super) count: AtomicU64,
 }
 
+/// A key in the hands of a worker, with the causes of its run.
+type Task = Item<Key, Reasons>;
+
 /// What one worker works with.
 struct Bench<K> {
+    /// The controller's, with a counter of references that no other worker has to wait for.
+    name: Arc<str>,
     objects: Objects<K>,
     informer: SharedInformer<K>,
     reader: Reader<K>,
@@ -65,6 +70,7 @@ impl<K: Object, R: Reconciler<K>> Work for Worker<K, R> {
             Some(scope) => objects.informer_in(scope.clone()),
         };
         let bench = Bench {
+            name: Arc::from(&*self.name),
             metrics: around.metrics.controller(&self.name),
             objects,
             reader: informer.reader(),
@@ -80,36 +86,40 @@ impl<K: Object, R: Reconciler<K>> Work for Worker<K, R> {
             }),
         };
         Box::pin(async move {
-            while let Some(item) = bench.next(&stop).await {
-                self.step(&bench, item).await;
+            while let Some(mut item) = bench.next(&stop).await {
+                loop {
+                    let finish = self.step(&bench, &mut item).await;
+                    // A worker that always finds a key must still let the other tasks of its thread run.
+                    consume_budget().await;
+                    // After a stop no further key is taken.
+                    if stop.is_cancelled() {
+                        item.finish(finish);
+                        break;
+                    }
+                    match item.finish_then_next(finish) {
+                        Some(next) => item = next,
+                        None => break,
+                    }
+                }
             }
         })
     }
 }
 
 impl<K> Bench<K> {
-    /// The next key. After a stop there is none, ready or not.
-    async fn next(&self, stop: &CancellationToken) -> Option<Item<Key>> {
-        // A worker that always finds a key must still let the other tasks of its thread run.
-        consume_budget().await;
-        if stop.is_cancelled() {
-            return None;
-        }
-        let queue = self.requests.queue();
-        // To sign up for the end of it all costs as much as a key: only who has to wait does.
-        if let Some(item) = queue.try_get() {
-            return Some(item);
-        }
+    /// Waits for a key. After a stop there is none, ready or not.
+    async fn next(&self, stop: &CancellationToken) -> Option<Task> {
         tokio::select! { biased; // After a stop no further key is taken.
             () = stop.cancelled() => None,
-            item = queue.get() => item,
+            item = self.requests.queue().get() => item,
         }
     }
 }
 
 impl<K: Object, R: Reconciler<K>> Worker<K, R> {
-    async fn step(&self, bench: &Bench<K>, item: Item<Key>) {
-        let key = item.key().clone();
+    /// Reconciles the key, and says what becomes of it.
+    async fn step(&self, bench: &Bench<K>, task: &mut Task) -> Finish {
+        let key = task.key().clone();
         let controller = &*self.name;
         let point = Point::Step {
             controller,
@@ -117,12 +127,12 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
         };
         bench.lent.client.seams().pass(point).await;
 
-        let taken = bench.requests.causes(&key);
-        let own_doing = self.loops.is_own_doing(&key, &taken);
+        let reasons = task.take_note();
+        let own_doing = self.loops.is_own_doing(&key, &reasons);
         let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let lent = bench.lent.clone();
-        let cx = Context::new(lent, key.clone(), id, item.requeues(), taken);
-        let (began, started) = (Instant::now(), cx.now());
+        let cx = Context::new(lent, key.clone(), id, task.requeues(), reasons);
+        let started = cx.now();
         bench.metrics.started();
         let outcome = tracing::field::Empty;
         let span = tracing::info_span!("reconcile", controller, key = key.as_str(), id, outcome);
@@ -130,27 +140,28 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             .attempt(bench, &key, &cx)
             .instrument(span.clone())
             .await;
-        let took = began.elapsed();
+        let took = task.stop_watch();
         let _in = span.enter();
         let verdict = verdict(&result);
         span.record("outcome", verdict.as_str());
         bench.metrics.finished(verdict, took);
-        let Left { causes, writes } = cx.conclude();
+        let Left { why, writes } = cx.conclude();
         if let Some(length) = self.loops.ran(&key, own_doing, &writes) {
             bench.metrics.hot_loop(&key);
             tracing::warn!(length, write = ?writes.last(), "hot loop: the reconcile's own write makes it run again");
         }
-        bench.history.push(Reconciled {
-            controller: self.name.clone(),
+        let reconciled = Reconciled {
+            controller: bench.name.clone(),
             id,
             key,
             started,
             took,
-            causes,
+            causes: Vec::new(),
             writes,
             ended: ended(&result),
-        });
-        finish(bench, item, result);
+        };
+        bench.history.push(reconciled, why);
+        finish(task, result)
     }
 
     /// The reconcile itself, with everything that can go wrong around it turned into an error.
@@ -204,39 +215,39 @@ fn verdict(result: &Result<Outcome, Error>) -> Verdict {
     }
 }
 
-fn ended(result: &Result<Outcome, Error>) -> String {
+fn ended(result: &Result<Outcome, Error>) -> Cow<'static, str> {
     match result {
-        Ok(Outcome(Next::Done)) => "done".to_owned(),
-        Ok(Outcome(Next::Requeue)) => "requeue".to_owned(),
-        Ok(Outcome(Next::RequeueAfter(delay))) => format!("requeue after {delay:?}"),
-        Err(error) => error.report(),
+        Ok(Outcome(Next::Done)) => "done".into(),
+        Ok(Outcome(Next::Requeue)) => "requeue".into(),
+        Ok(Outcome(Next::RequeueAfter(delay))) => format!("requeue after {delay:?}").into(),
+        Err(error) => error.report().into(),
     }
 }
 
-/// Gives the key back to the queue.
-fn finish<K>(bench: &Bench<K>, item: Item<Key>, result: Result<Outcome, Error>) {
+/// What becomes of the key. If it runs again, that run is told why.
+fn finish(task: &mut Task, result: Result<Outcome, Error>) -> Finish {
     match result {
-        Ok(Outcome(Next::Done)) => item.done(),
+        Ok(Outcome(Next::Done)) => Finish::Succeeded,
         Ok(Outcome(Next::Requeue)) => {
-            bench.requests.note(item.key(), Raised::Requeue);
-            item.retry();
+            task.leave(Raised::Requeue.into());
+            Finish::Failed
         }
         Ok(Outcome(Next::RequeueAfter(delay))) => {
-            bench.requests.note(item.key(), Raised::Requeue);
-            item.run_again_after(delay);
+            task.leave(Raised::Requeue.into());
+            Finish::Again(delay)
         }
         Err(error) if error.is_terminal() => {
             tracing::error!(error = error.report(), "reconcile failed for good");
-            drop(item);
+            Finish::Ended
         }
         Err(error) => {
             tracing::warn!(
                 error = error.report(),
-                attempt = item.requeues() + 1,
+                attempt = task.requeues() + 1,
                 "reconcile failed"
             );
-            bench.requests.note(item.key(), Raised::Retry);
-            item.retry();
+            task.leave(Raised::Retry.into());
+            Finish::Failed
         }
     }
 }

@@ -9,13 +9,14 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::text;
+use crate::stripes::Striped;
 
 /// The value of every label of the series that takes what no other series may.
 const OVERFLOW: &str = "exceeded_cardinality_limit";
 
 /// A number that only grows.
 #[derive(Debug, Clone, Default)]
-pub struct Counter(Arc<AtomicU64>);
+pub struct Counter(Arc<Striped<AtomicU64>>);
 
 impl Counter {
     /// One more.
@@ -26,48 +27,59 @@ impl Counter {
     /// So many more; less than nothing is ignored, since counters do not go back.
     pub fn add(&self, amount: f64) {
         if amount > 0.0 {
-            change(&self.0, |value| value + amount);
+            add(self.0.mine(), amount);
         }
     }
 
     /// The number now.
     pub fn get(&self) -> f64 {
-        f64::from_bits(self.0.load(Ordering::Relaxed))
+        sum(&self.0)
     }
 }
 
 /// A number that goes up and down.
 #[derive(Debug, Clone, Default)]
-pub struct Gauge(Arc<AtomicU64>);
+pub struct Gauge(Arc<Striped<AtomicU64>>);
 
 impl Gauge {
-    /// Takes this value.
+    /// Takes this value. What is added at the same moment may be lost.
     pub fn set(&self, value: f64) {
-        self.0.store(value.to_bits(), Ordering::Relaxed);
+        let rest = std::iter::repeat(0.0);
+        for (part, value) in self.0.all().zip(std::iter::once(value).chain(rest)) {
+            part.store(value.to_bits(), Ordering::Relaxed);
+        }
     }
 
     /// So much more, or less.
     pub fn add(&self, amount: f64) {
-        change(&self.0, |value| value + amount);
+        add(self.0.mine(), amount);
     }
 
     /// The number now.
     pub fn get(&self) -> f64 {
-        f64::from_bits(self.0.load(Ordering::Relaxed))
+        sum(&self.0)
     }
 }
 
-fn change(bits: &AtomicU64, next: impl Fn(f64) -> f64) {
-    let next = |bits| Some(next(f64::from_bits(bits)).to_bits());
+fn add(bits: &AtomicU64, amount: f64) {
+    let next = |bits| Some((f64::from_bits(bits) + amount).to_bits());
     // The closure always gives a value, so the update cannot fail.
     let _ = bits.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+}
+
+fn sum(parts: &Striped<AtomicU64>) -> f64 {
+    let values = parts.all().map(|bits| bits.load(Ordering::Relaxed));
+    // Not from negative zero, where the sum of floats begins.
+    values
+        .map(f64::from_bits)
+        .fold(0.0, |sum, value| sum + value)
 }
 
 /// Observations, counted in buckets.
 #[derive(Debug, Clone)]
 pub struct Histogram {
     bounds: Arc<[f64]>,
-    observed: Arc<Mutex<Observed>>,
+    observed: Arc<Striped<Mutex<Observed>>>,
 }
 
 #[derive(Debug)]
@@ -78,6 +90,24 @@ struct Observed {
     sum: f64,
 }
 
+impl Observed {
+    fn none(bounds: usize) -> Self {
+        Self {
+            buckets: vec![0; bounds].into(),
+            count: 0,
+            sum: 0.0,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (bucket, more) in self.buckets.iter_mut().zip(&other.buckets) {
+            *bucket += more;
+        }
+        self.count += other.count;
+        self.sum += other.sum;
+    }
+}
+
 impl Histogram {
     /// Counts one value. One that is not a number is not counted.
     pub fn observe(&self, value: f64) {
@@ -85,7 +115,7 @@ impl Histogram {
             return;
         }
         let bucket = self.bounds.partition_point(|bound| *bound < value);
-        let mut observed = self.observed.lock();
+        let mut observed = self.observed.mine().lock();
         observed.count += 1;
         observed.sum += value;
         if let Some(bucket) = observed.buckets.get_mut(bucket) {
@@ -100,7 +130,7 @@ impl Histogram {
 
     /// How many values were counted.
     pub fn count(&self) -> u64 {
-        self.observed.lock().count
+        self.observed.all().map(|part| part.lock().count).sum()
     }
 }
 
@@ -173,19 +203,18 @@ mod sealed {
         const TYPE: &'static str = "histogram";
 
         fn fresh(bounds: &Arc<[f64]>) -> Self {
-            let observed = Observed {
-                buckets: vec![0; bounds.len()].into(),
-                count: 0,
-                sum: 0.0,
-            };
+            let observed = || Mutex::new(Observed::none(bounds.len()));
             Self {
                 bounds: bounds.clone(),
-                observed: Arc::new(Mutex::new(observed)),
+                observed: Arc::new(Striped::new(observed)),
             }
         }
 
         fn write(&self, name: &str, labels: &text::Labels, out: &mut String) {
-            let observed = self.observed.lock();
+            let mut observed = Observed::none(self.bounds.len());
+            self.observed
+                .all()
+                .for_each(|part| observed.add(&part.lock()));
             let bucket = format!("{name}_bucket");
             let mut below = 0;
             for (bound, count) in self.bounds.iter().zip(&observed.buckets) {

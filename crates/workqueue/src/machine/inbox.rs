@@ -4,7 +4,9 @@
 //! together wait together. So while nothing depends on the moment of an add, keys gather here, and whatever asks about
 //! keys takes them in first, in the order they came: nobody can tell the difference.
 
-use super::{Durations, Machine};
+use super::Machine;
+use crate::moment::Moment;
+use crate::note::Note;
 use crate::priority::Priority;
 use crate::slots::Hashed;
 
@@ -12,20 +14,28 @@ use crate::slots::Hashed;
 const GATHERED: usize = 64;
 
 /// An add that has not been looked at.
-pub(super) struct Waiting<K> {
+pub(super) struct Waiting<K, N> {
     key: Hashed<K>,
+    note: N,
     priority: Priority,
+    /// When it came, if durations are measured.
+    added: Moment,
 }
 
-impl<K: Eq + Clone + 'static> Machine<K> {
-    /// Whether it makes no difference when an add is looked at: no duration begins with it, and no alarm is due before it.
+impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
+    /// Whether it makes no difference when an add is looked at: no alarm is due before it.
     pub(super) fn may_gather(&self) -> bool {
-        self.durations == Durations::Unknown && self.alarms.len() == 0
+        self.alarms.len() == 0
     }
 
     /// Leaves an add for later.
-    pub(super) fn gather(&mut self, key: Hashed<K>, priority: Priority) {
-        self.inbox.push(Waiting { key, priority });
+    pub(super) fn gather(&mut self, key: Hashed<K>, note: N, priority: Priority, added: Moment) {
+        self.inbox.push(Waiting {
+            key,
+            note,
+            priority,
+            added,
+        });
         if self.inbox.len() >= GATHERED {
             self.take_in();
         }
@@ -40,6 +50,8 @@ impl<K: Eq + Clone + 'static> Machine<K> {
         self.slots.foresee(inbox.iter().map(|add| add.key.hash));
         for add in inbox.drain(..) {
             let slot = self.slots.intern(add.key);
+            self.slots[slot].note.merge(add.note);
+            self.now = self.now.max(add.added);
             self.want_run(slot, add.priority);
         }
         // Its memory is used again.

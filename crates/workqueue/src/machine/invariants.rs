@@ -2,7 +2,7 @@
 
 use super::*;
 
-impl<K: Eq + Clone + 'static> Machine<K> {
+impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
     pub(super) fn alarm_entries(&self) -> usize {
         self.alarms.entries()
     }

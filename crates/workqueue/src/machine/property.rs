@@ -106,9 +106,9 @@ impl Model {
 
 /// Both, with the runs that are under way.
 struct Pair {
-    machine: Machine<&'static str>,
+    machine: Machine<&'static str, ()>,
     model: Model,
-    runs: Vec<Run<&'static str>>,
+    runs: Vec<Run<&'static str, ()>>,
 }
 
 impl Pair {
@@ -127,7 +127,7 @@ impl Pair {
 
     fn add(&mut self, key: usize, how: Add) {
         let now = self.now();
-        self.machine.add(hashed(KEYS[key]), how, || now);
+        self.machine.add(hashed(KEYS[key]), (), how, || now);
     }
 
     /// Does the same to both, and compares what they answer.
@@ -179,7 +179,7 @@ impl Pair {
         }
         let run = self.runs.swap_remove(index % self.runs.len());
         let now = self.now();
-        self.machine.done(&run, finish, || now);
+        self.machine.done(&run, finish, (), || now);
         let key = KEYS.iter().position(|key| *key == run.key);
         self.model
             .done(key.expect("runs are of known keys"), finish);
@@ -273,11 +273,11 @@ proptest! {
         passes in 0u32..4,
     ) {
         let mut machine = Pair::new(PriorityPolicy::Fair { passes }, Durations::Unknown).machine;
-        let (mut now, mut runs, mut dirty) = (Moment::default(), Vec::<Run<_>>::new(), BTreeSet::new());
+        let (mut now, mut runs, mut dirty) = (Moment::default(), Vec::<Run<_, ()>>::new(), BTreeSet::new());
         for (operation, priority) in history {
             match operation {
                 Operation::Add(key) => {
-                    machine.add(hashed(KEYS[key]), Add::now().priority(Priority(priority)), || now);
+                    machine.add(hashed(KEYS[key]), (), Add::now().priority(Priority(priority)), || now);
                     dirty.insert(KEYS[key]);
                 }
                 Operation::Get => if let Next::Run(run) = machine.get(|| now) {
@@ -287,7 +287,7 @@ proptest! {
                 },
                 Operation::Done(index, _) if !runs.is_empty() => {
                     let run = runs.swap_remove(index % runs.len());
-                    machine.done(&run, Finish::Ended, || now);
+                    machine.done(&run, Finish::Ended, (), || now);
                 }
                 Operation::Advance(milliseconds) => now = now.after(ms(milliseconds)),
                 _ => {}
@@ -296,11 +296,11 @@ proptest! {
             prop_assert_eq!(machine.stats("", now).depth, dirty.len());
         }
         for run in runs {
-            machine.done(&run, Finish::Ended, || now);
+            machine.done(&run, Finish::Ended, (), || now);
         }
         while let Next::Run(run) = machine.get(|| now) {
             prop_assert!(dirty.remove(run.key));
-            machine.done(&run, Finish::Ended, || now);
+            machine.done(&run, Finish::Ended, (), || now);
         }
         prop_assert!(dirty.is_empty());
         prop_assert_eq!(machine.stats("", now).known, 0);

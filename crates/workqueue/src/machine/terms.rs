@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::moment::Moment;
 use crate::priority::Priority;
 
 /// Whether the queue takes and gives keys.
@@ -24,9 +25,9 @@ pub(crate) enum Durations {
 
 /// What the answer to a worker is.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next<K> {
+pub(crate) enum Next<K, N> {
     /// A key to run. Its slot must be handed back with [`Machine::done`].
-    Run(Run<K>),
+    Run(Run<K, N>),
     /// Nothing is ready.
     Empty,
     /// Nothing is ready and nothing ever will be.
@@ -35,17 +36,21 @@ pub(crate) enum Next<K> {
 
 /// A key that a worker has.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Run<K> {
+pub(crate) struct Run<K, N> {
     pub(crate) slot: u32,
     pub(crate) key: K,
+    /// What adds left for this run.
+    pub(crate) note: N,
     pub(crate) priority: Priority,
     /// Retries before this run, since the key was last forgotten.
     pub(crate) requeues: u32,
+    /// When it began, if durations are measured.
+    pub(crate) started: Moment,
 }
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finish {
+pub enum Finish {
     /// Nothing more is known; the count of requeues stays.
     Ended,
     /// The count of requeues starts afresh.

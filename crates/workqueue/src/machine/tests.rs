@@ -7,7 +7,7 @@ type Word = &'static str;
 
 /// A machine with a clock in milliseconds.
 struct Bench {
-    machine: Machine<Word>,
+    machine: Machine<Word, ()>,
     now: Moment,
 }
 
@@ -34,22 +34,22 @@ impl Bench {
 
     fn add_with(&mut self, key: Word, how: Add) {
         let now = self.now;
-        self.machine.add(hashed(key), how, || now);
+        self.machine.add(hashed(key), (), how, || now);
     }
 
-    fn get(&mut self) -> Option<Run<Word>> {
+    fn get(&mut self) -> Option<Run<Word, ()>> {
         match self.machine.get(|| self.now) {
             Next::Run(run) => Some(run),
             Next::Empty | Next::ShutDown => None,
         }
     }
 
-    fn done(&mut self, run: &Run<Word>) {
+    fn done(&mut self, run: &Run<Word, ()>) {
         self.finish(run, Finish::Ended);
     }
 
-    fn finish(&mut self, run: &Run<Word>, finish: Finish) {
-        self.machine.done(run, finish, || self.now);
+    fn finish(&mut self, run: &Run<Word, ()>, finish: Finish) {
+        self.machine.done(run, finish, (), || self.now);
     }
 
     fn step(&mut self, milliseconds: u64) {
@@ -149,11 +149,11 @@ fn key_that_is_done_is_dropped() {
     let key: std::sync::Arc<str> = "a".into();
     let limiter = Box::new(MaxOf::new());
     let mut machine = Machine::new(PriorityPolicy::FAIR, limiter, Durations::Unknown, 0);
-    machine.add(hashed(key.clone()), Add::now(), Moment::default);
+    machine.add(hashed(key.clone()), (), Add::now(), Moment::default);
     let Next::Run(run) = machine.get(Moment::default) else {
         panic!("the key is ready");
     };
-    machine.done(&run, Finish::Ended, Moment::default);
+    machine.done(&run, Finish::Ended, (), Moment::default);
     drop(run);
     assert_eq!(std::sync::Arc::strong_count(&key), 1);
 }
@@ -525,12 +525,12 @@ fn nobody_asks_for_the_time_without_need() {
     let limiter = Box::new(MaxOf::new());
     let mut machine = Machine::new(PriorityPolicy::FAIR, limiter, Durations::Unknown, 0);
     let never = || panic!("nothing here depends on the time");
-    machine.add(hashed("a"), Add::now(), never);
-    machine.add(hashed("a"), Add::now(), never);
+    machine.add(hashed("a"), (), Add::now(), never);
+    machine.add(hashed("a"), (), Add::now(), never);
     let Next::Run(run) = machine.get(never) else {
         panic!("the key is ready");
     };
-    machine.done(&run, Finish::Succeeded, never);
+    machine.done(&run, Finish::Succeeded, (), never);
     let stats = machine.stats("", Moment::at(ms(50)));
     assert_eq!((stats.adds, stats.work_duration.count()), (1, 0));
 }
@@ -541,12 +541,20 @@ fn adds_that_gather_come_out_as_if_taken_one_by_one() {
         let limiter = Box::new(ExponentialBackoff::new(ms(1), ms(1000)));
         Machine::new(PriorityPolicy::Strict, limiter, durations, 0)
     };
-    let order = |mut machine: Machine<u32>| {
+    // Behind an alarm nothing gathers.
+    let mut alarmed = machine(Durations::Unknown);
+    alarmed.add(
+        Hashed { key: 999, hash: 9 },
+        (),
+        Add::after(ms(1)),
+        Moment::default,
+    );
+    let order = |mut machine: Machine<u32, ()>| {
         let now = Moment::default;
-        let add = |machine: &mut Machine<u32>, key: u32| {
+        let add = |machine: &mut Machine<u32, ()>, key: u32| {
             let how = Add::now().priority(Priority((key % 3) as i32));
             let hash = key % 50;
-            machine.add(Hashed { key, hash }, how, now);
+            machine.add(Hashed { key, hash }, (), how, now);
         };
         // Twice each, so that duplicates gather too, and more than gather at once.
         (0..300).for_each(|turn| add(&mut machine, turn % 150));
@@ -555,17 +563,19 @@ fn adds_that_gather_come_out_as_if_taken_one_by_one() {
         };
         add(&mut machine, running.key);
         assert!(!machine.is_drained());
-        machine.done(&running, Finish::Ended, now);
+        machine.done(&running, Finish::Ended, (), now);
         let mut order = vec![running.key];
         while let Next::Run(run) = machine.get(now) {
             order.push(run.key);
-            machine.done(&run, Finish::Ended, now);
+            machine.done(&run, Finish::Ended, (), now);
         }
         machine.check_invariants();
         assert!(machine.is_drained());
         order
     };
-    let one_by_one = order(machine(Durations::Measured));
+    let one_by_one = order(alarmed);
     assert_eq!(one_by_one.len(), 151);
-    assert_eq!(order(machine(Durations::Unknown)), one_by_one);
+    for durations in [Durations::Unknown, Durations::Measured] {
+        assert_eq!(order(machine(durations)), one_by_one);
+    }
 }

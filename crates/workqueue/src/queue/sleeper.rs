@@ -2,15 +2,16 @@
 
 use super::{Key, Post, Queue};
 use crate::machine::Next;
+use crate::note::Note;
 
 /// A worker that is counted as asleep.
-pub(super) struct Sleeper<'a, K: Key> {
-    queue: &'a Queue<K>,
+pub(super) struct Sleeper<'a, K: Key, N: Note> {
+    queue: &'a Queue<K, N>,
     /// Taken if this is the sleeper that minds the alarms.
     post: Post,
 }
 
-impl<K: Key> Sleeper<'_, K> {
+impl<K: Key, N: Note> Sleeper<'_, K, N> {
     /// Whether this one minds the alarms.
     pub(super) fn is_timekeeper(&self) -> bool {
         self.post == Post::Taken
@@ -35,7 +36,7 @@ impl<K: Key> Sleeper<'_, K> {
     }
 }
 
-impl<K: Key> Drop for Sleeper<'_, K> {
+impl<K: Key, N: Note> Drop for Sleeper<'_, K, N> {
     /// Awake: with a key, or cancelled. Somebody else minds the alarms from now on.
     fn drop(&mut self) {
         let shared = &self.queue.shared;
@@ -53,13 +54,16 @@ impl<K: Key> Drop for Sleeper<'_, K> {
     }
 }
 
-impl<K: Key> Queue<K> {
+impl<K: Key, N: Note> Queue<K, N> {
     /// Looks for a key. If there is none, the caller is counted as a sleeper before anybody can add one, and minds the
     /// alarms if there are some that nobody minds.
-    pub(super) fn next_or_sleep<'a>(&'a self, sleeper: &mut Option<Sleeper<'a, K>>) -> Next<K> {
+    pub(super) fn next_or_sleep<'a>(
+        &'a self,
+        sleeper: &mut Option<Sleeper<'a, K, N>>,
+    ) -> Next<K, N> {
         let mut state = self.shared.lock();
         let next = state.machine.get(|| self.now());
-        if next == Next::Empty {
+        if matches!(next, Next::Empty) {
             let sleeper = sleeper.get_or_insert_with(|| {
                 state.sleepers += 1;
                 Sleeper {

@@ -7,6 +7,7 @@ use tokio::time::{Instant, advance, sleep, timeout};
 
 use super::*;
 use crate::limiter::ExponentialBackoff;
+use crate::machine::Finish;
 use crate::priority::Priority;
 
 fn ms(milliseconds: u64) -> Duration {
@@ -467,4 +468,35 @@ async fn timekeeper_sleeps_when_another_worker_took_the_last_delayed_key() {
     clock.moved.notify_one();
     settle().await;
     assert_eq!(timekeeper.taken(), ["b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn worker_ends_a_run_and_takes_the_next_at_once() {
+    let queue = Queue::new(Options::new().name("words"));
+    queue.add("a");
+    queue.add("b");
+    let mut item = queue.try_get().expect("a is ready");
+    queue.add("a");
+    advance(ms(30)).await;
+    assert_eq!(item.stop_watch(), ms(30));
+    let item = item.finish_then_next(Finish::Succeeded);
+    let item = item.expect("b is ready");
+    assert_eq!(*item.key(), "b");
+    let item = item.finish_then_next(Finish::Failed);
+    let item = item.expect("a was added again");
+    assert_eq!((*item.key(), queue.requeues(&"b")), ("a", 1));
+    assert!(item.finish_then_next(Finish::Succeeded).is_none());
+    let stats = queue.stats();
+    assert_eq!((stats.running, stats.waiting), (0, 1));
+    assert_eq!(stats.work_duration.sum(), ms(30));
+}
+
+#[tokio::test(start_paused = true)]
+async fn drained_queue_gives_nothing_in_exchange() {
+    let queue = queue();
+    queue.add("a");
+    let item = queue.try_get().expect("a is ready");
+    queue.shut_down();
+    assert!(item.finish_then_next(Finish::Failed).is_none());
+    assert_eq!(queue.stats().running, 0);
 }
