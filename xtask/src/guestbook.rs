@@ -38,7 +38,8 @@ pub enum Entry {
 /// Walk from an empty folder to a deployed operator with nothing but our program, and print the time of each step
 ///
 /// init, create api, edit the types, manifests, install, run, a sample, its status, tests, deploy, undeploy; on a cluster
-/// of `kubewright up`. Then the size of the optimised program.
+/// of `kubewright up`. Then a change under `kubewright dev`, and the size of the optimised program. Nothing is on the path
+/// but Rust and what it links with.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     cargo xtask guestbook            dependencies as they were built the last time\n  \
@@ -52,13 +53,21 @@ pub(crate) struct Arguments {
     no_release: bool,
 }
 
+/// All that is on the path: Rust, the linker it uses and what that consists of, and how one ends a process.
+const TOOLS: [&str; 7] = ["cargo", "rustc", "cc", "ld", "as", "ar", "kill"];
+/// What a newcomer changes in a controller.
+const MESSAGE: &str = "all is as the spec says";
+
 /// A walk: the program, the folder, and what was measured.
 struct Walk {
     program: PathBuf,
     project: PathBuf,
     target: PathBuf,
+    /// The folder that is the path.
+    tools: PathBuf,
     kubeconfig: PathBuf,
     steps: Vec<(String, Duration)>,
+    sizes: Vec<(&'static str, u64)>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -69,8 +78,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         program,
         project: around.path().join("guestbook"),
         target: workspace::target().join("guestbook"),
+        tools: link_tools(&around.path().join("bin"))?,
         kubeconfig: around.path().join("kubeconfig"),
         steps: Vec::new(),
+        sizes: Vec::new(),
     };
     if arguments.cold {
         remove(&walk.target)?;
@@ -78,6 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     fs::create_dir_all(&walk.project)?;
     walk.write()?;
     walk.try_out()?;
+    walk.develop()?;
     if !arguments.no_release {
         walk.optimise()?;
     }
@@ -94,6 +106,19 @@ fn remove(folder: &Path) -> Result<()> {
     }
 }
 
+/// A folder with links to the tools and to nothing else.
+fn link_tools(folder: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(folder)?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for tool in TOOLS {
+        let mut places = std::env::split_paths(&path).map(|place| place.join(tool));
+        if let Some(found) = places.find(|place| place.is_file()) {
+            std::os::unix::fs::symlink(found, folder.join(tool))?;
+        }
+    }
+    Ok(folder.to_owned())
+}
+
 impl Walk {
     /// The project, its types as a newcomer writes them, and what is generated from them.
     fn write(&mut self) -> Result<()> {
@@ -106,6 +131,7 @@ impl Walk {
         }
         fs::write(&file, text.replace(SCAFFOLDED, EDITED) + ENTRY)?;
         self.call("manifests")?;
+        self.size("unoptimised", "debug")?;
         self.call("manifests --check")?;
         self.call("lint")
     }
@@ -122,55 +148,64 @@ impl Walk {
         let run = format!("run {on} -- --health-probe-bind-address=0");
         let mut running = self.start(&run)?;
         self.until(&run, &mut running, |output| output.shows("Ctrl-C stops it"))?;
-        self.call(&format!("deploy --manifests {sample} {on}"))?;
-        self.status()?;
-        drop(running);
+        self.call(&format!(
+            "deploy --manifests {sample} --wait-for Ready {on}"
+        ))?;
+        running.end(PATIENCE)?;
         self.cargo("cargo test", &["test", "--quiet"])?;
         self.call(&format!("deploy --image example.com/guestbook:0.1.0 {on}"))?;
         // The deployed manager is a simulated pod: nobody is there to finish the sample, so it is done from here.
         let mut running = self.start(&run)?;
         self.until(&run, &mut running, |output| output.shows("Ctrl-C stops it"))?;
-        self.call(&format!("undeploy {on}"))
+        self.call(&format!("undeploy {on}"))?;
+        running.end(PATIENCE)?;
+        up.end(PATIENCE)?;
+        Ok(())
     }
 
-    /// Waits until the sample says that it is ready. Without kubectl nobody asks.
-    fn status(&mut self) -> Result<()> {
-        let began = now();
-        let mut kubectl = Command::new("kubectl");
-        kubectl
-            .arg("--kubeconfig")
-            .arg(&self.kubeconfig)
-            .args([
-                "wait",
-                "--for=condition=Ready",
-                "--timeout=60s",
-                "guestbook/guestbook-sample",
-            ])
-            .stdin(Stdio::null());
-        match kubectl.status() {
-            Err(_) => println!("  (there is no kubectl to ask for the status)"),
-            Ok(status) if status.success() => {
-                self.steps
-                    .push(("status is reported".to_owned(), began.elapsed()));
-            }
-            Ok(_) => bail!("the sample does not become ready"),
+    /// A change of a controller while `kubewright dev` looks on.
+    fn develop(&mut self) -> Result<()> {
+        let mut dev = self.start("dev --samples")?;
+        self.until("dev --samples", &mut dev, |output| {
+            output.shows("Sources are watched")
+        })?;
+        let file = self.project.join("src/controller/guestbook.rs");
+        let text = fs::read_to_string(&file)?;
+        if !text.contains(MESSAGE) {
+            bail!("the scaffolded controller is not what this script knows");
         }
+        fs::write(&file, text.replace(MESSAGE, "every page is there"))?;
+        let built = |output: &Output| output.stdout.matches("Built in").count() == 2;
+        self.until("dev: a change until it runs", &mut dev, built)?;
+        let output = dev.end(PATIENCE)?;
+        if !output.shows("Stopping") || self.project.join(".kubewright").exists() {
+            bail!("kubewright dev leaves something behind:\n{}", output.stderr);
+        }
+        Ok(())
+    }
+
+    /// Notes how large the program is.
+    fn size(&mut self, name: &'static str, folder: &str) -> Result<()> {
+        let file = self.target.join(folder).join("guestbook");
+        self.sizes.push((name, fs::metadata(&file)?.len()));
         Ok(())
     }
 
     /// The optimised program, and how large it is.
     fn optimise(&mut self) -> Result<()> {
         self.cargo("cargo build --release", &["build", "--release", "--quiet"])?;
-        let file = self.target.join("release/guestbook");
-        let bytes = fs::metadata(&file)?.len();
-        println!("The optimised program has {:.1} MB.", bytes as f64 / 1e6);
-        Ok(())
+        self.size("optimised", "release")
     }
 
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command
             .current_dir(&self.project)
+            // As a newcomer has it: nothing of what called this script.
+            .env_remove("CARGO")
+            .env_remove("CARGO_MANIFEST_DIR")
+            .env_remove("CARGO_PROFILE_DEV_DEBUG")
+            .env("PATH", &self.tools)
             .env("CARGO_TARGET_DIR", &self.target);
         command
     }
@@ -182,8 +217,7 @@ impl Walk {
     }
 
     fn cargo(&mut self, name: &str, arguments: &[&str]) -> Result<()> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let mut command = self.command(Path::new(&cargo));
+        let mut command = self.command(&self.tools.join("cargo"));
         command.args(arguments);
         self.measure(name, command)
     }
@@ -228,7 +262,14 @@ impl Walk {
             .map(|path| path.display().to_string());
         let around = around.unwrap_or_default() + "/";
         for (name, time) in &self.steps {
-            println!("{:>9.2?}  {}", time, name.replace(&around, ""));
+            println!(
+                "{:>8.2} s  {}",
+                time.as_secs_f64(),
+                name.replace(&around, "")
+            );
+        }
+        for (name, bytes) in &self.sizes {
+            println!("{:>7.1} MB  the {name} program", *bytes as f64 / 1e6);
         }
     }
 }

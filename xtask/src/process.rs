@@ -101,6 +101,15 @@ impl Running {
         true
     }
 
+    /// Asks the child to end, and waits until nothing has its output open any more: it and all that it started.
+    pub(crate) fn end(mut self, patience: Duration) -> Result<Output> {
+        let id = self.child.id().to_string();
+        let asked = Command::new("kill").args(["-TERM", &id]).status();
+        asked.context("the child cannot be asked to end")?;
+        self.read_until(patience, |_| false);
+        Ok(self.into_output())
+    }
+
     /// What was read, after the child is no more.
     pub(crate) fn into_output(mut self) -> Output {
         std::mem::take(&mut self.output)

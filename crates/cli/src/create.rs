@@ -1,6 +1,7 @@
 //! `kubewright create`: kinds, versions and webhooks. Adds files and one line that names each.
 
 mod api;
+mod code;
 mod foreign;
 mod version;
 mod webhook;
@@ -92,15 +93,20 @@ pub(crate) fn camel(name: &str) -> String {
     name.split(['-', '_', '.']).map(part).collect()
 }
 
-/// The files of a kind as they are written when it is created. Types from a definition on file are not among them.
+/// The files of a kind as they are written when it is created, in each of the ways in which that can be. Types from a
+/// definition on file are not among them.
 pub(crate) fn scaffolded(
     project: &Project,
     resource: &Resource,
-) -> anyhow::Result<BTreeMap<PathBuf, String>> {
-    let mut files = api::scaffolded(project, resource)?;
-    if let Some(flags) = &resource.webhooks {
-        let file = Site::webhook(project, resource).file();
-        files.insert(file, webhook::code(project, resource, flags)?);
+) -> anyhow::Result<Vec<BTreeMap<PathBuf, String>>> {
+    let mut ways = Vec::new();
+    for report in [code::Report::Status, code::Report::Nothing] {
+        let mut files = code::scaffolded(project, resource, report)?;
+        if let Some(flags) = &resource.webhooks {
+            let file = Site::webhook(project, resource).file();
+            files.insert(file, webhook::code(project, resource, flags)?);
+        }
+        ways.push(files);
     }
-    Ok(files)
+    Ok(ways)
 }

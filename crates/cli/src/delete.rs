@@ -1,13 +1,13 @@
 //! `kubewright delete`: the way back from `create`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::bail;
 use clap::{ArgAction, Args, Subcommand};
 use kubewright_manifests::project::Resource;
 
-use crate::create::Kind;
+use crate::create::{self, Kind};
 use crate::folder::{Folder, Place};
 use crate::generate;
 use crate::scaffold::modules;
@@ -65,7 +65,7 @@ impl DeleteApi {
             println!("{} is not there; nothing was written.", kind.kind);
             return Ok(());
         };
-        let mut plan = folder.plan();
+        let mut plan = folder.plan()?;
         remove(&folder, &resource, &mut plan)?;
         folder.project.resources.retain(|other| *other != resource);
         folder.save(&mut plan)?;
@@ -87,12 +87,7 @@ impl DeleteApi {
 /// Plans that all code of a kind goes.
 fn remove(folder: &Folder, resource: &Resource, plan: &mut Plan) -> anyhow::Result<()> {
     let project = &folder.project;
-    let usual = resource.controller.then(|| resource.module());
-    let named = resource
-        .controllers
-        .iter()
-        .map(|controller| controller.name.clone());
-    for name in usual.into_iter().chain(named) {
+    for name in resource.controller_names() {
         let site = Site::controller(project, resource, &name);
         plan.delete(site.beside("tests.rs"))?;
         site.remove(plan)?;
@@ -113,7 +108,7 @@ fn remove_webhook_module(plan: &mut Plan) -> anyhow::Result<()> {
     let base = Path::new("src/webhook.rs");
     if plan
         .read(base)?
-        .is_some_and(|text| modules::is_empty(&text))
+        .is_some_and(|text| modules::is_empty(plan.bare(&text)))
     {
         plan.delete(base)?;
         plan.edit("src/main.rs", modules::without_webhooks)?;
@@ -123,13 +118,17 @@ fn remove_webhook_module(plan: &mut Plan) -> anyhow::Result<()> {
 
 /// Refuses to delete work that is nowhere else.
 fn check_kept(folder: &Folder, resource: &Resource, plan: &Plan) -> anyhow::Result<()> {
-    let scaffolded = scaffolded(folder, resource)?;
+    let scaffolded = create::scaffolded(&folder.project, resource)?;
     let mut lost = Vec::new();
     for (path, change) in plan.changes() {
         let Change::Delete { before } = change else {
             continue;
         };
-        let as_made = modules::is_empty(before) || scaffolded.get(path) == Some(before);
+        let before = plan.bare(before);
+        let as_made = scaffolded
+            .iter()
+            .any(|files| files.get(path).is_some_and(|text| text == before));
+        let as_made = as_made || modules::is_chain(before);
         if !as_made && !is_committed(&folder.root, path) {
             lost.push(format!("  {}", path.display()));
         }
@@ -142,14 +141,6 @@ fn check_kept(folder: &Folder, resource: &Resource, plan: &Plan) -> anyhow::Resu
          Nothing was deleted. Commit them, or delete them all the same with --force.",
         lost.join("\n")
     );
-}
-
-/// The files of a kind as `create` would write them now.
-fn scaffolded(
-    folder: &Folder,
-    resource: &Resource,
-) -> anyhow::Result<std::collections::BTreeMap<PathBuf, String>> {
-    crate::create::scaffolded(&folder.project, resource)
 }
 
 /// Whether the file is in the last commit as it is now.

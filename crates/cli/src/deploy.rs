@@ -9,12 +9,19 @@ use kubewright_manifests::layout::{self, Settings};
 use serde_json::Value;
 
 use crate::folder::Place;
+use crate::notes;
 use crate::program::Source;
 use crate::remote::apply::Applying;
 use crate::remote::connect::Connection;
 use crate::remote::remove::{self, Kinds};
 use crate::remote::{block_on, wait};
 use crate::scaffold::plan::read_text;
+
+/// What a command is about: objects, and what has to be known about the program that they are of.
+struct Subject {
+    objects: Vec<Value>,
+    note: Option<String>,
+}
 
 /// What all four need.
 #[derive(Debug, Args)]
@@ -72,11 +79,15 @@ pub(crate) struct Uninstall {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     kubewright deploy --image registry.example.com/guestbook:1.0\n  \
+    kubewright deploy --manifests config/samples/webapp_v1_guestbook.yaml --wait-for Ready\n  \
     kubectl kustomize config/overlays/example > out.yaml && kubewright deploy --manifests out.yaml")]
 pub(crate) struct Deploy {
     /// The manager's image, instead of the project's
     #[arg(long)]
     image: Option<String>,
+    /// Wait until each of the objects has this condition as well, such as Ready
+    #[arg(long, value_name = "CONDITION", requires = "manifests")]
+    wait_for: Option<String>,
     #[command(flatten)]
     applying: Applying,
     #[command(flatten)]
@@ -104,20 +115,21 @@ pub(crate) struct Undeploy {
 
 impl Install {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let objects = self.common.definitions()?;
+        let Subject { objects, note } = self.common.definitions()?;
         if objects.is_empty() {
             println!("The program has no kinds of its own; there is nothing to install.");
             return Ok(());
         }
-        self.common.apply(self.applying, &objects)?;
-        println!("\nNext: kubewright run, then kubectl apply -f config/samples");
+        self.common.apply(self.applying, &objects, None)?;
+        notes::tell(note.as_deref());
+        println!("\nNext: kubewright run, then kubectl apply -k config/samples");
         Ok(())
     }
 }
 
 impl Uninstall {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let objects = self.common.definitions()?;
+        let objects = self.common.definitions()?.objects;
         match self.dry_run {
             true => tell(&objects),
             false => self.common.delete(&objects, Kinds::Delete)?,
@@ -128,18 +140,22 @@ impl Uninstall {
 
 impl Deploy {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let objects = self.common.objects(self.image.clone())?;
-        self.common.apply(self.applying, &objects)?;
-        println!(
-            "\nNext: kubectl apply -f config/samples; kubewright undeploy takes all of it away"
-        );
+        let Subject { objects, note } = self.common.subject(self.image.clone())?;
+        let condition = self.wait_for.as_deref();
+        self.common.apply(self.applying, &objects, condition)?;
+        notes::tell(note.as_deref());
+        if self.common.manifests.is_none() {
+            println!(
+                "\nNext: kubectl apply -k config/samples; kubewright undeploy takes all of it away"
+            );
+        }
         Ok(())
     }
 }
 
 impl Undeploy {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let objects = self.common.objects(None)?;
+        let objects = self.common.subject(None)?.objects;
         let kinds = match self.keep_kinds {
             true => Kinds::Keep,
             false => Kinds::Delete,
@@ -158,36 +174,46 @@ impl Common {
     }
 
     /// Everything that is deployed, in its order.
-    fn objects(&self, image: Option<String>) -> anyhow::Result<Vec<Value>> {
+    fn subject(&self, image: Option<String>) -> anyhow::Result<Subject> {
         if let Some(file) = &self.manifests {
             let text = read_text(file)?;
             let text = text.with_context(|| format!("{} does not exist", file.display()))?;
             let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
                 .with_context(|| format!("{} is no YAML", file.display()))?;
-            return Ok(documents
-                .into_iter()
-                .filter(|document| !document.is_null())
-                .collect());
+            let objects = documents.into_iter().filter(|it| !it.is_null()).collect();
+            return Ok(Subject {
+                objects,
+                note: None,
+            });
         }
         let folder = self.place.open()?;
         let inventory = self.source.inventory(&folder)?;
         let settings = Settings::image(image);
-        Ok(layout::deployed(&folder.project, &inventory, &settings)?)
+        Ok(Subject {
+            objects: layout::deployed(&folder.project, &inventory, &settings)?,
+            note: notes::webhooks(&inventory),
+        })
     }
 
-    fn definitions(&self) -> anyhow::Result<Vec<Value>> {
-        let mut objects = self.objects(None)?;
-        objects.retain(|object| object["kind"] == "CustomResourceDefinition");
-        Ok(objects)
+    fn definitions(&self) -> anyhow::Result<Subject> {
+        let mut subject = self.subject(None)?;
+        let is_kind = |object: &Value| object["kind"] == "CustomResourceDefinition";
+        subject.objects.retain(is_kind);
+        Ok(subject)
     }
 
-    fn apply(&self, applying: Applying, objects: &[Value]) -> anyhow::Result<()> {
+    fn apply(
+        &self,
+        applying: Applying,
+        objects: &[Value],
+        condition: Option<&str>,
+    ) -> anyhow::Result<()> {
         block_on(async {
             let client = self.connection.client().await?;
             let applied = applying.all(&client, objects).await?;
             match applying.dry_run {
                 true => Ok(()),
-                false => wait::until_ready(&applied, self.patience()).await,
+                false => wait::until_ready(&applied, condition, self.patience()).await,
             }
         })
     }

@@ -13,6 +13,7 @@ use kubewright_manifests::layout::{self, Settings};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::folder::{Folder, Place};
+use crate::notes;
 use crate::program::{self, Profile};
 use crate::remote::apply::Applying;
 use crate::remote::wait;
@@ -33,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[command(after_help = "Examples:\n  \
     kubewright dev\n  \
     kubewright dev --nodes 3 -- --log-level debug\n  \
-    kubectl --kubeconfig .kubewright/kubeconfig apply -f config/samples")]
+    kubectl --kubeconfig .kubewright/kubeconfig apply -k config/samples")]
 pub(crate) struct Dev {
     /// Port of the API server; 0 takes a free one
     #[arg(long, default_value_t = 0)]
@@ -72,10 +73,7 @@ impl Dev {
             .enable_all()
             .build()
             .context("the async runtime could not be started")?;
-        let ended = runtime.block_on(self.serve(&folder));
-        // A build that is under way is not waited for.
-        runtime.shutdown_background();
-        ended
+        runtime.block_on(self.serve(&folder))
     }
 
     async fn serve(&self, folder: &Folder) -> anyhow::Result<()> {
@@ -102,24 +100,37 @@ impl Dev {
             arguments: &self.arguments,
             samples: self.samples,
         };
+        let mut running = None;
         // A signal is the way to end, whatever is under way.
         let ended = tokio::select! {
             biased;
             signal = wait_for_signal() => signal,
-            ended = session.follow() => ended,
+            ended = session.follow(&mut running) => ended,
         };
         println!("Stopping.");
-        endpoint.close().await;
-        cluster.stop().await;
+        let stop = async {
+            if let Some(program) = running {
+                program.stop().await;
+            }
+            endpoint.close().await;
+            cluster.stop().await;
+        };
+        // Who asks twice is in a hurry.
+        tokio::select! {
+            biased;
+            () = stop => {}
+            _ = wait_for_signal() => {}
+        }
+        session.forget();
         ended
     }
 }
 
 impl Session<'_> {
     /// Keeps the program running as its sources are.
-    async fn follow(&self) -> anyhow::Result<()> {
+    async fn follow(&self, running: &mut Option<Running>) -> anyhow::Result<()> {
         let mut sources = Sources::look(&self.folder.root);
-        let mut running = match self.build().await {
+        *running = match self.build().await {
             Ok(program) => Some(self.start(&program)?),
             Err(error) => self.tell(&error),
         };
@@ -132,9 +143,9 @@ impl Session<'_> {
             // A program that ended is worth knowing of before its sources change.
             tokio::select! {
                 biased;
-                status = Running::ended(&mut running) => {
+                status = Running::ended(running) => {
                     eprintln!("The program ended: {status}. It is built again when a source changes.");
-                    running = None;
+                    *running = None;
                 }
                 _ = ticks.tick() => {}
             }
@@ -149,7 +160,7 @@ impl Session<'_> {
                     if let Some(old) = running.take() {
                         old.stop().await;
                     }
-                    running = Some(self.start(&program)?);
+                    *running = Some(self.start(&program)?);
                 }
                 Err(error) => drop(self.tell(&error)),
             }
@@ -159,26 +170,29 @@ impl Session<'_> {
     /// Builds the program and installs its kinds.
     async fn build(&self) -> anyhow::Result<PathBuf> {
         let began = Instant::now();
-        let folder = Folder {
-            root: self.folder.root.clone(),
-            project: self.folder.project.clone(),
-        };
-        let build = move || {
-            let program = program::build(&folder, Profile::Debug)?;
-            let inventory = program::inventory(&program)?;
-            let mut objects = layout::deployed(&folder.project, &inventory, &Settings::default())?;
-            objects.retain(|object| object["kind"] == "CustomResourceDefinition");
-            anyhow::Ok((program, objects))
-        };
-        let (program, kinds) = tokio::task::spawn_blocking(build).await??;
+        let project = &self.folder.project;
+        let program = program::build(self.folder, Profile::Debug).await?;
+        let inventory = program::inventory(&program).await?;
+        notes::tell(notes::webhooks(&inventory).as_deref());
+        let mut kinds = layout::deployed(project, &inventory, &Settings::default())?;
+        kinds.retain(|object| object["kind"] == "CustomResourceDefinition");
         let applying = Applying {
             dry_run: false,
             force_conflicts: true,
         };
         let applied = applying.all(&self.client, &kinds).await?;
-        wait::until_ready(&applied, PATIENCE).await?;
+        wait::until_ready(&applied, None, PATIENCE).await?;
         println!("Built in {:.1?}.", began.elapsed());
         Ok(program)
+    }
+
+    /// Takes away the kubeconfig of a cluster that is no more.
+    fn forget(&self) {
+        // What cannot be removed is in nobody's way: the next one is written over it.
+        let _ = std::fs::remove_file(&self.kubeconfig);
+        if let Some(folder) = self.kubeconfig.parent() {
+            let _ = std::fs::remove_dir(folder);
+        }
     }
 
     fn start(&self, program: &Path) -> anyhow::Result<Running> {

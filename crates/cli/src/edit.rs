@@ -1,19 +1,26 @@
 //! `kubewright edit`: settings of a project.
 
-use anyhow::bail;
+mod relocate;
+
 use clap::{ArgAction, Args};
 
-use crate::folder::Place;
+use crate::folder::{Folder, Place};
+use crate::scaffold::header::{self, Header, Licensing};
+use crate::scaffold::plan::{Existing, Plan};
 use crate::scaffold::writing::{Writing, Written};
 
 /// Change settings of a project
+///
+/// With --multigroup, the code of all kinds moves to where the other layout has it, and the paths that lead to it change.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     kubewright edit --image registry.example.com/guestbook:1.0\n  \
     kubewright edit --prometheus=true\n  \
+    kubewright edit --multigroup --diff --dry-run\n  \
+    kubewright edit --license apache2 --owner \"The Guestbook Authors\"\n  \
     kubewright edit --namespaced --watch-namespace team-a --watch-namespace team-b")]
 pub(crate) struct Edit {
-    /// Put code of kinds that are created from now on into folders by group
+    /// Put code into folders by group and version instead of by version
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     multigroup: Option<bool>,
 
@@ -38,6 +45,9 @@ pub(crate) struct Edit {
     network_policy: Option<bool>,
 
     #[command(flatten)]
+    licensing: Licensing,
+
+    #[command(flatten)]
     writing: Writing,
 
     #[command(flatten)]
@@ -47,17 +57,24 @@ pub(crate) struct Edit {
 impl Edit {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut folder = self.place.open()?;
-        let project = &mut folder.project;
-        if self
-            .multigroup
-            .is_some_and(|on| on != project.multigroup && !project.resources.is_empty())
+        let mut plan = folder.plan()?;
+        if let Some(multigroup) = self.multigroup
+            && multigroup != folder.project.multigroup
         {
-            bail!(
-                "there are kinds already, and their files would have to move: --multigroup can be changed \
-                 as long as there are none"
-            );
+            relocate::all(&mut folder, multigroup, &mut plan)?;
         }
-        project.multigroup = self.multigroup.unwrap_or(project.multigroup);
+        self.settle(&mut folder);
+        self.license(&mut plan)?;
+        folder.save(&mut plan)?;
+        if self.writing.carry_out(&plan)? == Written::Something {
+            println!("\nNext: kubewright generate");
+        }
+        Ok(())
+    }
+
+    /// What `PROJECT` says from now on.
+    fn settle(&self, folder: &mut Folder) {
+        let project = &mut folder.project;
         project.namespaced = self.namespaced.unwrap_or(project.namespaced);
         let mut options = project.options();
         options.image = self.image.clone().or(options.image);
@@ -69,11 +86,14 @@ impl Edit {
             options.watch_namespaces = namespaces.clone();
         }
         project.set_options(&options);
-        let mut plan = folder.plan();
-        folder.save(&mut plan)?;
-        if self.writing.carry_out(&plan)? == Written::Something {
-            println!("\nNext: kubewright generate");
+    }
+
+    /// The header of files that are created from now on. Those that are there are people's own.
+    fn license(&self, plan: &mut Plan) -> anyhow::Result<()> {
+        match self.licensing.header()? {
+            Header::Kept => Ok(()),
+            Header::Gone => plan.delete(header::FILE),
+            Header::New(header) => plan.write(header::FILE, header, Existing::Replace),
         }
-        Ok(())
     }
 }

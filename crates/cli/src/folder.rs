@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use kubewright_manifests::project::{Project, Resource};
 
+use crate::scaffold::header;
 use crate::scaffold::plan::{Existing, Plan, read_text};
 use crate::scaffold::transaction;
 
@@ -74,9 +75,13 @@ impl Place {
 }
 
 impl Folder {
-    /// A plan in this folder.
-    pub(crate) fn plan(&self) -> Plan {
-        Plan::new(&self.root)
+    /// A plan in this folder, with the header that its Rust files have.
+    ///
+    /// # Errors
+    /// When the header cannot be read.
+    pub(crate) fn plan(&self) -> anyhow::Result<Plan> {
+        let header = read_text(&self.root.join(header::FILE))?;
+        Ok(Plan::new(&self.root).header(&header.unwrap_or_default()))
     }
 
     /// Plans that `PROJECT` is written again.

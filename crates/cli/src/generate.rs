@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use kubewright_manifests::layout::{self, Settings};
 
 use crate::folder::{Folder, Place};
+use crate::notes;
 use crate::program::Source;
 use crate::scaffold::plan::{Existing, Plan, Verbs, read_text};
 use crate::scaffold::writing::{Writing, Written};
@@ -21,7 +22,7 @@ pub(crate) enum Artifact {
     Rbac,
     /// config/webhook
     Webhook,
-    /// dist/install.yaml and what it consists of
+    /// dist/install.yaml
     Install,
     /// config/samples
     Samples,
@@ -80,6 +81,7 @@ impl Generate {
         if self.check {
             return self.compare(&plan);
         }
+        notes::tell(notes::webhooks(&inventory).as_deref());
         if self.writing.carry_out(&plan)? == Written::Something {
             println!("\nNext: kubewright install, or kubewright dev");
         }
@@ -113,6 +115,7 @@ pub(crate) fn after_scaffold(folder: &Folder) -> anyhow::Result<()> {
     let files = layout::files(&folder.project, &inventory, &Settings::default())?;
     let (plan, _) = plan(folder, files, &[], Existing::Refuse)?;
     Writing::default().carry_out(&plan)?;
+    notes::tell(notes::webhooks(&inventory).as_deref());
     Ok(())
 }
 
@@ -123,7 +126,7 @@ fn plan(
     what: &[Artifact],
     existing: Existing,
 ) -> anyhow::Result<(Plan, Vec<PathBuf>)> {
-    let mut plan = folder.plan();
+    let mut plan = folder.plan()?;
     let mut own = Vec::new();
     for path in layout::generated_files(&folder.root)? {
         if !files.contains_key(&path) && wanted(&path, what) {

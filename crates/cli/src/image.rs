@@ -27,11 +27,16 @@ enum What {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     kubewright image build --image registry.example.com/guestbook:1.0\n  \
+    kubewright image build --platform linux/amd64,linux/arm64\n  \
     kubewright image build --container-tool podman --dry-run")]
 struct Build {
     /// The name of the image; without it the project's
     #[arg(long)]
     image: Option<String>,
+
+    /// What machines it is for, such as linux/arm64; without it this one
+    #[arg(long, value_name = "PLATFORM", value_delimiter = ',')]
+    platform: Vec<String>,
 
     /// docker or podman; without it the first that is there
     #[arg(long, value_name = "PROGRAM")]
@@ -91,6 +96,9 @@ impl Build {
 
     fn arguments(&self, folder: &Folder) -> anyhow::Result<Vec<String>> {
         let mut arguments = vec!["build".to_owned(), "--tag".to_owned(), self.name(folder)];
+        if !self.platform.is_empty() {
+            arguments.extend(["--platform".to_owned(), self.platform.join(",")]);
+        }
         if let Some(root) = sdk_root(&folder.root)? {
             arguments.push("--build-context".to_owned());
             arguments.push(format!("sdk={}", root.display()));

@@ -10,6 +10,7 @@ use kubewright_manifests::{Inventory, layout};
 use serde_json::{Value, json};
 
 use crate::folder::{FILE, Place};
+use crate::scaffold::header::{self, Header, Licensing};
 use crate::scaffold::plan::{Plan, read_text};
 use crate::scaffold::templates::render;
 use crate::scaffold::transaction;
@@ -38,6 +39,7 @@ const FILES: [(&str, &str); 13] = [
 #[command(after_help = "Examples:\n  \
     kubewright init --domain example.com\n  \
     kubewright init --domain example.com --project-name guestbook --multigroup\n  \
+    kubewright init --domain example.com --license apache2 --owner \"The Guestbook Authors\"\n  \
     kubewright init --domain example.com --dry-run --diff")]
 pub(crate) struct Init {
     /// What the API groups of this project end with
@@ -66,6 +68,9 @@ pub(crate) struct Init {
     sdk: Option<Sdk>,
 
     #[command(flatten)]
+    licensing: Licensing,
+
+    #[command(flatten)]
     writing: Writing,
 
     #[command(flatten)]
@@ -78,12 +83,16 @@ impl Init {
         transaction::recover(&root)?;
         let project = self.project(&root)?;
         check_present(&root, &project)?;
-        let mut plan = Plan::new(&root);
-        let values = self.values(&project);
         let existing = self.writing.existing();
+        let mut plan = self.plan(&root)?;
+        let values = self.values(&project);
         plan.write(FILE, project.to_text(), existing)?;
         for (template, path) in FILES {
-            plan.write(path, render(template, &values)?, existing)?;
+            let text = render(template, &values)?;
+            match path.ends_with(".rs") {
+                true => plan.write(path, plan.headed(text), existing)?,
+                false => plan.write(path, text, existing)?,
+            }
         }
         let settings = layout::Settings::default();
         for (path, text) in layout::files(&project, &Inventory::default(), &settings)? {
@@ -94,6 +103,23 @@ impl Init {
             println!("\nNext: kubewright create api --group webapp --version v1 --kind Guestbook");
         }
         Ok(())
+    }
+
+    /// A plan with the header that is asked for, or else the one that is there.
+    fn plan(&self, root: &Path) -> anyhow::Result<Plan> {
+        let plan = Plan::new(root);
+        match self.licensing.header()? {
+            Header::Gone => Ok(plan),
+            Header::Kept => {
+                let present = read_text(&root.join(header::FILE))?;
+                Ok(plan.header(&present.unwrap_or_default()))
+            }
+            Header::New(header) => {
+                let mut plan = plan.header(&header);
+                plan.write(header::FILE, header, self.writing.existing())?;
+                Ok(plan)
+            }
+        }
     }
 
     fn root(&self) -> anyhow::Result<PathBuf> {

@@ -18,6 +18,7 @@ mod init;
 mod kube_apiserver;
 mod lint;
 mod masquerade;
+mod notes;
 mod program;
 mod remote;
 mod run;
@@ -34,7 +35,17 @@ use tracing_subscriber::EnvFilter;
 
 /// Build, run and prove Kubernetes operators.
 #[derive(Debug, Parser)]
-#[command(name = "kubewright", version)]
+#[command(
+    name = "kubewright",
+    version,
+    after_help = "First steps:\n  \
+    mkdir guestbook && cd guestbook\n  \
+    kubewright init --domain example.com\n  \
+    kubewright create api --group webapp --version v1 --kind Guestbook\n  \
+    kubewright dev              a cluster and the program on it, built again when a source changes\n  \
+    cargo test                  the same, inside the tests\n\n\
+    `kubewright COMMAND --help` says more, with examples. `kubewright demo` shows an operator at work."
+)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -1,19 +1,20 @@
 //! Builds the program of a project and asks it what it consists of.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::mpsc::sync_channel;
-use std::thread;
+use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
 use kubewright_manifests::Inventory;
 use serde::Deserialize;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio::process::Command;
+use tokio::time::timeout;
 
 use crate::folder::Folder;
+use crate::remote::block_on;
 
 /// The most that a program may say of itself.
 const MAX_INVENTORY: u64 = 64 << 20;
@@ -50,7 +51,10 @@ impl Source {
     /// When it cannot be built, or does not answer.
     pub(crate) fn inventory(&self, folder: &Folder) -> anyhow::Result<Inventory> {
         let Some(file) = &self.inventory else {
-            return inventory(&build(folder, Profile::Debug)?);
+            return block_on(async {
+                let program = build(folder, Profile::Debug).await?;
+                inventory(&program).await
+            });
         };
         let text = fs::read_to_string(file)
             .with_context(|| format!("{} cannot be read", file.display()))?;
@@ -58,11 +62,12 @@ impl Source {
     }
 }
 
-/// Builds the program and says where it is. What the compiler says goes to the terminal.
+/// Builds the program and says where it is. What the compiler says goes to the terminal. Whoever does not wait for it any
+/// more ends it.
 ///
 /// # Errors
 /// When it cannot be built; the compiler has said why.
-pub(crate) fn build(folder: &Folder, profile: Profile) -> anyhow::Result<PathBuf> {
+pub(crate) async fn build(folder: &Folder, profile: Profile) -> anyhow::Result<PathBuf> {
     let manifest = folder.root.join("Cargo.toml");
     let mut command = Command::new(cargo());
     command
@@ -76,16 +81,19 @@ pub(crate) fn build(folder: &Folder, profile: Profile) -> anyhow::Result<PathBuf
         .arg(&manifest)
         // Settings of a project in `.cargo` are found from the folder in which cargo runs.
         .current_dir(&folder.root)
-        .stdout(Stdio::piped());
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
     let mut child = command
         .spawn()
         .context("cargo cannot be run; install Rust from https://rustup.rs")?;
-    let programs = child.stdout.take().map(|out| executables(out, &manifest));
-    let status = child.wait().context("cargo was lost")?;
+    let mut programs = match child.stdout.take() {
+        Some(out) => executables(out, &manifest).await?,
+        None => Vec::new(),
+    };
+    let status = child.wait().await.context("cargo was lost")?;
     if !status.success() {
         bail!("the program does not build; the compiler says why above");
     }
-    let mut programs = programs.transpose()?.unwrap_or_default();
     match programs.len() {
         0 => bail!("{} builds no program", manifest.display()),
         1 => Ok(programs.remove(0)),
@@ -104,10 +112,10 @@ pub(crate) fn build(folder: &Folder, profile: Profile) -> anyhow::Result<PathBuf
 }
 
 /// The programs that cargo says it made for a manifest.
-fn executables(out: impl std::io::Read, manifest: &Path) -> anyhow::Result<Vec<PathBuf>> {
+async fn executables(out: impl AsyncRead + Unpin, manifest: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    for line in BufReader::new(out).lines() {
-        let line = line.context("cargo was lost")?;
+    let mut lines = BufReader::new(out).lines();
+    while let Some(line) = lines.next_line().await.context("cargo was lost")? {
         // Programs that are run while building may write lines of their own.
         let Ok(message) = serde_json::from_str::<Message>(&line) else {
             continue;
@@ -134,28 +142,25 @@ fn same(one: &Path, other: &Path) -> bool {
 ///
 /// # Errors
 /// When it does not answer as expected.
-pub(crate) fn inventory(program: &Path) -> anyhow::Result<Inventory> {
+pub(crate) async fn inventory(program: &Path) -> anyhow::Result<Inventory> {
     let mut child = Command::new(program)
         .arg("inventory")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
+        .kill_on_drop(true)
         .spawn()
         .with_context(|| format!("{} cannot be run", program.display()))?;
-    let out = child.stdout.take();
-    let (sender, receiver) = sync_channel(1);
-    thread::spawn(move || {
-        let mut text = String::new();
-        let read = out.map(|out| out.take(MAX_INVENTORY).read_to_string(&mut text));
-        // Nobody waits any more when it took too long.
-        let _ = sender.send(read.transpose().map(|_| text));
-    });
-    let Ok(text) = receiver.recv_timeout(PATIENCE) else {
-        let _ = child.kill();
-        let _ = child.wait();
-        bail!("the program did not say what it consists of within {PATIENCE:?}");
+    let out = child.stdout.take().context("the program has no output")?;
+    let mut text = String::new();
+    let answer = async {
+        out.take(MAX_INVENTORY).read_to_string(&mut text).await?;
+        child.wait().await
     };
-    let text = text.context("the program's answer cannot be read")?;
-    if !child.wait().context("the program was lost")?.success() {
+    let answered = timeout(PATIENCE, answer).await.with_context(|| {
+        format!("the program did not say what it consists of within {PATIENCE:?}")
+    })?;
+    let status = answered.context("the program's answer cannot be read")?;
+    if !status.success() {
         bail!(
             "{} inventory failed; src/main.rs has to call kubewright::operator!().run()",
             program.display()

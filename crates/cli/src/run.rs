@@ -1,10 +1,7 @@
 //! `kubewright run`: the program on this machine, against a cluster.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
@@ -12,6 +9,7 @@ use clap::Args;
 
 use crate::folder::Place;
 use crate::program::{self, Profile};
+use crate::remote::block_on;
 use crate::remote::connect::Connection;
 
 /// Build the program and run it on this machine, against the cluster of your kubeconfig
@@ -41,17 +39,17 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let folder = self.place.open()?;
-        let kubeconfig = self.kubeconfig(&folder.root)?;
+        let flags = self.flags()?;
         let profile = match self.release {
             true => Profile::Release,
             false => Profile::Debug,
         };
-        let program = program::build(&folder, profile)?;
+        let program = block_on(program::build(&folder, profile))?;
         let mut command = Command::new(&program);
-        command.current_dir(&folder.root).args(&self.arguments);
-        if let Some(path) = kubeconfig {
-            command.env("KUBECONFIG", path);
-        }
+        command
+            .current_dir(&folder.root)
+            .args(flags)
+            .args(&self.arguments);
         println!("Running {}. Ctrl-C stops it.", program.display());
         // The program takes the place of this one, so that signals go to it.
         bail!(
@@ -60,14 +58,18 @@ impl Run {
         );
     }
 
-    /// The kubeconfig that the program is to use, if it is not the usual one.
-    fn kubeconfig(&self, root: &Path) -> anyhow::Result<Option<PathBuf>> {
+    /// Which cluster the program is to use, in its own words.
+    fn flags(&self) -> anyhow::Result<Vec<OsString>> {
+        let mut flags = Vec::new();
+        if let Some(path) = &self.connection.kubeconfig {
+            let path = std::path::absolute(path).context("the kubeconfig cannot be found")?;
+            flags.extend(["--kubeconfig".into(), path.into_os_string()]);
+        }
         let Some(context) = &self.connection.context else {
-            let given = self.connection.kubeconfig.as_ref();
-            let full = given.map(std::path::absolute).transpose();
-            return full.context("the kubeconfig cannot be found");
+            return Ok(flags);
         };
-        let mut config = self.connection.kubeconfig()?;
+        // Before the build, which takes longer than finding out that there is no such context.
+        let config = self.connection.kubeconfig()?;
         if !config.contexts.iter().any(|known| known.name == *context) {
             let known: Vec<_> = config.contexts.iter().map(|known| &*known.name).collect();
             bail!(
@@ -75,21 +77,7 @@ impl Run {
                 known.join(", ")
             );
         }
-        config.current_context = Some(context.clone());
-        let path = root.join(".kubewright/run-kubeconfig");
-        write_private(&path, &serde_json::to_string(&config)?)?;
-        Ok(Some(path))
+        flags.extend(["--context".into(), context.into()]);
+        Ok(flags)
     }
-}
-
-/// Writes a file that nobody else may read.
-fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
-    let cannot = || format!("{} cannot be written", path.display());
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).with_context(cannot)?;
-    }
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(path).with_context(cannot)?;
-    file.write_all(text.as_bytes()).with_context(cannot)
 }

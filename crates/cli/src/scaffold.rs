@@ -1,5 +1,6 @@
 //! Writes files of a project: planned first, then all of them or none.
 
+pub(crate) mod header;
 pub(crate) mod modules;
 pub(crate) mod plan;
 pub(crate) mod site;

@@ -21,8 +21,6 @@ pub(crate) enum Sdk {
 #[derive(Debug, Serialize)]
 pub(crate) struct SdkValues {
     facade: String,
-    cluster: String,
-    manifests: String,
     root: Option<String>,
     root_in_image: Option<String>,
 }
@@ -42,21 +40,19 @@ impl Sdk {
             _ => None,
         };
         SdkValues {
-            facade: self.dependency("kubewright"),
-            cluster: self.dependency("cluster"),
-            manifests: self.dependency("manifests"),
+            facade: self.facade(),
             root_in_image: root.clone(),
             root,
         }
     }
 
-    /// What stands behind the name of a crate in `Cargo.toml`.
-    fn dependency(&self, folder: &str) -> String {
+    /// What stands behind the name of the crate in `Cargo.toml`.
+    fn facade(&self) -> String {
         match self {
             Self::Version(version) => format!("version = {}", quoted(version)),
             Self::Git(url) => format!("git = {}", quoted(url)),
             Self::Path(root) => {
-                let path = root.join("crates").join(folder);
+                let path = root.join("crates/kubewright");
                 format!("path = {}", quoted(&path.display().to_string()))
             }
         }

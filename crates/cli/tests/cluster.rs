@@ -64,7 +64,12 @@ fn projects_are_deployed_and_undeployed_without_a_trace() {
         ("single", &["webapp_v1_guestbook"][..]),
         (
             "multigroup",
-            &["crew_v1_captain", "crew_v2_captain", "ship_v1beta1_frigate"],
+            &[
+                "crew_v1_captain",
+                "crew_v2_captain",
+                "ship_v1_harbor",
+                "ship_v1beta1_frigate",
+            ],
         ),
         ("external", &[]),
     ] {
@@ -72,6 +77,12 @@ fn projects_are_deployed_and_undeployed_without_a_trace() {
             .call(project, "deploy --image example.com/manager:1")
             .works();
         assert!(said.contains("controller-manager is ready"), "{said}");
+        let has_webhooks = project == "single";
+        assert_eq!(
+            said.contains("does not serve webhooks"),
+            has_webhooks,
+            "{said}"
+        );
         let said = cluster
             .call(project, "deploy --image example.com/manager:1")
             .works();

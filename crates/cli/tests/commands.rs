@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use support::{folder, kubewright, tree};
+use support::{folder, git, kubewright, tree};
 
 const GUESTBOOK: [&str; 8] = [
     "api",
@@ -225,24 +225,15 @@ fn work_that_no_commit_has_is_not_deleted() {
         said.contains("src/controller/guestbook.rs") && said.contains("--force"),
         "{said}"
     );
+    assert!(
+        !said.contains("api/v1"),
+        "what was only scaffolded can go: {said}"
+    );
     assert_eq!(tree(&place), before);
 
-    let git = |arguments: &[&str]| {
-        let mut command = std::process::Command::new("git");
-        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
-        let output = command
-            .current_dir(&place)
-            .args(identity)
-            .args(arguments)
-            .output();
-        assert!(
-            output.is_ok_and(|output| output.status.success()),
-            "{arguments:?}"
-        );
-    };
-    git(&["init", "--quiet"]);
-    git(&["add", "."]);
-    git(&["commit", "--quiet", "--message", "all"]);
+    git(&place, &["init", "--quiet"]);
+    git(&place, &["add", "."]);
+    git(&place, &["commit", "--quiet", "--message", "all"]);
     delete(&place).works();
     assert!(!file.exists(), "what is committed can go");
 }
@@ -290,6 +281,285 @@ fn file_whose_first_line_is_removed_is_left_alone() {
         fs::read_to_string(&file).expect("it is there"),
         "mine: true\n"
     );
+}
+
+#[test]
+fn license_header_is_kept_and_put_on_top_of_created_rust_files() {
+    let (_around, place) = folder("guestbook");
+    let init = ["init", "--license", "copyright", "--owner", "The Guests"];
+    kubewright(&place, &init).works();
+    kubewright(&place, &init).works();
+    create(&place).works();
+    call(
+        &place,
+        "create webhook --group webapp --version v1 --kind Guestbook --defaulting --make=false",
+    )
+    .works();
+    let header = fs::read_to_string(place.join("hack/boilerplate.rs.txt")).expect("it is there");
+    assert!(header.starts_with("// Copyright 2") && header.contains("The Guests."));
+    let files = tree(&place);
+    let sources = files.iter().filter(|(path, _)| path.starts_with("src"));
+    for (path, text) in sources.clone() {
+        let begins = text.starts_with(&format!("{header}\n//! "));
+        assert!(begins, "{}: {text}", path.display());
+    }
+    assert!(sources.count() > 8);
+    assert!(!files[Path::new("Makefile")].contains("The Guests"));
+
+    // Those that are there are people's own; what is created afterwards has the new one.
+    call(&place, "edit --license apache2").works();
+    let before = tree(&place);
+    assert_eq!(
+        before[Path::new("src/main.rs")],
+        files[Path::new("src/main.rs")]
+    );
+    call(
+        &place,
+        "create api --group webapp --version v1 --kind Page --make=false",
+    )
+    .works();
+    let page = fs::read_to_string(place.join("src/api/v1/page.rs")).expect("it is there");
+    assert!(
+        page.contains("// Licensed under the Apache License"),
+        "{page}"
+    );
+    call(
+        &place,
+        "delete api --group webapp --version v1 --kind Page --make=false",
+    )
+    .works();
+    assert_eq!(tree(&place), before);
+    fs::write(place.join("mine.txt"), "/*\nMine.\n*/\n").expect("it can be written");
+    call(&place, "edit --license-file mine.txt").works();
+    let kept = fs::read_to_string(place.join("hack/boilerplate.rs.txt")).expect("it is there");
+    assert_eq!(kept, "/*\nMine.\n*/\n");
+    let said = call(&place, "edit --license-file PROJECT").fails();
+    assert!(said.contains("cannot stand at the top"), "{said}");
+    call(&place, "edit --license none").works();
+    assert!(!place.join("hack").exists());
+    let said = call(&place, "edit --owner me").fails();
+    assert!(said.contains("--license"), "{said}");
+}
+
+/// What a project with this layout is made with.
+fn fleet(place: &Path, init: &str) {
+    let captain = "--group crew --version v1 --kind Captain";
+    for line in [
+        init,
+        "create api --group crew --version v1 --kind Captain --make=false",
+        &format!("create api {captain} --resource=false --controller-name backup --make=false"),
+        &format!("create version {captain} --to v2 --make=false"),
+        &format!("create webhook {captain} --programmatic-validation --make=false"),
+        "create api --group ship --version v1 --kind Frigate --make=false",
+        "create api --group apps --version v1 --kind Deployment --resource=false --make=false",
+    ] {
+        call(place, line).works();
+    }
+}
+
+#[test]
+fn code_moves_when_the_layout_changes_and_back_again() {
+    let (_one, by_version) = folder("fleet");
+    let (_other, by_group) = folder("fleet");
+    fleet(&by_version, "init --domain a.io");
+    fleet(&by_group, "init --domain a.io --multigroup");
+    let before = tree(&by_version);
+    let said = call(&by_version, "edit --multigroup --dry-run").works();
+    assert!(
+        said.contains("would create src/api/crew/v1/captain.rs"),
+        "{said}"
+    );
+    assert_eq!(tree(&by_version), before);
+    call(&by_version, "edit --multigroup").works();
+    assert_eq!(tree(&by_version), tree(&by_group));
+    call(&by_version, "edit --multigroup").works();
+    call(&by_version, "edit --multigroup=false").works();
+    assert_eq!(tree(&by_version), before);
+}
+
+#[test]
+fn own_files_move_along_and_one_in_the_way_stops_it() {
+    let (_around, place) = folder("fleet");
+    fleet(&place, "init --domain a.io");
+    let own = "use crate::api::v1::captain::Captain;\n// mine\n";
+    fs::write(place.join("src/controller/captain/plan.rs"), own).expect("it can be written");
+    fs::create_dir_all(place.join("src/api/crew/v1")).expect("it can be made");
+    fs::write(place.join("src/api/crew/v1/captain.rs"), "mine").expect("it can be written");
+    let before = tree(&place);
+    let said = call(&place, "edit --multigroup").fails();
+    assert!(said.contains("src/api/crew/v1/captain.rs"), "{said}");
+    assert_eq!(tree(&place), before);
+    fs::remove_dir_all(place.join("src/api/crew")).expect("it is there");
+    call(&place, "edit --multigroup").works();
+    let moved = fs::read_to_string(place.join("src/controller/crew/captain/plan.rs"));
+    assert_eq!(
+        moved.expect("it is there"),
+        own.replace("v1::captain", "crew::v1::captain")
+    );
+}
+
+/// The JSON of what a golden project says of itself.
+fn inventory(name: &str) -> serde_json::Value {
+    let file = support::repository().join(format!("testdata/inventories/{name}.json"));
+    let text = fs::read_to_string(file).expect("it is there");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+#[test]
+fn change_that_breaks_users_is_found_against_a_revision() {
+    let (_around, place) = folder("single");
+    support::copy(
+        &support::repository().join("testdata/projects/single"),
+        &place,
+    );
+    git(&place, &["init", "--quiet"]);
+    git(&place, &["add", "."]);
+    git(&place, &["commit", "--quiet", "--message", "first"]);
+    git(&place, &["tag", "v1.0"]);
+    let before = tree(&place.join("config"));
+    let properties =
+        "/definitions/0/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+    let same = inventory("single");
+    let (mut more, mut less) = (same.clone(), same.clone());
+    let fields = |value: &mut serde_json::Value, change: fn(&mut serde_json::Value)| {
+        change(value.pointer_mut(properties).expect("it is there"));
+    };
+    fields(&mut more, |spec| {
+        spec["color"] =
+            serde_json::json!({"type": "string", "description": "Its color.", "maxLength": 9});
+    });
+    fields(&mut less, |spec| {
+        spec.as_object_mut().expect("it is a map").remove("size");
+    });
+    let lint = |name: &str, value: &serde_json::Value, flags: &str| {
+        fs::write(place.join(name), value.to_string()).expect("it can be written");
+        call(
+            &place,
+            &format!("lint --inventory {name} --against {flags}"),
+        )
+    };
+    lint("same.json", &same, "v1.0").works();
+    lint("more.json", &more, "HEAD").works();
+    let said = lint("less.json", &less, "v1.0").fails();
+    assert!(
+        said.contains("size") && said.contains("have to be mended"),
+        "{said}"
+    );
+    let said = lint("less.json", &less, "v1.0 --json").fails();
+    let first = said.lines().find(|line| line.contains("size"));
+    let finding: serde_json::Value =
+        serde_json::from_str(first.expect("it is found")).expect("it is JSON");
+    assert_eq!(finding["severity"], "error", "{finding}");
+    // Without a revision to compare with, nothing is wrong with it.
+    call(&place, "lint --inventory less.json").works();
+    assert_eq!(tree(&place.join("config")), before);
+
+    git(&place, &["rm", "--quiet", "-r", "config"]);
+    git(&place, &["commit", "--quiet", "--message", "nothing"]);
+    for (revision, reason) in [
+        ("HEAD", "was config/ committed there?"),
+        ("v9", "git ls-tree"),
+        ("-x", "unexpected argument"),
+    ] {
+        let said = lint("same.json", &same, revision).fails();
+        assert!(said.contains(reason), "{revision}: {said}");
+    }
+}
+
+#[test]
+fn no_other_program_and_no_network_is_needed() {
+    let (_around, place) = folder("guestbook");
+    let inventory = support::repository().join("testdata/inventories/single.json");
+    let generate = format!("generate --inventory {}", inventory.display());
+    for line in [
+        "init --domain my.domain",
+        "create api --group webapp --version v1 --kind Guestbook --make=false",
+        "edit --image a:1",
+        &generate,
+        &format!("{generate} --check"),
+        &format!("lint --inventory {}", inventory.display()),
+        "delete api --group webapp --version v1 --kind Guestbook --make=false",
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let mut command = support::command(&place, &words);
+        // Nothing is on the path, and whoever goes out through a proxy meets nobody.
+        command.env("PATH", "/nonexistent");
+        for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
+            command.env(proxy, "http://127.0.0.1:1");
+        }
+        support::call(&mut command).works();
+    }
+}
+
+#[test]
+fn kinds_are_judged_without_a_cluster() {
+    let (_around, place) = project();
+    let mut inventory = inventory("single");
+    let lint = |value: &serde_json::Value| {
+        fs::write(place.join("i.json"), value.to_string()).expect("it can be written");
+        call(&place, "lint --inventory i.json")
+    };
+    lint(&inventory).works();
+    let field =
+        "/definitions/0/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size";
+    let size = inventory.pointer_mut(field).expect("it is there");
+    size["default"] = "many".into();
+    let said = lint(&inventory).fails();
+    assert!(said.contains("size"), "{said}");
+}
+
+#[test]
+fn doctor_says_what_is_missing_and_what_to_do() {
+    let (_around, place) = project();
+    create(&place).works();
+    let said = call(&place, "doctor").works();
+    for line in [
+        "ok   rust",
+        "ok   project",
+        "ok   sources     1 kinds",
+        "kubewright up",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    fs::remove_file(place.join("src/api/v1/guestbook.rs")).expect("it is there");
+    let mut command = support::command(&place, &["doctor"]);
+    command.env("PATH", "/nonexistent").env_remove("CARGO");
+    let said = support::call(&mut command).fails();
+    for line in [
+        "FAIL rust        cargo is missing; install Rust from https://rustup.rs",
+        "-    git         not there",
+        "-    image tool  neither docker nor podman",
+        "FAIL sources     PROJECT names files that are not there: src/api/v1/guestbook.rs",
+        "2 of these have to be mended",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+}
+
+#[test]
+fn webhooks_are_said_not_to_be_served_yet() {
+    let (_around, place) = project();
+    create(&place).works();
+    let said = call(
+        &place,
+        "create webhook --group webapp --version v1 --kind Guestbook --defaulting --make=false",
+    )
+    .works();
+    assert!(said.contains("does not serve webhooks"), "{said}");
+    let inventory = support::repository().join("testdata/inventories/single.json");
+    let said = call(
+        &place,
+        &format!("generate --inventory {}", inventory.display()),
+    )
+    .works();
+    assert!(
+        said.contains("Not there yet") && said.contains("mguestbook-v1.webapp.my.domain"),
+        "{said}"
+    );
+    let files = tree(&place);
+    assert!(files[Path::new("config/webhook/mutating.yaml")].contains("kind: Mutating"));
+    assert!(!files[Path::new("dist/install.yaml")].contains("WebhookConfiguration"));
+    assert!(!files[Path::new("config/default/kustomization.yaml")].contains("webhook"));
 }
 
 #[test]

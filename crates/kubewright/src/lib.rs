@@ -99,6 +99,8 @@
 #[cfg(feature = "operator")]
 mod operator;
 pub mod registered;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use kubewright_cache as cache;
 pub use kubewright_derive::{api, controller, rbac, schema, webhook};

@@ -67,18 +67,18 @@ impl Operator {
             // Says what is wrong, or helps, and ends the process as people expect.
             Err(error) => error.exit(),
             Ok(Task::Inventory) => print_inventory(),
-            Ok(Task::Run(flags)) => self.serve(flags),
+            Ok(Task::Run(flags)) => self.serve(&flags),
         }
     }
 
-    fn serve(self, flags: Flags) -> crate::Result {
-        start::log(&flags)?;
+    fn serve(self, flags: &Flags) -> crate::Result {
+        start::log(flags)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()?;
         runtime.block_on(async {
             let lease = self.lease_name();
-            let mut manager = start::manager(self.name, &lease, &flags).await?;
+            let mut manager = start::manager(self.name, &lease, flags).await?;
             for adjust in self.adjust {
                 manager = adjust(manager);
             }

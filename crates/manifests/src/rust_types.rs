@@ -19,7 +19,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 
 use self::build::Builder;
-use crate::fields::{properties, property};
+use crate::fields::{items, properties, property, type_of};
 
 /// Why there are no types.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +95,21 @@ pub fn source_of(
         return Err(RustTypesError::Kind { kind: kind.clone() });
     }
     build(definition, found, schema)
+}
+
+/// Whether the status of a version has the fields that a controller reports with: conditions as all kinds share them, and
+/// the generation that they are about.
+pub fn has_conditions(definition: &CustomResourceDefinition, version: &str) -> bool {
+    let found = definition.spec.versions.iter();
+    let mut found = found.filter(|found| found.name == version);
+    let schema = found.next().and_then(|found| found.schema.as_ref());
+    let schema = schema.and_then(|schema| schema.open_api_v3_schema.as_ref());
+    let Some(status) = schema.and_then(|schema| property(schema, "status")) else {
+        return false;
+    };
+    let conditions = property(status, "conditions").and_then(items);
+    conditions.is_some_and(build::is_condition)
+        && property(status, "observedGeneration").is_some_and(|it| type_of(it) == "integer")
 }
 
 fn build(

@@ -1,15 +1,14 @@
 //! `kubewright create api`: a kind and its controller.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::{ArgAction, Args};
-use kubewright_manifests::project::{ApiFlags, Name, NamedController, Project, Resource};
-use serde_json::{Value, json};
+use kubewright_manifests::project::{ApiFlags, Name, NamedController, Resource};
 
+use super::code::{Report, controller_values, kind_values};
 use super::foreign::{self, Foreign};
-use super::{Kind, article, camel, snake};
+use super::{Kind, article};
 use crate::folder::{Folder, Place};
 use crate::generate;
 use crate::scaffold::plan::Plan;
@@ -25,6 +24,7 @@ use crate::scaffold::writing::{Writing, Written};
 #[command(after_help = "Examples:\n  \
     kubewright create api --group webapp --version v1 --kind Guestbook\n  \
     kubewright create api --group crew --version v1 --kind Admiral --namespaced=false --plural admirales\n  \
+    kubewright create api --group webapp --version v1 --kind Page --from-crd pages.yaml\n  \
     kubewright create api --group apps --version v1 --kind Deployment --resource=false\n  \
     kubewright create api --group cert-manager --version v1 --kind Certificate --resource=false \\\n      \
     --external-api-domain io --from-crd certificates.yaml\n  \
@@ -69,7 +69,7 @@ pub(crate) struct CreateApi {
     #[arg(long, value_name = "DOMAIN")]
     external_api_domain: Option<String>,
 
-    /// Write the type from this CustomResourceDefinition
+    /// Write the type from this CustomResourceDefinition: as a kind of your own, or of somebody else with --resource=false
     #[arg(long, value_name = "FILE")]
     from_crd: Option<PathBuf>,
 
@@ -88,7 +88,7 @@ impl CreateApi {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         self.check()?;
         let mut folder = self.place.open()?;
-        let mut plan = folder.plan();
+        let mut plan = folder.plan()?;
         let resource = self.resource_of(&folder)?;
         if self.is_there(&folder) && !self.writing.force {
             println!("{} is there already; nothing was written.", self.kind.kind);
@@ -167,6 +167,9 @@ impl CreateApi {
                 ..ApiFlags::default()
             });
             resource.path = Some(Site::api(&folder.project, &resource).folder());
+            if let Some(file) = &self.from_crd {
+                foreign::adopt(file, &mut resource)?;
+            }
             return Ok(resource);
         }
         match foreign::core_module(&self.kind.group) {
@@ -219,17 +222,14 @@ impl CreateApi {
                 Some(file) => foreign::own_types(file, resource)?,
                 None => render("api/kind.rs", kind_values(resource))?,
             };
-            site.add(plan, code, self.writing.existing())?;
+            site.add(plan, plan.headed(code), self.writing.existing())?;
         }
         if resource.api.is_some() {
             return Ok(Foreign::Own(site.path()));
         }
         if let Some(file) = &self.from_crd {
-            site.add(
-                plan,
-                foreign::types(file, resource)?,
-                self.writing.existing(),
-            )?;
+            let code = plan.headed(foreign::types(file, resource)?);
+            site.add(plan, code, self.writing.existing())?;
             return Ok(Foreign::External(format!(
                 "{}::{}",
                 site.path(),
@@ -250,15 +250,24 @@ impl CreateApi {
     ) -> anyhow::Result<()> {
         let name = self.controller_name();
         let site = Site::controller(&folder.project, resource, &name);
-        let values = controller_values(resource, &name, &type_path);
+        let values = controller_values(resource, &name, &type_path, self.report(resource)?);
         let existing = self.writing.existing();
         let Foreign::Own(_) = type_path else {
-            let code = render("api/foreign_controller.rs", &values)?;
+            let code = plan.headed(render("api/foreign_controller.rs", &values)?);
             return site.add(plan, code, existing);
         };
-        site.add(plan, render("api/controller.rs", &values)?, existing)?;
-        let tests = render("api/controller_tests.rs", &values)?;
+        let code = plan.headed(render("api/controller.rs", &values)?);
+        site.add(plan, code, existing)?;
+        let tests = plan.headed(render("api/controller_tests.rs", &values)?);
         plan.write(site.beside("tests.rs"), tests, existing)
+    }
+
+    /// What the controller can tell: everything, unless the type is from a definition that has no place for it.
+    fn report(&self, resource: &Resource) -> anyhow::Result<Report> {
+        match &self.from_crd {
+            Some(file) => foreign::report(file, resource),
+            None => Ok(Report::Status),
+        }
     }
 
     /// Notes in `PROJECT` what there is now.
@@ -312,72 +321,4 @@ impl CreateApi {
         println!("  cargo test              runs it on a cluster in the process");
         println!("  kubewright dev          runs it on a cluster that you can try");
     }
-}
-
-fn kind_values(resource: &Resource) -> Value {
-    json!({
-        "group": resource.qualified_group(),
-        "version": resource.version,
-        "kind": resource.kind,
-        "plural": resource.plural,
-        "namespaced": resource.is_namespaced(),
-    })
-}
-
-fn controller_values(resource: &Resource, name: &str, type_path: &Foreign) -> Value {
-    let usual = resource.kind.to_ascii_lowercase();
-    let finalizer = match name == usual {
-        true => "finalizer".to_owned(),
-        false => format!("{name}-finalizer"),
-    };
-    let reconciler = match name == usual {
-        true => format!("{}Reconciler", resource.kind),
-        false => format!("{}Reconciler", camel(name)),
-    };
-    json!({
-        "group": resource.qualified_group(),
-        "kind": resource.kind,
-        "article": article(&resource.kind),
-        "namespaced": resource.is_namespaced(),
-        "controller": name,
-        "function": snake(name),
-        "finalizer": finalizer,
-        "reconciler": reconciler,
-        "api_path": type_path.path(),
-        "type_path": type_path.path(),
-        "origin": match resource.core { true => "Kubernetes", false => "somebody else" },
-    })
-}
-
-/// The type and the controllers of a kind, as they are written when it is created.
-pub(super) fn scaffolded(
-    project: &Project,
-    resource: &Resource,
-) -> anyhow::Result<BTreeMap<PathBuf, String>> {
-    let mut files = BTreeMap::new();
-    let own = Site::api(project, resource);
-    let type_path = match resource.api {
-        Some(_) => {
-            files.insert(own.file(), render("api/kind.rs", kind_values(resource))?);
-            Foreign::Own(own.path())
-        }
-        None => foreign::find(resource, None, || Some(own.path()))?,
-    };
-    let usual = resource.controller.then(|| resource.module());
-    let named = resource
-        .controllers
-        .iter()
-        .map(|controller| controller.name.clone());
-    for name in usual.into_iter().chain(named) {
-        let site = Site::controller(project, resource, &name);
-        let values = controller_values(resource, &name, &type_path);
-        let Foreign::Own(_) = type_path else {
-            files.insert(site.file(), render("api/foreign_controller.rs", &values)?);
-            continue;
-        };
-        files.insert(site.file(), render("api/controller.rs", &values)?);
-        let tests = render("api/controller_tests.rs", &values)?;
-        files.insert(site.beside("tests.rs"), tests);
-    }
-    Ok(files)
 }

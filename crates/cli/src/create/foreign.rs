@@ -4,9 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kubewright_manifests::project::Resource;
+use kubewright_manifests::project::{Resource, plural_of};
 use kubewright_manifests::rust_types;
 
+use super::code::Report;
 use crate::scaffold::plan::read_text;
 
 /// Where a type is, as Rust calls it.
@@ -99,6 +100,26 @@ fn check_path(path: &str, kind: &str) -> anyhow::Result<()> {
         bail!("--external-api-path {path:?} is no path of a Rust type {kind}");
     }
     Ok(())
+}
+
+/// Takes over what a definition on file says of a kind that becomes one's own: where its objects live, and its plural.
+pub(crate) fn adopt(file: &Path, resource: &mut Resource) -> anyhow::Result<()> {
+    let definition = read(file, resource)?;
+    let names = &definition.spec.names;
+    resource.plural = (names.plural != plural_of(&names.kind)).then(|| names.plural.clone());
+    if let Some(api) = &mut resource.api {
+        api.namespaced = definition.spec.scope == "Namespaced";
+    }
+    Ok(())
+}
+
+/// What a controller of a kind from a definition on file can tell its users.
+pub(super) fn report(file: &Path, resource: &Resource) -> anyhow::Result<Report> {
+    let definition = read(file, resource)?;
+    match rust_types::has_conditions(&definition, &resource.version) {
+        true => Ok(Report::Status),
+        false => Ok(Report::Nothing),
+    }
 }
 
 /// The source of types for a kind of one's own, from a definition on file: it is this project's from now on.

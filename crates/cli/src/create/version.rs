@@ -69,7 +69,7 @@ impl CreateVersion {
         new.webhooks = None;
         let site = Site::api(&folder.project, &new);
         new.path = Some(site.folder());
-        let mut plan = folder.plan();
+        let mut plan = folder.plan()?;
         let from = Site::api(&folder.project, old).file();
         let code = plan.read(&from)?;
         let code = code.with_context(|| format!("{} is missing", from.display()))?;

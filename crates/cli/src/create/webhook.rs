@@ -16,7 +16,8 @@ use crate::scaffold::writing::{Writing, Written};
 
 /// Add webhooks to a kind: defaulting, validation, conversion
 ///
-/// Writes a file with a pure function for each, and registers them, so that config/webhook follows from the program.
+/// Writes a file with a pure function for each, and registers them, so that config/webhook follows from the program. Not there
+/// yet: the manager does not serve them. Nothing calls the functions on a cluster, and deploy leaves their configurations out.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     kubewright create webhook --group webapp --version v1 --kind Guestbook --defaulting --programmatic-validation\n  \
@@ -72,15 +73,16 @@ impl CreateWebhook {
             println!("These webhooks are there already; nothing was written.");
             return Ok(());
         }
-        let mut plan = folder.plan();
+        let mut plan = folder.plan()?;
         let site = Site::webhook(&folder.project, &resource);
         let before = match &resource.webhooks {
             Some(flags) => Some(code(&folder.project, &resource, flags)?),
             None => None,
         };
-        let code = code(&folder.project, &resource, &flags)?;
+        let code = plan.headed(code(&folder.project, &resource, &flags)?);
+        let present = plan.read(&site.file())?;
         // What was only scaffolded is nobody's work and can be written anew.
-        let existing = match plan.read(&site.file())? == before {
+        let existing = match present.as_deref().map(|text| plan.bare(text)) == before.as_deref() {
             true => Existing::Replace,
             false => self.writing.existing(),
         };
@@ -97,6 +99,10 @@ impl CreateWebhook {
             println!(
                 "\nNext: write the rules in {}, then run kubewright generate",
                 folder.shown(&site.file())
+            );
+            eprintln!(
+                "Not there yet: the manager does not serve webhooks. On a cluster nothing calls these functions, and \
+                 kubewright deploy leaves their configurations out. Their own tests can call them."
             );
         }
         Ok(())
@@ -120,11 +126,8 @@ impl CreateWebhook {
 /// The module of all webhooks, which `init` does not write: most projects have none.
 fn add_base(plan: &mut Plan) -> anyhow::Result<()> {
     if plan.read("src/webhook.rs".as_ref())?.is_none() {
-        plan.write(
-            "src/webhook.rs",
-            "//! The webhooks of this program.\n",
-            Existing::Refuse,
-        )?;
+        let text = plan.headed("//! The webhooks of this program.\n");
+        plan.write("src/webhook.rs", text, Existing::Refuse)?;
     }
     plan.edit("src/main.rs", |text| match text.contains("mod webhook;") {
         true => text.to_owned(),

@@ -12,11 +12,15 @@ use super::Target;
 /// How often is looked.
 const STEP: Duration = Duration::from_millis(100);
 
-/// Waits for all of these objects that something can be waited for.
+/// Waits for all of these objects that something can be waited for, and for a condition on each of them if one is named.
 ///
 /// # Errors
 /// When it takes longer than `patience`, with the reason that the object gives.
-pub(crate) async fn until_ready(targets: &[Target], patience: Duration) -> anyhow::Result<()> {
+pub(crate) async fn until_ready(
+    targets: &[Target],
+    condition: Option<&str>,
+    patience: Duration,
+) -> anyhow::Result<()> {
     let end = Instant::now() + patience;
     for target in targets {
         let kind = target
@@ -24,35 +28,36 @@ pub(crate) async fn until_ready(targets: &[Target], patience: Duration) -> anyho
             .types
             .as_ref()
             .map(|types| types.kind.as_str());
-        let state = match kind {
-            Some("CustomResourceDefinition") => established,
-            Some("Deployment") => available,
-            _ => continue,
-        };
-        until(target, state, end).await?;
+        match (kind, condition) {
+            (_, Some(name)) => until(target, |object| holds(object, name), end).await?,
+            (Some("CustomResourceDefinition"), None) => until(target, established, end).await?,
+            (Some("Deployment"), None) => until(target, available, end).await?,
+            _ => {}
+        }
     }
     Ok(())
 }
 
-/// Whether an object is there, and if not, why.
-type State = fn(&Value) -> Result<(), String>;
-
-async fn until(target: &Target, state: State, end: Instant) -> anyhow::Result<()> {
+/// Waits until an object is as it should be. `state` says whether it is, and if not, why.
+async fn until(
+    target: &Target,
+    state: impl Fn(&Value) -> Result<(), String>,
+    end: Instant,
+) -> anyhow::Result<()> {
     let mut told = String::new();
     loop {
         let object = target.api.get(target.name()).await;
         let object = object.with_context(|| format!("{} cannot be read", target.shown()))?;
-        match state(&json(&object)) {
-            Ok(()) => break,
-            Err(_) if Instant::now() < end => {}
-            Err(reason) => bail!(
+        let Err(reason) = state(&json(&object)) else {
+            break;
+        };
+        if Instant::now() >= end {
+            bail!(
                 "{} is not ready in time: {reason}. kubectl describe may say more",
                 target.shown()
-            ),
+            );
         }
-        if let Err(reason) = state(&json(&object))
-            && reason != told
-        {
+        if reason != told {
             println!("  {} waits: {reason}", target.shown());
             told = reason;
         }
@@ -64,6 +69,16 @@ async fn until(target: &Target, state: State, end: Instant) -> anyhow::Result<()
 
 fn json(object: &DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or_default()
+}
+
+/// Whether a condition is true, and about the object as it is now.
+fn holds(object: &Value, name: &str) -> Result<(), String> {
+    let seen = &object["status"]["observedGeneration"];
+    match condition(object, name) {
+        Some(("True", _)) if seen.is_null() || *seen == object["metadata"]["generation"] => Ok(()),
+        Some((_, message)) if !message.is_empty() => Err(message.to_owned()),
+        _ => Err(format!("{name} is not true yet")),
+    }
 }
 
 fn established(definition: &Value) -> Result<(), String> {
@@ -136,6 +151,28 @@ mod tests {
             let state = available(&deployment(generation, updated, count));
             assert_eq!(state.is_ok(), ready, "{generation} {updated} {count}");
         }
+    }
+
+    #[test]
+    fn condition_holds_when_it_is_about_the_object_as_it_is() {
+        let object = |seen: serde_json::Value, status: &str| {
+            json!({
+                "metadata": {"generation": 2},
+                "status": {
+                    "observedGeneration": seen,
+                    "conditions": [{"type": "Ready", "status": status, "message": "why"}],
+                },
+            })
+        };
+        for (seen, status, expected) in [
+            (json!(2), "True", Ok(())),
+            (json!(null), "True", Ok(())),
+            (json!(1), "True", Err("why".to_owned())),
+            (json!(2), "False", Err("why".to_owned())),
+        ] {
+            assert_eq!(holds(&object(seen, status), "Ready"), expected);
+        }
+        assert!(holds(&json!({}), "Ready").is_err());
     }
 
     #[test]

@@ -7,11 +7,10 @@ pub(crate) fn with(text: &str, module: &str) -> String {
     if lines.contains(&&*line) {
         return text.to_owned();
     }
-    let is_module = |other: &&str| other.starts_with("pub mod ") && other.ends_with(';');
     let later = lines
         .iter()
-        .position(|other| is_module(other) && **other > *line);
-    let last = lines.iter().rposition(is_module);
+        .position(|other| is_line(other) && **other > *line);
+    let last = lines.iter().rposition(|other| is_line(other));
     match (later, last) {
         (Some(place), _) => lines.insert(place, &line),
         (None, Some(last)) => lines.insert(last + 1, &line),
@@ -37,6 +36,19 @@ pub(crate) fn without(text: &str, module: &str) -> String {
 pub(crate) fn is_empty(text: &str) -> bool {
     let mut lines = text.lines();
     lines.all(|line| line.trim().is_empty() || line.starts_with("//!"))
+}
+
+/// Whether nothing is in a file but its description and lines for modules.
+pub(crate) fn is_chain(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !is_line(line));
+    lines.all(|line| line.trim().is_empty() || line.starts_with("//!"))
+}
+
+/// Whether it is the line for a module.
+fn is_line(line: &str) -> bool {
+    let name = line.strip_prefix("pub mod ");
+    let name = name.and_then(|line| line.strip_suffix(';'));
+    name.is_some_and(|name| name.chars().all(|c| c.is_alphanumeric() || c == '_'))
 }
 
 /// The text of `main.rs` with the module of webhooks, where the formatter wants it.
@@ -71,6 +83,7 @@ mod tests {
         assert_eq!(without(&back, "b"), empty);
         assert_eq!(without(empty, "b"), empty);
         assert!(is_empty(empty) && !is_empty(&one));
+        assert!(is_chain(&two) && !is_chain("//! Kinds.\n\nfn own() {}\n"));
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub(crate) struct Plan {
     changes: BTreeMap<PathBuf, Change>,
     /// Files that are somebody's own and in the way.
     conflicts: Vec<PathBuf>,
+    /// What Rust files that are created begin with.
+    header: String,
 }
 
 /// What becomes of one file.
@@ -71,7 +73,31 @@ impl Plan {
             root: root.into(),
             changes: BTreeMap::new(),
             conflicts: Vec::new(),
+            header: String::new(),
         }
+    }
+
+    /// With a header for Rust files that are created. A line without text keeps it apart from what follows.
+    pub(crate) fn header(mut self, header: &str) -> Self {
+        self.header = match header.trim() {
+            "" => String::new(),
+            header => format!("{header}\n\n"),
+        };
+        self
+    }
+
+    /// The text of a new Rust file, with the header of the project.
+    pub(crate) fn headed(&self, text: impl AsRef<str>) -> String {
+        let text = text.as_ref();
+        match text.starts_with(&self.header) {
+            true => text.to_owned(),
+            false => format!("{}{text}", self.header),
+        }
+    }
+
+    /// The text of a Rust file without the header, if it has it.
+    pub(crate) fn bare<'a>(&self, text: &'a str) -> &'a str {
+        text.strip_prefix(&self.header).unwrap_or(text)
     }
 
     pub(crate) fn root(&self) -> &Path {

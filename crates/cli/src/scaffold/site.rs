@@ -96,7 +96,7 @@ impl Site {
         path.with_extension("rs")
     }
 
-    /// Plans the code, and the lines that lead to it.
+    /// Plans the code as it is, and the lines that lead to it.
     pub(crate) fn add(
         &self,
         plan: &mut Plan,
@@ -106,7 +106,7 @@ impl Site {
         for (depth, module) in self.modules.iter().enumerate() {
             let file = self.file_of(depth);
             if depth > 0 && plan.read(&file)?.is_none() {
-                let about = format!("//! {}\n", self.modules[depth - 1].about);
+                let about = plan.headed(format!("//! {}\n", self.modules[depth - 1].about));
                 plan.write(&file, about, Existing::Refuse)?;
             }
             plan.edit(&file, |text| modules::with(text, &module.name))?;
@@ -123,7 +123,7 @@ impl Site {
                 continue;
             };
             let text = modules::without(&text, &self.modules[depth].name);
-            if depth == 0 || !modules::is_empty(&text) {
+            if depth == 0 || !modules::is_empty(plan.bare(&text)) {
                 plan.write(&file, text, Existing::Replace)?;
                 break;
             }

@@ -7,24 +7,38 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+pub(crate) mod process;
+pub(crate) mod stand_in;
+
 /// What became of a call.
 pub(crate) struct Called {
     pub(crate) arguments: String,
     pub(crate) output: Output,
 }
 
-/// Calls the program in a folder.
-pub(crate) fn kubewright(folder: &Path, arguments: &[&str]) -> Called {
-    let output = Command::new(env!("CARGO_BIN_EXE_kubewright"))
+/// The program in a folder, to be called.
+pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubewright"));
+    command
         .args(arguments)
         .current_dir(folder)
         // No cluster but those that tests name.
         .env("KUBECONFIG", "/nonexistent")
-        .env_remove("KUBERNETES_SERVICE_HOST")
-        .output()
-        .expect("the program can be run");
+        .env_remove("KUBERNETES_SERVICE_HOST");
+    command
+}
+
+/// Calls the program in a folder.
+pub(crate) fn kubewright(folder: &Path, arguments: &[&str]) -> Called {
+    call(&mut command(folder, arguments))
+}
+
+/// Calls a program and waits for its end.
+pub(crate) fn call(command: &mut Command) -> Called {
+    let output = command.output().expect("the program can be run");
+    let words = command.get_args().map(|word| word.to_string_lossy());
     Called {
-        arguments: arguments.join(" "),
+        arguments: words.collect::<Vec<_>>().join(" "),
         output,
     }
 }
@@ -81,6 +95,27 @@ fn walk(folder: &Path, root: &Path, found: &mut BTreeMap<PathBuf, String>) {
             found.insert(name, text.unwrap_or_else(|_| "no text".to_owned()));
         }
     }
+}
+
+/// Copies all files of a folder into another.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    for (path, text) in tree(from) {
+        let file = to.join(path);
+        fs::create_dir_all(file.parent().expect("it has one")).expect("it can be made");
+        fs::write(file, text).expect("it can be written");
+    }
+}
+
+/// Calls git in a folder, as somebody.
+pub(crate) fn git(folder: &Path, arguments: &[&str]) {
+    let mut command = Command::new("git");
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
+    command
+        .current_dir(folder)
+        .args(identity)
+        .args(arguments)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null");
+    call(&mut command).works();
 }
 
 /// A new folder of this name.

@@ -16,6 +16,7 @@ pub(super) struct Flags {
     pub(super) probes_address: String,
     pub(super) leader_elect: bool,
     pub(super) kubeconfig: Option<PathBuf>,
+    pub(super) context: Option<String>,
     pub(super) namespaces: Vec<String>,
     pub(super) log_level: String,
     pub(super) log_json: bool,
@@ -27,7 +28,7 @@ pub(super) enum Task {
     /// Tell what is registered.
     Inventory,
     /// Run.
-    Run(Flags),
+    Run(Box<Flags>),
 }
 
 /// Reads a command line, the program's name first, and the variable `WATCH_NAMESPACE`.
@@ -44,7 +45,7 @@ pub(super) fn parse(
     if matches.subcommand_matches("inventory").is_some() {
         return Ok(Task::Inventory);
     }
-    Ok(Task::Run(flags(&matches, watched)))
+    Ok(Task::Run(Box::new(flags(&matches, watched))))
 }
 
 fn command(name: &'static str, version: &'static str) -> Command {
@@ -70,6 +71,7 @@ fn command(name: &'static str, version: &'static str) -> Command {
         .arg(text("health-probe-bind-address", "ADDRESS").default_value(":8081").help("Where /healthz and /readyz are served; `0` serves none"))
         .arg(switch("leader-elect", "false").help("Run controllers only while holding the lease of this operator"))
         .arg(text("kubeconfig", "FILE").value_parser(value_parser!(PathBuf)).help("The kubeconfig; by default $KUBECONFIG, ~/.kube/config or the service account"))
+        .arg(text("context", "CONTEXT").help("The context of the kubeconfig; by default its current one"))
         .arg(text("namespace", "NAMESPACE").action(ArgAction::Append).value_delimiter(',').help("Watch this namespace alone; by default $WATCH_NAMESPACE, or all"))
         .arg(text("log-level", "LEVEL").default_value("info").help("error, warn, info, debug or trace; `info,my_crate=debug` by module"))
         .arg(text("log-format", "FORMAT").default_value("text").value_parser(PossibleValuesParser::new(["text", "json"])).help("How lines of the log look"))
@@ -100,6 +102,7 @@ fn flags(matches: &ArgMatches, watched: Option<String>) -> Flags {
         probes_address: text("health-probe-bind-address"),
         leader_elect: on("leader-elect"),
         kubeconfig: path("kubeconfig"),
+        context: matches.get_one::<String>("context").cloned(),
         namespaces,
         log_level: text("log-level"),
         log_json: text("log-format") == "json",
@@ -115,7 +118,7 @@ mod tests {
             .chain(arguments.iter().copied())
             .map(OsString::from);
         match parse("operator", "1", arguments, watched.map(str::to_owned)) {
-            Ok(Task::Run(flags)) => flags,
+            Ok(Task::Run(flags)) => *flags,
             other => panic!("flags, not {other:?}"),
         }
     }
@@ -126,7 +129,8 @@ mod tests {
         assert_eq!(flags.metrics_address, "0");
         assert_eq!(flags.probes_address, ":8081");
         assert!(flags.metrics_secure && !flags.leader_elect && !flags.log_json);
-        assert!(flags.namespaces.is_empty());
+        assert!(flags.namespaces.is_empty() && flags.context.is_none());
+        assert_eq!(read(&["--context=a"], None).context.as_deref(), Some("a"));
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! From flags to a manager: logs, the cluster, the lease, probes and metrics.
 
-use std::path::Path;
-
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kubewright_cache::Factory;
 use kubewright_runtime::serving::{AccessGuard, Listener, Tls};
@@ -41,7 +39,7 @@ pub(super) fn log(flags: &Flags) -> Result<(), Error> {
 /// # Errors
 /// When there is no cluster, or an address cannot be listened on.
 pub(super) async fn manager(name: &str, lease: &str, flags: &Flags) -> Result<Manager, Error> {
-    let config = config(flags.kubeconfig.as_deref()).await?;
+    let config = config(flags).await?;
     let own_namespace = own_namespace(&config);
     // Its client counts its requests; only what it watches is to be another.
     let plain = Manager::from_config(config)?;
@@ -56,12 +54,17 @@ pub(super) async fn manager(name: &str, lease: &str, flags: &Flags) -> Result<Ma
     })
 }
 
-async fn config(kubeconfig: Option<&Path>) -> Result<kube::Config, Error> {
-    let Some(path) = kubeconfig else {
-        return Ok(kube::Config::infer().await?);
+async fn config(flags: &Flags) -> Result<kube::Config, Error> {
+    let read = match (&flags.kubeconfig, &flags.context) {
+        (None, None) => return Ok(kube::Config::infer().await?),
+        (Some(path), _) => Kubeconfig::read_from(path)?,
+        (None, Some(_)) => Kubeconfig::read()?,
     };
-    let read = Kubeconfig::read_from(path)?;
-    Ok(kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?)
+    let options = KubeConfigOptions {
+        context: flags.context.clone(),
+        ..KubeConfigOptions::default()
+    };
+    Ok(kube::Config::from_custom_kubeconfig(read, &options).await?)
 }
 
 /// A client whose cache has all namespaces, or one.

@@ -116,6 +116,16 @@ impl Resource {
         self.kind.to_ascii_lowercase()
     }
 
+    /// The names of its controllers: the usual one, which is that of the kind, and others.
+    pub fn controller_names(&self) -> Vec<String> {
+        let usual = self.controller.then(|| self.module());
+        let named = self.controllers.iter();
+        usual
+            .into_iter()
+            .chain(named.map(|controller| controller.name.clone()))
+            .collect()
+    }
+
     /// Whether its objects live in namespaces.
     pub fn is_namespaced(&self) -> bool {
         self.api.as_ref().is_none_or(|api| api.namespaced)

@@ -188,7 +188,7 @@ impl Builder {
             }
             return Type::Map(Box::new(ty));
         }
-        Type::Any
+        Type::Object
     }
 
     fn enumeration(&mut self, schema: &JSONSchemaProps, place: Place) -> Type {
@@ -244,7 +244,7 @@ fn is_text_enum(schema: &JSONSchemaProps) -> bool {
 }
 
 /// Whether it is the condition that all kinds share.
-fn is_condition(schema: &JSONSchemaProps) -> bool {
+pub(super) fn is_condition(schema: &JSONSchemaProps) -> bool {
     let fields = ["type", "status", "reason", "message", "lastTransitionTime"];
     let known = |name: &str| fields.contains(&name) || name == "observedGeneration";
     fields.iter().all(|name| property(schema, name).is_some())

@@ -16,7 +16,7 @@ pub(super) fn of_value(schema: &JSONSchemaProps, ty: &Type) -> Vec<Item> {
         Type::Text | Type::IntOrString => texts(schema),
         Type::List(item) => lists(schema, item),
         Type::Map(_) => maps(schema),
-        Type::Any => anything(schema),
+        Type::Any | Type::Object => anything(schema),
         Type::Boolean | Type::Condition | Type::Named(_) => Vec::new(),
     };
     if !matches!(ty, Type::Named(_)) {

@@ -12,6 +12,8 @@ pub(super) enum Type {
     IntOrString,
     Condition,
     Any,
+    /// An object of unknown fields.
+    Object,
     List(Box<Type>),
     Map(Box<Type>),
     /// A struct or an enum of ours.

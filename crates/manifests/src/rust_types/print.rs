@@ -126,9 +126,18 @@ fn write_field(out: &mut String, field: &Field) {
         let items = [Item::pair("rename", literal::text(rename))];
         out.push_str(&attribute::line("serde", &items, 4));
     }
+    let conditions = field.ty == Type::List(Box::new(Type::Condition));
+    if field.optional && conditions {
+        out.push_str("    #[serde(default, skip_serializing_if = \"Vec::is_empty\")]\n");
+    }
+    // The type that stands for it could be anything.
+    if field.ty == Type::Object {
+        out.push_str("    #[schemars(extend(\"type\" = \"object\"))]\n");
+    }
     out.push_str(&attribute::line("k8s", &field.marks, 4));
     let ty = shown(&field.ty);
-    let ty = if field.optional {
+    // None and no conditions are the same, and what sets them wants a list.
+    let ty = if field.optional && !conditions {
         format!("Option<{ty}>")
     } else {
         ty
@@ -171,7 +180,7 @@ fn shown(ty: &Type) -> String {
         Type::Boolean => "bool".to_owned(),
         Type::IntOrString => "IntOrString".to_owned(),
         Type::Condition => "Condition".to_owned(),
-        Type::Any => "serde_json::Value".to_owned(),
+        Type::Any | Type::Object => "serde_json::Value".to_owned(),
         Type::List(item) => format!("Vec<{}>", shown(item)),
         Type::Map(value) => format!("BTreeMap<String, {}>", shown(value)),
         Type::Named(name) => name.clone(),

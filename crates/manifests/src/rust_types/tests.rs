@@ -159,7 +159,7 @@ fn each_schema_has_its_type() {
     );
     check(
         json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
-        "#[k8s(preserve_unknown)]\npub f: serde_json::Value,",
+        "#[schemars(extend(\"type\" = \"object\"))]\n#[k8s(preserve_unknown)]\npub f: serde_json::Value,",
     );
     check(
         json!({"type": "object", "properties": {"a": {"type": "string"}}}),
@@ -288,7 +288,7 @@ fn conditions_and_unknown_fields_are_kept() {
         "{source}"
     );
     assert!(
-        source.contains("pub conditions: Option<Vec<Condition>>,"),
+        source.contains("pub conditions: Vec<Condition>,"),
         "{source}"
     );
     let other = "    #[serde(flatten)]\n    #[schemars(skip)]\n    pub other: BTreeMap<String, serde_json::Value>,\n";

@@ -1,3 +1,4 @@
 //! Group ship.
 
 pub mod frigate;
+pub mod harbor;

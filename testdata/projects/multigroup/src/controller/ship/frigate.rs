@@ -38,8 +38,7 @@ impl Reconciler<Frigate> for FrigateReconciler {
 /// Makes what the spec asks for, and says in the status what became of it.
 async fn apply(object: &Frigate, cx: &Context) -> Result<Outcome> {
     // Your code: create and update what belongs to this object, with `cx.client()`.
-    let ready = State::new("Ready", Status::True, "Reconciled").message("all is as the spec says");
-    report(object, ready, cx).await?;
+    report_ready(object, "all is as the spec says", cx).await?;
     Ok(Outcome::done())
 }
 
@@ -49,22 +48,22 @@ async fn clean_up(_object: &Frigate, _cx: &Context) -> Result<Cleanup<Outcome>> 
     Ok(Cleanup::Done)
 }
 
-/// Writes a condition into the status and tells of it in an event, if it is new.
-async fn report(object: &Frigate, state: State, cx: &Context) -> Result<()> {
+/// Writes into the status that it is ready, and tells of it in an event, if that is new.
+async fn report_ready(object: &Frigate, message: &str, cx: &Context) -> Result<()> {
+    let reason = "Reconciled";
     let before = object.status.clone().unwrap_or_default();
     let mut status = before.clone();
     status.observed_generation = object.metadata.generation;
-    let state = state.generation(object.metadata.generation);
-    conditions::set(&mut status.conditions, cx.now(), state);
+    let ready = State::new("Ready", Status::True, reason)
+        .message(message)
+        .generation(object.metadata.generation);
+    conditions::set(&mut status.conditions, cx.now(), ready);
     if status == before {
         return Ok(());
     }
-    let written = cx
-        .client()
-        .modify_status(object, |object| object.status = Some(status));
-    written.await?;
-    let message = "all is as the spec says";
-    cx.event(object, EventKind::Normal, "Reconciled", message);
+    let change = |object: &mut Frigate| object.status = Some(status);
+    cx.client().modify_status(object, change).await?;
+    cx.event(object, EventKind::Normal, reason, message);
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Webhooks of Guestbook: what the API server asks before it stores one.
 //!
-//! The functions are pure: they see an object and change or judge it. Serving them is the manager's part.
+//! The functions are pure: they see an object and change or judge it. Not there yet: the manager does not serve them, so
+//! nothing calls them on a cluster, and `kubewright deploy` leaves their configurations out.
 
 #![allow(dead_code, reason = "the manager does not call them yet")]
 

@@ -2,10 +2,10 @@
 
 use kubewright::kube::ResourceExt;
 use kubewright::prelude::*;
+use kubewright::testing::{World, sample_of};
 
 use super::FINALIZER;
 use crate::api::crew::v1::captain::Captain;
-use crate::tests::{World, sample_of};
 
 fn key() -> Key {
     Key::new("default", "sample")

@@ -1,0 +1,123 @@
+//! `run` and `dev` from start to end. The compiler and the operator are stand-ins, everything else is real.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use support::process::Running;
+use support::stand_in::Project;
+use support::{command, tree};
+
+fn start(project: &Project, line: &str) -> Running {
+    let words: Vec<&str> = line.split(' ').collect();
+    Running::start(command(&project.place, &words).env("CARGO", &project.cargo))
+}
+
+/// Whether there is a process of this number.
+fn is_alive(id: &str) -> bool {
+    let asked = Command::new("kill").args(["-0", id]).output();
+    asked.is_ok_and(|output| output.status.success())
+}
+
+/// The number that a line begins with.
+fn number(line: &str) -> String {
+    line.split(' ').next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn program_runs_in_the_place_of_the_command_and_gets_its_signals() {
+    let project = Project::new("single");
+    let before = tree(&project.place);
+    let mut running = start(&project, "run --kubeconfig some/file -- --log-level debug");
+    running.until("Ctrl-C stops it");
+    let line = running.until("started");
+    let kubeconfig = std::path::absolute(project.place.join("some/file")).expect("it is a path");
+    let flags = format!("--kubeconfig {} --log-level debug", kubeconfig.display());
+    assert!(line.ends_with(&flags), "{line}");
+    let (status, said) = running.end();
+    assert!(status.success(), "{status}");
+    assert!(said.contains("was asked to end"), "{said}");
+    assert!(!is_alive(&number(&line)));
+    assert_eq!(tree(&project.place), before);
+}
+
+#[test]
+fn context_is_checked_before_the_build_and_given_to_the_program() {
+    let project = Project::new("single");
+    let context = |name: &str| serde_json::json!({"name": name, "context": {"cluster": "c"}});
+    let kubeconfig = serde_json::json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "a",
+        "contexts": [context("a"), context("b")],
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+    });
+    fs::write(project.place.join("k"), kubeconfig.to_string()).expect("it can be written");
+    let before = tree(&project.place);
+    let mut running = start(&project, "run --kubeconfig k --context b");
+    let line = running.until("started");
+    assert!(line.ends_with("--context b"), "{line}");
+    running.end();
+
+    fs::write(&project.broken, "").expect("it can be written");
+    let words = ["run", "--kubeconfig", "k", "--context", "c"];
+    let mut wrong = command(&project.place, &words);
+    let said = support::call(wrong.env("CARGO", &project.cargo)).fails();
+    assert!(said.contains("it has: a, b"), "{said}");
+    let said =
+        support::call(command(&project.place, &["run"]).env("CARGO", &project.cargo)).fails();
+    assert!(said.contains("the program does not build"), "{said}");
+    assert_eq!(tree(&project.place), before);
+}
+
+#[test]
+fn program_of_dev_follows_its_sources_and_ends_with_it() {
+    let project = Project::new("single");
+    let before = tree(&project.place);
+    let mut dev = start(&project, "dev --samples -- --log-level debug");
+    dev.until("guestbooks.webapp.my.domain is ready");
+    let first = dev.until("started");
+    let kubeconfig = project.place.join(".kubewright/kubeconfig");
+    let expected = format!(
+        "KUBECONFIG={} --health-probe-bind-address=0 --log-level debug",
+        kubeconfig.display()
+    );
+    assert!(first.ends_with(&expected), "{first}");
+    assert!(kubeconfig.is_file());
+    dev.until("guestbook-sample");
+    dev.until("Sources are watched");
+
+    change(&project.place);
+    dev.until("src/main.rs changed; building");
+    dev.until(&format!("{} was asked to end", number(&first)));
+    let second = dev.until("started");
+    assert!(!is_alive(&number(&first)) && is_alive(&number(&second)));
+
+    // A program that does not build leaves the one that runs alone.
+    fs::write(&project.broken, "").expect("it can be written");
+    change(&project.place);
+    dev.until("this is wrong");
+    dev.until("Waiting for a change");
+    assert!(is_alive(&number(&second)));
+    fs::remove_file(&project.broken).expect("it is there");
+
+    let (status, said) = dev.end();
+    assert!(status.success(), "{status}");
+    assert!(
+        said.contains(&format!("{} was asked to end", number(&second))),
+        "{said}"
+    );
+    assert!(!is_alive(&number(&second)));
+    let mut after = tree(&project.place);
+    after.insert(
+        "src/main.rs".into(),
+        before[Path::new("src/main.rs")].clone(),
+    );
+    assert_eq!(after, before, "nothing but the change is left");
+}
+
+fn change(place: &Path) {
+    let file = place.join("src/main.rs");
+    let text = fs::read_to_string(&file).expect("it is there");
+    fs::write(file, text + "// changed\n").expect("it can be written");
+}

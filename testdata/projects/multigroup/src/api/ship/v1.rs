@@ -1,0 +1,3 @@
+//! Version v1.
+
+pub mod harbor;
