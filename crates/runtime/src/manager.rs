@@ -364,7 +364,7 @@ impl Serving {
                 let mut server = MetricsServer::new(metrics).json("/debug/causes", move || {
                     let told = controllers.iter().map(|(name, handle)| {
                         let last = handle.history().list();
-                        let last = last.iter().map(|r| serde_json::to_value(r));
+                        let last = last.iter().map(serde_json::to_value);
                         (name.clone(), last.filter_map(Result::ok).collect())
                     });
                     serde_json::Value::Object(told.collect())
@@ -380,7 +380,10 @@ impl Serving {
 
 /// The queues of all controllers, for their numbers.
 #[derive(Clone, Default)]
-pub(crate) struct Queues(Arc<Mutex<Vec<(Queue<Key, Reasons>, ControllerMetrics)>>>);
+pub(crate) struct Queues(Arc<Mutex<Vec<Counted>>>);
+
+/// A queue, and where the number of its running keys is told.
+type Counted = (Queue<Key, Reasons>, ControllerMetrics);
 
 impl Queues {
     pub(crate) fn add(&self, queue: &Queue<Key, Reasons>, metrics: ControllerMetrics) {
