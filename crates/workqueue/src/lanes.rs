@@ -76,6 +76,13 @@ impl Lanes {
         entry.ticket()
     }
 
+    /// Puts an entry that was taken where it was: entries of a lane are sorted by age.
+    pub(crate) fn put_back(&mut self, priority: Priority, entry: Entry) {
+        let entries = &mut self.lane(priority).entries;
+        let younger = entries.partition_point(|other| other.ticket < entry.ticket);
+        entries.insert(younger, entry);
+    }
+
     /// Takes the entry whose turn it is. Entries that are not `valid` are dropped on the way.
     pub(crate) fn pop(&mut self, valid: impl Fn(Entry) -> bool) -> Option<Entry> {
         let mut urgent: Option<usize> = None;

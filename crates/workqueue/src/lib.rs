@@ -5,8 +5,8 @@
 //! limited and given a [`Priority`]. The rules are those of client-go's `workqueue`, case by case; where this
 //! queue does more, `docs/parity-workqueue.md` says so.
 //!
-//! - The rules are one pure state machine, given the time with each call; [`Queue`] is a thin shell of one short
-//!   lock and one wake-up for each ready key around it.
+//! - The rules are one pure state machine, given the time with each call; [`Queue`] is a thin shell around it: a short
+//!   lock for those who work, another for those who add, and one wake-up for each ready key.
 //! - A run can be repeated exactly: no order depends on a hash, and the time comes from a [`Clock`] that can be
 //!   replaced, by default tokio's, which tests can pause.
 //! - A [`Note`] goes with a key from its adds to its run, for those who want to know why it runs.
@@ -18,6 +18,7 @@
 
 mod alarms;
 mod clock;
+mod hand;
 mod item;
 mod lanes;
 pub mod limiter;

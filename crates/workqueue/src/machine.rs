@@ -9,13 +9,12 @@
 //!
 //! What others must be told is collected in [`Wake`] and taken by the shell after each call.
 
-mod inbox;
 mod terms;
 
 use std::time::Duration;
 
 pub use terms::Finish;
-pub(crate) use terms::{Durations, Life, Needed, Next, Run, Wake};
+pub(crate) use terms::{Added, Durations, Life, Needed, Next, Run, Wake};
 
 use crate::alarms::{Alarms, Set};
 use crate::lanes::{Entry, Lanes};
@@ -29,17 +28,21 @@ use crate::stats::{Histogram, Stats};
 
 /// At most this many delayed keys become ready in one call, so that no call holds the shell's lock for long.
 const RINGS_PER_CALL: usize = 256;
+/// So many keys are looked up together.
+const FORESEEN: usize = 64;
+/// Of the keys that are ready a worker takes along this part at most: the others find enough.
+const SHARE: usize = 8;
 
 /// The state of one queue.
 pub(crate) struct Machine<K, N> {
-    /// Adds that came last and are not in the slots yet. Empty when anything is asked about keys.
-    inbox: Vec<inbox::Waiting<K, N>>,
     slots: Slots<K, N>,
     /// Every slot whose phase is `Ready` has exactly one valid entry here, and no other slot has one.
     lanes: Lanes,
     alarms: Alarms,
     /// Every slot whose phase is `Running` or `RunningAgain`, at the index it names, in no order that matters.
     running: Vec<Running>,
+    /// How many of them were taken along, and wait for their worker to get to them.
+    along: usize,
     /// How many slots are `Ready`.
     ready: usize,
     limiter: Box<dyn RateLimiter<K>>,
@@ -69,11 +72,11 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
         capacity: usize,
     ) -> Self {
         Self {
-            inbox: Vec::new(),
             slots: Slots::with_capacity(capacity),
             lanes: Lanes::new(policy),
             alarms: Alarms::default(),
             running: Vec::new(),
+            along: 0,
             ready: 0,
             limiter,
             life: Life::Open,
@@ -93,15 +96,6 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
             return;
         }
         let priority = self.lanes.effective(how.priority);
-        if how.when == When::Now && self.may_gather() {
-            let added = match self.durations {
-                Durations::Measured => now(),
-                Durations::Unknown => Moment::default(),
-            };
-            self.gather(key, note, priority, added);
-            return;
-        }
-        self.take_in();
         let slot = self.slots.intern(key);
         self.slots[slot].note.merge(note);
         match how.when {
@@ -117,6 +111,37 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
                 self.retry(slot, how.when, priority);
             }
         }
+    }
+
+    /// Adds keys that are to run at once, each at its own moment if durations are measured. Finding the place of a key in a
+    /// large table means waiting for memory; keys that are looked up together wait together.
+    pub(crate) fn take_in(&mut self, adds: &mut Vec<Added<K, N>>) {
+        if self.life != Life::Open {
+            adds.clear();
+        }
+        let mut adds = adds.drain(..);
+        while !adds.as_slice().is_empty() {
+            let next = adds.as_slice().iter().take(FORESEEN);
+            self.slots.foresee(next.map(|add| add.key.hash));
+            adds.by_ref()
+                .take(FORESEEN)
+                .for_each(|add| self.take_one_in(add));
+        }
+    }
+
+    fn take_one_in(&mut self, add: Added<K, N>) {
+        // What was due before it runs before it.
+        self.advance_if_it_matters(|| add.at);
+        let priority = self.lanes.effective(add.priority);
+        let slot = self.slots.intern(add.key);
+        self.slots[slot].note.merge(add.note);
+        self.want_run(slot, priority);
+    }
+
+    /// Whether adds have to come one by one: something else may happen between them, and they do not tell the time.
+    pub(crate) fn is_particular(&self) -> bool {
+        let timed = self.durations == Durations::Unknown && self.alarms.len() > 0;
+        timed || self.life != Life::Open
     }
 
     /// Whether a run with this priority is more than what is already asked for.
@@ -198,16 +223,19 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
         self.wake.workers += 1;
     }
 
-    /// Moves the time on if anything depends on it.
-    fn advance_if_it_matters(&mut self, now: impl FnOnce() -> Moment) {
-        if self.durations == Durations::Measured || self.alarms.len() > 0 {
-            self.advance(now());
-        }
+    /// Moves the time on if anything depends on it, and says what it was moved to.
+    fn advance_if_it_matters(&mut self, now: impl FnOnce() -> Moment) -> Option<Moment> {
+        let matters = self.durations == Durations::Measured || self.alarms.len() > 0;
+        matters.then(|| self.advance_to(now()))
+    }
+
+    fn advance_to(&mut self, now: Moment) -> Moment {
+        self.advance(now);
+        now
     }
 
     /// Moves the time on: delayed keys that are due become ready, in the order in which they are due.
     pub(crate) fn advance(&mut self, now: Moment) {
-        self.take_in();
         self.now = self.now.max(now);
         for _ in 0..RINGS_PER_CALL {
             let Some(slot) = self.alarms.ring(&mut self.slots, self.now) else {
@@ -220,25 +248,79 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
 
     /// The key whose turn it is.
     pub(crate) fn get(&mut self, now: impl FnOnce() -> Moment) -> Next<K, N> {
-        self.take_in();
         self.advance_if_it_matters(now);
+        match self.start_next() {
+            Some(run) => Next::Run(run),
+            None if self.life == Life::Open => Next::Empty,
+            None => Next::ShutDown,
+        }
+    }
+
+    /// More keys for a worker that has one, at most so many: in the order of their turns, if it gets to them.
+    pub(crate) fn take_along(&mut self, most: usize, to: &mut Vec<Run<K, N>>) {
+        let count = most.min(self.ready / SHARE);
+        let taken = (0..count).map_while(|_| self.start_next());
+        to.extend(taken);
+        self.along += count;
+    }
+
+    /// So many keys that a worker took along are about to be handed back, or are what it works on by now.
+    pub(crate) fn settled(&mut self, count: usize) {
+        self.along -= count;
+    }
+
+    /// The worker did not get to this key: it is as ready as it was. If it was added again meanwhile, one run serves.
+    pub(crate) fn put_back(&mut self, run: Run<K, N>) {
+        let held = &mut self.slots[run.entry.slot];
+        let (index, raised) = match held.phase {
+            Phase::Running { index } => {
+                self.lanes.deepen(run.priority);
+                (index, false)
+            }
+            Phase::RunningAgain { index } => {
+                let again = held.priority;
+                if again < run.priority {
+                    self.lanes.lighten(again);
+                    self.lanes.deepen(run.priority);
+                }
+                (index, again > run.priority)
+            }
+            Phase::Idle | Phase::Ready { .. } => {
+                unreachable!("a slot that a worker has is running")
+            }
+        };
+        let mut note = run.note;
+        note.merge(std::mem::take(&mut held.note));
+        held.note = note;
+        self.unlist(index);
+        // What it waited so far has been counted.
+        self.slots[run.entry.slot].added = self.now;
+        if raised {
+            return self.make_ready(run.entry.slot);
+        }
+        let held = &mut self.slots[run.entry.slot];
+        held.priority = run.priority;
+        held.phase = Phase::Ready {
+            ticket: run.entry.ticket(),
+        };
+        self.lanes.put_back(run.priority, run.entry);
+        self.ready += 1;
+        self.wake.workers += 1;
+    }
+
+    fn start_next(&mut self) -> Option<Run<K, N>> {
         let slots = &self.slots;
         let valid = |entry: Entry| {
             let ticket = entry.ticket();
             slots[entry.slot].phase == Phase::Ready { ticket }
         };
-        let Some(entry) = self.lanes.pop(valid) else {
-            return match self.life {
-                Life::Open => Next::Empty,
-                Life::Draining | Life::ShutDown => Next::ShutDown,
-            };
-        };
+        let entry = self.lanes.pop(valid)?;
         self.ready -= 1;
-        Next::Run(self.start(entry.slot))
+        Some(self.start(entry))
     }
 
-    fn start(&mut self, slot: u32) -> Run<K, N> {
-        let started = self.now;
+    fn start(&mut self, entry: Entry) -> Run<K, N> {
+        let (slot, started) = (entry.slot, self.now);
         // Slot numbers are `u32`, and no slot runs twice.
         let index = self.running.len() as u32;
         self.running.push(Running { slot, started });
@@ -250,7 +332,7 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
         }
         self.lanes.lighten(held.priority);
         Run {
-            slot,
+            entry,
             key: held.key.clone().expect("a slot in use has a key"),
             note: std::mem::take(&mut held.note),
             priority: held.priority,
@@ -268,20 +350,23 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
         left: N,
         now: impl FnOnce() -> Moment,
     ) -> Vec<K> {
-        self.take_in();
-        match finish {
+        let ended = match finish {
             Finish::Ended | Finish::Succeeded => self.advance_if_it_matters(now),
-            Finish::Failed | Finish::Again(_) => self.advance(now()),
+            Finish::Failed | Finish::Again(_) => Some(self.advance_to(now())),
+        };
+        if let (Some(ended), Durations::Measured) = (ended, self.durations) {
+            let spent = ended.nanoseconds_since(run.started);
+            self.work_duration.observe(spent);
         }
         self.conclude(run, finish, left);
-        let slot = run.slot;
+        let slot = run.entry.slot;
         match self.slots[slot].phase {
             Phase::Running { index } => {
-                self.stop(index);
+                self.unlist(index);
                 self.slots[slot].phase = Phase::Idle;
             }
             Phase::RunningAgain { index } => {
-                self.stop(index);
+                self.unlist(index);
                 self.make_ready(slot);
             }
             Phase::Idle | Phase::Ready { .. } => {
@@ -297,7 +382,7 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
     fn conclude(&mut self, run: &Run<K, N>, finish: Finish, left: N) {
         if matches!(finish, Finish::Succeeded | Finish::Again(_)) {
             self.limiter.forget(&run.key);
-            self.slots[run.slot].requeues = 0;
+            self.slots[run.entry.slot].requeues = 0;
         }
         if self.life != Life::Open {
             return;
@@ -307,16 +392,12 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
             Finish::Failed => When::RateLimited,
             Finish::Again(delay) => When::After(delay),
         };
-        self.slots[run.slot].note.merge(left);
-        self.retry(run.slot, when, run.priority);
+        self.slots[run.entry.slot].note.merge(left);
+        self.retry(run.entry.slot, when, run.priority);
     }
 
-    fn stop(&mut self, index: u32) {
-        let stopped = self.running.swap_remove(index as usize);
-        if self.durations == Durations::Measured {
-            let spent = self.now.nanoseconds_since(stopped.started);
-            self.work_duration.observe(spent);
-        }
+    fn unlist(&mut self, index: u32) {
+        self.running.swap_remove(index as usize);
         let Some(moved) = self.running.get(index as usize) else {
             return;
         };
@@ -351,7 +432,6 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
 
     /// Starts the count of requeues of a key afresh. Returns keys that the queue forgets altogether.
     pub(crate) fn forget(&mut self, key: &K, hash: u32) -> Vec<K> {
-        self.take_in();
         self.limiter.forget(key);
         let Some(slot) = self.slots.find(key, hash) else {
             return Vec::new();
@@ -367,8 +447,7 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
     }
 
     /// How many keys are ready. Those that are due but have not been moved yet count from the next call on.
-    pub(crate) fn len(&mut self) -> usize {
-        self.take_in();
+    pub(crate) fn len(&self) -> usize {
         self.ready
     }
 
@@ -395,19 +474,18 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
         self.free_retired();
     }
 
+    /// The latest time that anybody told.
+    pub(crate) fn now(&self) -> Moment {
+        self.now
+    }
+
     /// Whether nothing is ready and nothing runs.
     pub(crate) fn is_drained(&self) -> bool {
-        self.inbox.is_empty() && self.ready == 0 && self.running.is_empty()
+        self.ready == 0 && self.running.is_empty()
     }
 
     /// Who must look again because of the calls since the last time this was asked.
     pub(crate) fn take_wake(&mut self) -> Wake {
-        self.take_in();
-        self.take_wake_of_others()
-    }
-
-    /// The same where no worker sleeps: adds may go on gathering.
-    pub(crate) fn take_wake_of_others(&mut self) -> Wake {
         let mut wake = std::mem::take(&mut self.wake);
         wake.workers = wake.workers.min(self.ready);
         wake
@@ -431,7 +509,7 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
             name: name.to_owned(),
             depth: self.lanes.depths().map(|(_, depth)| depth).sum(),
             depth_by_priority: by_priority,
-            running: self.running.len(),
+            running: self.running.len() - self.along,
             waiting: self.alarms.len(),
             known: self.slots.len(),
             adds: self.adds,

@@ -4,19 +4,20 @@
 //! the timekeeper. When it leaves with a key, or is cancelled, the next one takes over. A key that is due already never
 //! goes through a timer, whose steps are a millisecond wide.
 //!
-//! No wake-up is lost: a worker signs up to be woken before it looks the last time and is counted as a sleeper
-//! under the lock of that look; each key that becomes ready while somebody sleeps wakes one worker; and a worker that
-//! is cancelled passes its wake-up on.
+//! No wake-up is lost: a worker is in the list of sleepers under the lock of its last look; each key that becomes ready
+//! while somebody sleeps wakes one worker; and a worker that is cancelled passes its wake-up on.
 //!
 //! The lock is the standard library's, which spins for about as long as an operation takes before it parks the
 //! thread; with workers on two processors that made three times the throughput of one that parks sooner.
 
+mod inbox;
 mod sleeper;
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
@@ -24,14 +25,17 @@ use tokio::sync::Notify;
 use tokio::task::coop::consume_budget;
 
 use crate::clock::Clock;
+use crate::hand::Hand;
 use crate::item::{End, Item};
-use crate::machine::{Durations, Life, Machine, Needed, Next, Run};
+use crate::machine::{Added, Durations, Life, Machine, Needed, Next, Run};
 use crate::moment::Moment;
 use crate::note::Note;
-use crate::options::{Add, Options};
+use crate::options::{Add, Options, When};
+use crate::priority::Priority;
 use crate::slots::Hashed;
 use crate::stats::Stats;
-use sleeper::Sleeper;
+use inbox::{Door, Inbox, Put};
+use sleeper::{Sleeper, Sleepers};
 
 /// So many keys are added under one lock.
 const ADDS_PER_LOCK: usize = 256;
@@ -68,9 +72,8 @@ struct Shared<K: Key, N: Note> {
     durations: Durations,
     hasher: RandomState,
     clock: Arc<dyn Clock>,
+    inbox: Inbox<K, N>,
     state: Mutex<State<K, N>>,
-    /// Wakes workers.
-    workers: Notify,
     /// Wakes the timekeeper when the next alarm is earlier than the one it sleeps for.
     timekeeper: Notify,
     /// Wakes those who wait for the drain.
@@ -79,10 +82,13 @@ struct Shared<K: Key, N: Note> {
 
 struct State<K: Key, N: Note> {
     machine: Machine<K, N>,
-    /// Workers that sleep, or are about to: those who need to be woken.
-    sleepers: usize,
+    sleepers: Sleepers,
     /// Whether one of them minds the alarms.
     timekeeper: Post,
+    /// As the inbox has it.
+    door: Door,
+    /// What was in the inbox; empty between operations.
+    adds: Vec<Added<K, N>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -124,16 +130,18 @@ impl<K: Key, N: Note> Queue<K, N> {
         let machine = Machine::new(priorities, limiter, durations, capacity);
         let state = State {
             machine,
-            sleepers: 0,
+            sleepers: Sleepers::default(),
             timekeeper: Post::Vacant,
+            door: Door::Open,
+            adds: Vec::new(),
         };
         let shared = Shared {
             name: options.name,
             durations,
             hasher: RandomState::default(),
             clock: options.clock,
+            inbox: Inbox::new(),
             state: Mutex::new(state),
-            workers: Notify::new(),
             timekeeper: Notify::new(),
             drained: Notify::new(),
         };
@@ -169,24 +177,54 @@ impl<K: Key, N: Note> Queue<K, N> {
     /// The same, and leaves a note for that run.
     pub fn add_noting(&self, key: K, note: N, how: Add) {
         let key = self.hashed(key);
+        if how.when == When::Now {
+            return self.add_now(key, note, how.priority);
+        }
         let now = self.clock_look();
         self.locked(|machine| machine.add(key, note, how, now));
+    }
+
+    fn add_now(&self, key: Hashed<K>, note: N, priority: Priority) {
+        let early = self.measured_now();
+        let add = Added {
+            key,
+            note,
+            priority,
+            at: early.unwrap_or_default(),
+        };
+        match self.shared.inbox.put(add) {
+            Put::Kept => {}
+            Put::Full => self.locked(|_| ()),
+            Put::Refused(Added { key, note, .. }) => {
+                let how = Add::now().priority(priority);
+                let now = self.now_or(early);
+                self.locked(|machine| machine.add(key, note, how, now));
+            }
+        }
     }
 
     /// Asks for a run of many keys, such as those of an initial list. Cheaper than one by one, otherwise the same.
     pub fn add_all(&self, keys: impl IntoIterator<Item = K>, how: Add) {
         let mut keys = keys.into_iter();
         loop {
+            let at = self.now();
             let next = keys.by_ref().take(ADDS_PER_LOCK);
-            let batch: Vec<Hashed<K>> = next.map(|key| self.hashed(key)).collect();
+            let mut batch: Vec<Added<K, N>> = next
+                .map(|key| Added {
+                    key: self.hashed(key),
+                    note: N::default(),
+                    priority: how.priority,
+                    at,
+                })
+                .collect();
             if batch.is_empty() {
                 return;
             }
-            let now = self.now();
-            self.locked(|machine| {
-                for key in batch {
-                    machine.add(key, N::default(), how, || now);
-                }
+            self.locked(|machine| match how.when {
+                When::Now => machine.take_in(&mut batch),
+                When::After(_) | When::RateLimited => batch
+                    .drain(..)
+                    .for_each(|add| machine.add(add.key, add.note, how, || at)),
             });
         }
     }
@@ -212,13 +250,6 @@ impl<K: Key, N: Note> Queue<K, N> {
         consume_budget().await;
         let mut sleeper: Option<Sleeper<'_, K, N>> = None;
         loop {
-            match self.next() {
-                Next::Run(run) => return Some(Item::new(self.clone(), run)),
-                Next::ShutDown => return None,
-                Next::Empty => {}
-            }
-            let mut woken = pin!(self.shared.workers.notified());
-            woken.as_mut().enable();
             // Whatever becomes ready after this look wakes a sleeper; what came before it is seen.
             match self.next_or_sleep(&mut sleeper) {
                 Next::Run(run) => return Some(Item::new(self.clone(), run)),
@@ -228,10 +259,11 @@ impl<K: Key, N: Note> Queue<K, N> {
             match &sleeper {
                 // The order is of no consequence: whoever wakes looks at the queue. It is fixed so that runs repeat.
                 Some(timekeeper) if timekeeper.is_timekeeper() => tokio::select! { biased;
-                    () = woken => {}
+                    () = timekeeper.woken() => {}
                     () = timekeeper.wait_for_alarm() => {}
                 },
-                _ => woken.await,
+                Some(sleeper) => sleeper.woken().await,
+                None => {}
             }
         }
     }
@@ -310,18 +342,31 @@ impl<K: Key, N: Note> Queue<K, N> {
         drop(forgotten);
     }
 
-    /// Ends a run and gives the one whose turn it is, under one lock and with one look at the clock.
-    pub(crate) fn exchange(&self, run: &Run<K, N>, end: End<N>) -> Option<Run<K, N>> {
-        let now = self.now_or(end.at);
+    /// Settles what is in a worker's hand, and gives the run whose turn it is, under one lock.
+    pub(crate) fn exchange(&self, hand: &mut Hand<K, N>) -> Option<Run<K, N>> {
+        let now = self.now_or(hand.last_end());
         let (forgotten, next) = self.locked(|machine| {
-            let forgotten = machine.done(run, end.finish, end.left, &now);
-            (forgotten, machine.get(&now))
+            let forgotten = hand.settle(machine, &now);
+            let next = machine.get(&now);
+            if matches!(next, Next::Run(_)) {
+                hand.take_along(machine);
+            }
+            (forgotten, next)
         });
+        hand.clear();
         drop(forgotten);
         match next {
             Next::Run(run) => Some(run),
             Next::Empty | Next::ShutDown => None,
         }
+    }
+
+    /// Settles what is in a worker's hand.
+    pub(crate) fn settle(&self, hand: &mut Hand<K, N>) {
+        let now = self.now_or(hand.last_end());
+        let forgotten = self.locked(|machine| hand.settle(machine, &now));
+        hand.clear();
+        drop(forgotten);
     }
 
     fn next(&self) -> Next<K, N> {
@@ -363,31 +408,28 @@ impl<K: Key, N: Note> Queue<K, N> {
 
     /// Runs one operation under the lock, and wakes whom it concerns without the lock.
     fn locked<R>(&self, operation: impl FnOnce(&mut Machine<K, N>) -> R) -> R {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.open();
         let outcome = operation(&mut state.machine);
         self.unlock_and_wake(state);
         outcome
     }
 
     fn unlock_and_wake(&self, mut state: MutexGuard<'_, State<K, N>>) {
-        let (post, sleepers) = (state.timekeeper, state.sleepers);
-        let wake = match sleepers {
-            0 => state.machine.take_wake_of_others(),
-            _ => state.machine.take_wake(),
+        self.shared.mind_the_door(&mut state);
+        let wake = state.machine.take_wake();
+        let post = state.timekeeper;
+        let woken = match (wake.everybody, wake.timekeeper, post) {
+            (Needed::Yes, ..) => state.sleepers.take_all(),
+            // Another sleeper finds the post vacant and takes it.
+            (Needed::No, Needed::Yes, Post::Vacant) => state.sleepers.take(wake.workers + 1),
+            (Needed::No, ..) => state.sleepers.take(wake.workers),
         };
         drop(state);
-        for _ in 0..wake.workers.min(sleepers) {
-            self.shared.workers.notify_one();
-        }
-        match (wake.timekeeper, post) {
-            (Needed::No, _) => {}
-            (Needed::Yes, Post::Taken) => self.shared.timekeeper.notify_one(),
-            // A sleeper wakes, finds the post vacant and takes it.
-            (Needed::Yes, Post::Vacant) if sleepers > 0 => self.shared.workers.notify_one(),
-            (Needed::Yes, Post::Vacant) => {}
+        woken.iter().for_each(Waker::wake_by_ref);
+        if (wake.timekeeper, post) == (Needed::Yes, Post::Taken) {
+            self.shared.timekeeper.notify_one();
         }
         if wake.everybody == Needed::Yes {
-            self.shared.workers.notify_waiters();
             self.shared.drained.notify_waiters();
         }
     }
@@ -397,6 +439,29 @@ impl<K: Key, N: Note> Shared<K, N> {
     /// A limiter that panicked may have poisoned the lock; the machine calls it with its own state in order.
     fn lock(&self) -> MutexGuard<'_, State<K, N>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state with all that was added.
+    fn open(&self) -> MutexGuard<'_, State<K, N>> {
+        let mut state = self.lock();
+        let State { machine, adds, .. } = &mut *state;
+        self.inbox.take(adds);
+        machine.take_in(adds);
+        state
+    }
+
+    /// Adds may gather while nobody sleeps, so that nobody has to be woken, and none can come too late.
+    fn mind_the_door(&self, state: &mut State<K, N>) {
+        let door = match !state.sleepers.is_empty() || state.machine.is_particular() {
+            true => Door::Closed,
+            false => Door::Open,
+        };
+        if door == state.door {
+            return;
+        }
+        state.door = door;
+        self.inbox.set(door, &mut state.adds);
+        state.machine.take_in(&mut state.adds);
     }
 }
 
@@ -422,6 +487,8 @@ impl<K: Key, N: Note> fmt::Debug for Queue<K, N> {
     }
 }
 
+#[cfg(test)]
+mod hands;
 #[cfg(test)]
 mod property;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Random histories against a model that keeps the sets client-go keeps, as simply as they can be written.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
@@ -17,6 +17,8 @@ enum Operation {
     Get,
     /// The n-th of those running, and whether it succeeded.
     Done(usize, Finish),
+    /// The n-th of those running does not get its turn.
+    PutBack(usize),
     Advance(u64),
     ShutDown,
 }
@@ -26,9 +28,11 @@ const KEYS: [&str; 6] = ["a", "b", "c", "d", "e", "aa"];
 /// The queue with one line of code for each rule.
 #[derive(Default)]
 struct Model {
-    ready: VecDeque<usize>,
+    /// By the number of their place in the line.
+    ready: BTreeMap<u64, usize>,
     dirty: BTreeSet<usize>,
-    processing: Vec<usize>,
+    /// With the place that each had.
+    processing: BTreeMap<usize, u64>,
     /// Due time and order of setting.
     waiting: BTreeMap<usize, (u64, u64)>,
     requeues: BTreeMap<usize, u32>,
@@ -39,9 +43,14 @@ struct Model {
 
 impl Model {
     fn add(&mut self, key: usize) {
-        if !self.shut && self.dirty.insert(key) && !self.processing.contains(&key) {
-            self.ready.push_back(key);
+        if !self.shut && self.dirty.insert(key) && !self.processing.contains_key(&key) {
+            self.line_up(key);
         }
+    }
+
+    fn line_up(&mut self, key: usize) {
+        self.ready.insert(self.sequence, key);
+        self.sequence += 1;
     }
 
     fn add_after(&mut self, key: usize, delay: u64) {
@@ -65,10 +74,16 @@ impl Model {
     }
 
     fn get(&mut self) -> Option<usize> {
-        let key = self.ready.pop_front()?;
+        let (place, key) = self.ready.pop_first()?;
         self.dirty.remove(&key);
-        self.processing.push(key);
+        self.processing.insert(key, place);
         Some(key)
+    }
+
+    fn put_back(&mut self, key: usize) {
+        let place = self.processing.remove(&key);
+        self.ready.insert(place.expect("it has its place"), key);
+        self.dirty.insert(key);
     }
 
     fn done(&mut self, key: usize, finish: Finish) {
@@ -81,9 +96,9 @@ impl Model {
                 self.add_after(key, delay.as_millis() as u64);
             }
         }
-        self.processing.retain(|other| *other != key);
+        self.processing.remove(&key);
         if self.dirty.contains(&key) {
-            self.ready.push_back(key);
+            self.line_up(key);
         }
     }
 
@@ -151,6 +166,7 @@ impl Pair {
             }
             Operation::Get => self.get(),
             Operation::Done(index, finish) => self.done(index, finish),
+            Operation::PutBack(index) => self.put_back(index),
             Operation::Advance(milliseconds) => self.model.advance(milliseconds),
             Operation::ShutDown => {
                 self.machine.shut_down(Life::ShutDown, self.now());
@@ -174,15 +190,26 @@ impl Pair {
     }
 
     fn done(&mut self, index: usize, finish: Finish) {
-        if self.runs.is_empty() {
+        let Some((key, run)) = self.take_run(index) else {
             return;
-        }
-        let run = self.runs.swap_remove(index % self.runs.len());
+        };
         let now = self.now();
         self.machine.done(&run, finish, (), || now);
+        self.model.done(key, finish);
+    }
+
+    fn put_back(&mut self, index: usize) {
+        if let Some((key, run)) = self.take_run(index) {
+            self.machine.put_back(run);
+            self.model.put_back(key);
+        }
+    }
+
+    fn take_run(&mut self, index: usize) -> Option<(usize, Run<&'static str, ()>)> {
+        let index = index.checked_rem(self.runs.len())?;
+        let run = self.runs.swap_remove(index);
         let key = KEYS.iter().position(|key| *key == run.key);
-        self.model
-            .done(key.expect("runs are of known keys"), finish);
+        Some((key.expect("runs are of known keys"), run))
     }
 
     /// The invariants, and that both know the same.
@@ -241,6 +268,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         4 => key.clone().prop_map(Operation::AddRateLimited),
         2 => key.prop_map(Operation::Forget),
         12 => Just(Operation::Get),
+        4 => (0usize..6).prop_map(Operation::PutBack),
         10 => (0usize..6, finish).prop_map(|(index, finish)| Operation::Done(index, finish)),
         6 => (0u64..20).prop_map(Operation::Advance),
         1 => Just(Operation::ShutDown),
@@ -288,6 +316,11 @@ proptest! {
                 Operation::Done(index, _) if !runs.is_empty() => {
                     let run = runs.swap_remove(index % runs.len());
                     machine.done(&run, Finish::Ended, (), || now);
+                }
+                Operation::PutBack(index) if !runs.is_empty() => {
+                    let run = runs.swap_remove(index % runs.len());
+                    dirty.insert(run.key);
+                    machine.put_back(run);
                 }
                 Operation::Advance(milliseconds) => now = now.after(ms(milliseconds)),
                 _ => {}

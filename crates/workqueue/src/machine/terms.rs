@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use crate::lanes::Entry;
 use crate::moment::Moment;
 use crate::priority::Priority;
+use crate::slots::Hashed;
 
 /// Whether the queue takes and gives keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +25,15 @@ pub(crate) enum Durations {
     Unknown,
 }
 
+/// A key that is to run at once.
+pub(crate) struct Added<K, N> {
+    pub(crate) key: Hashed<K>,
+    pub(crate) note: N,
+    pub(crate) priority: Priority,
+    /// When it was added, if durations are measured.
+    pub(crate) at: Moment,
+}
+
 /// What the answer to a worker is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next<K, N> {
@@ -37,7 +48,8 @@ pub(crate) enum Next<K, N> {
 /// A key that a worker has.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Run<K, N> {
-    pub(crate) slot: u32,
+    /// The place in the line that it had.
+    pub(crate) entry: Entry,
     pub(crate) key: K,
     /// What adds left for this run.
     pub(crate) note: N,

@@ -536,46 +536,73 @@ fn nobody_asks_for_the_time_without_need() {
 }
 
 #[test]
-fn adds_that_gather_come_out_as_if_taken_one_by_one() {
-    let machine = |durations| {
-        let limiter = Box::new(ExponentialBackoff::new(ms(1), ms(1000)));
-        Machine::new(PriorityPolicy::Strict, limiter, durations, 0)
+fn adds_taken_in_together_come_out_as_if_added_one_by_one() {
+    let (now, how) = (Moment::default(), |key: u32| Priority((key % 3) as i32));
+    let hashed = |key: u32| Hashed {
+        key,
+        hash: key % 50,
     };
-    // Behind an alarm nothing gathers.
-    let mut alarmed = machine(Durations::Unknown);
-    alarmed.add(
-        Hashed { key: 999, hash: 9 },
-        (),
-        Add::after(ms(1)),
-        Moment::default,
-    );
-    let order = |mut machine: Machine<u32, ()>| {
-        let now = Moment::default;
-        let add = |machine: &mut Machine<u32, ()>, key: u32| {
-            let how = Add::now().priority(Priority((key % 3) as i32));
-            let hash = key % 50;
-            machine.add(Hashed { key, hash }, (), how, now);
-        };
-        // Twice each, so that duplicates gather too, and more than gather at once.
-        (0..300).for_each(|turn| add(&mut machine, turn % 150));
-        let Next::Run(running) = machine.get(now) else {
-            panic!("there are keys");
-        };
-        add(&mut machine, running.key);
-        assert!(!machine.is_drained());
-        machine.done(&running, Finish::Ended, (), now);
-        let mut order = vec![running.key];
-        while let Next::Run(run) = machine.get(now) {
+    // Twice each, so that there are duplicates.
+    let keys = || (0..300).map(|turn| turn % 150);
+    let order = |durations, together: bool| {
+        let limiter = Box::new(ExponentialBackoff::new(ms(1), ms(1000)));
+        let mut machine = Machine::new(PriorityPolicy::Strict, limiter, durations, 0);
+        if together {
+            let added = |key| Added {
+                key: hashed(key),
+                note: (),
+                priority: how(key),
+                at: now,
+            };
+            machine.take_in(&mut keys().map(added).collect());
+        } else {
+            keys().for_each(|key| {
+                let how = Add::now().priority(how(key));
+                machine.add(hashed(key), (), how, || now);
+            });
+        }
+        let mut order = Vec::new();
+        while let Next::Run(run) = machine.get(|| now) {
             order.push(run.key);
-            machine.done(&run, Finish::Ended, (), now);
+            machine.done(&run, Finish::Ended, (), || now);
         }
         machine.check_invariants();
         assert!(machine.is_drained());
         order
     };
-    let one_by_one = order(alarmed);
-    assert_eq!(one_by_one.len(), 151);
     for durations in [Durations::Unknown, Durations::Measured] {
-        assert_eq!(order(machine(durations)), one_by_one);
+        let one_by_one = order(durations, false);
+        assert_eq!(one_by_one.len(), 150);
+        assert_eq!(order(durations, true), one_by_one);
     }
+}
+
+#[test]
+fn key_due_before_one_that_is_taken_in_later_runs_before_it() {
+    let mut bench = Bench::new();
+    bench.add_after("due", 5);
+    let added = |key, at| Added {
+        key: hashed(key),
+        note: (),
+        priority: Priority::NORMAL,
+        at: Moment::at(ms(at)),
+    };
+    let mut adds = vec![added("early", 4), added("late", 6)];
+    bench.machine.take_in(&mut adds);
+    bench.step(10);
+    assert_eq!(bench.drain(), ["early", "due", "late"]);
+}
+
+#[test]
+fn nothing_is_taken_in_after_shutdown() {
+    let mut bench = Bench::new();
+    bench.machine.shut_down(Life::ShutDown, bench.now);
+    let mut adds = vec![Added {
+        key: hashed("a"),
+        note: (),
+        priority: Priority::NORMAL,
+        at: bench.now,
+    }];
+    bench.machine.take_in(&mut adds);
+    assert_eq!((adds.len(), bench.stats().known), (0, 0));
 }
