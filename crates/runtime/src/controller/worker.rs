@@ -1,6 +1,7 @@
 //! A worker: takes a key, reconciles it, and says what becomes of it.
 
 use std::borrow::Cow;
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -8,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
+use jiff::Timestamp;
 use kube::core::ApiResource;
 use kubewright_cache::source::BoxFuture;
 use kubewright_cache::{Key, Reader, Scope, SharedInformer};
 use kubewright_workqueue::{Finish, Item};
 use tokio::task::coop::consume_budget;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 
 use super::history::{Entry, History};
 use super::hot_loop::HotLoops;
@@ -55,6 +56,25 @@ struct Bench<K> {
     lent: Arc<Lent>,
 }
 
+/// What a run leaves for the next one of its worker, to make it cheaper.
+#[derive(Default)]
+struct Carry {
+    /// A context that is over.
+    spare: Option<Context>,
+    /// When the run ended, if the next one begins at once.
+    ended: Option<Timestamp>,
+}
+
+impl Carry {
+    fn after(started: Timestamp, took: Duration, spare: Option<Context>, task: &Task) -> Self {
+        let ended = || started.checked_add(took).ok();
+        Self {
+            spare,
+            ended: task.has_next().then(ended).flatten(),
+        }
+    }
+}
+
 impl<K: Object, R: Reconciler<K>> Work for Worker<K, R> {
     fn work(
         self: Arc<Self>,
@@ -84,14 +104,14 @@ impl<K: Object, R: Reconciler<K>> Work for Worker<K, R> {
             }),
         };
         Box::pin(async move {
-            let mut spare = None;
+            let mut carry = Carry::default();
             while let Some(mut item) = bench.next(&stop).await {
+                // Nobody knows how long it has waited.
+                carry.ended = None;
                 loop {
-                    let finish = self.step(&bench, &mut item, &mut spare).await;
-                    // A worker that always finds a key must still let the other tasks of its thread run.
-                    consume_budget().await;
+                    let finish = self.step(&bench, &mut item, &mut carry).await;
                     // After a stop no further key is taken.
-                    if stop.is_cancelled() {
+                    if !item.has_next() && stop.is_cancelled() {
                         item.finish(finish);
                         break;
                     }
@@ -116,40 +136,42 @@ impl<K> Bench<K> {
 }
 
 impl<K: Object, R: Reconciler<K>> Worker<K, R> {
-    /// Reconciles the key, and says what becomes of it. A context that is over makes the next one cheaper.
-    async fn step(&self, bench: &Bench<K>, task: &mut Task, spare: &mut Option<Context>) -> Finish {
+    /// Reconciles the key, and says what becomes of it.
+    async fn step(&self, bench: &Bench<K>, task: &mut Task, carry: &mut Carry) -> Finish {
         let controller = &*self.name;
-        let point = Point::Step {
-            controller,
-            key: task.key(),
-        };
-        bench.lent.client.seams().pass(point).await;
-
         let reasons = task.take_note();
         let own_doing = self.loops.is_own_doing(task.key(), &reasons);
+        let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let new = New {
             key: task.key().clone(),
-            id: self.count.fetch_add(1, Ordering::Relaxed) + 1,
+            id,
             attempt: task.requeues(),
             reasons,
         };
-        let (key, id) = (new.key.clone(), new.id);
-        let cx = Context::new(&bench.lent, spare.take(), new);
-        let started = cx.now();
+        let cx = Context::new(&bench.lent, carry.spare.take(), new);
+        let started = carry.ended.take().unwrap_or_else(|| cx.now());
         let outcome = tracing::field::Empty;
-        let span = tracing::info_span!("reconcile", controller, key = key.as_str(), id, outcome);
+        let span = tracing::info_span!(
+            "reconcile",
+            controller,
+            key = cx.key().as_str(),
+            id,
+            outcome
+        );
         let result = {
             // Pinned where it is: a future that is wrapped is moved, which is most of what a short one costs.
-            let attempt = pin!(self.attempt(bench, &key, &cx));
-            attempt.instrument(span.clone()).await
+            let mut attempt = pin!(self.attempt(bench, &cx));
+            let attempt = poll_fn(|context| span.in_scope(|| attempt.as_mut().poll(context)));
+            task.during(attempt).await
         };
         let took = task.stop_watch();
         let _in = span.enter();
         let verdict = verdict(&result);
         span.record("outcome", verdict.as_str());
         bench.metrics.finished(verdict, took);
+        let key = cx.key().clone();
         let (Left { why, writes }, over) = cx.conclude();
-        *spare = over;
+        *carry = Carry::after(started, took, over, task);
         if let Some(length) = self.loops.ran(&key, own_doing, &writes) {
             bench.metrics.hot_loop(&key);
             tracing::warn!(length, write = ?writes.last(), "hot loop: the reconcile's own write makes it run again");
@@ -167,8 +189,15 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
     }
 
     /// The reconcile itself, with everything that can go wrong around it turned into an error.
-    async fn attempt(&self, bench: &Bench<K>, key: &Key, cx: &Context) -> Result<Outcome, Error> {
-        let run = pin!(self.reconcile(bench, key, cx));
+    async fn attempt(&self, bench: &Bench<K>, cx: &Context) -> Result<Outcome, Error> {
+        // A worker that always finds a key must still let the other tasks of its thread run.
+        consume_budget().await;
+        let step = Point::Step {
+            controller: &self.name,
+            key: cx.key(),
+        };
+        bench.lent.client.seams().pass(step).await;
+        let run = pin!(self.reconcile(bench, cx.key(), cx));
         let run = AssertUnwindSafe(run).catch_unwind();
         let caught = match self.timeout {
             None => run.await,
