@@ -7,6 +7,7 @@
 
 mod evictions;
 mod health;
+mod looks;
 mod shell;
 mod writes;
 
@@ -25,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 pub struct NodeLifecycle {
     /// How long a node may be silent.
     pub grace: Duration,
-    /// How often nodes are looked at.
+    /// How often nodes are looked at, at most.
     pub period: Duration,
 }
 
