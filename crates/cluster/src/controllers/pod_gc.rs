@@ -7,14 +7,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kubewright_cache::Event;
 use kubewright_cache::source::BoxFuture;
-use kubewright_cache::{Event, Handler};
 use kubewright_runtime::manager::Runnable;
 use kubewright_runtime::{Client, Delete, Environment, Error, IgnoreNotFound, Key};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// How often pods are looked through.
+/// How often pods are looked through, at most: while nothing changes nobody looks.
 const EVERY: Duration = Duration::from_secs(20);
 /// How many pods that have ended are kept, as kube-controller-manager does by default.
 const KEPT: usize = 12_500;
@@ -39,24 +40,37 @@ impl PodGc {
 impl Runnable for PodGc {
     fn run(self: Box<Self>, stop: CancellationToken) -> BoxFuture<'static, Result<(), Error>> {
         Box::pin(async move {
-            let changed = Changed::default();
+            let changed = Arc::new(Changed::default());
             let informer = self.client.of::<Pod>().informer();
-            let heard = informer.add_handler(changed.clone())?;
+            let nodes = self.client.of::<Node>().informer();
+            let (pod, node) = (changed.clone(), changed.clone());
+            let heard = [
+                informer.add_handler(move |event: Event<Pod>| pod.pod(&event))?,
+                nodes.add_handler(move |event: Event<Node>| node.node(&event))?,
+            ];
             let (mut census, mut missing) = (Census::default(), Missing::default());
+            let mut next = Next::WhenSomethingChanges;
             loop {
                 tokio::select! { biased; // A stop is worth more than another look.
                     () = stop.cancelled() => break,
-                    () = tokio::time::sleep(EVERY) => {}
+                    () = changed.rest(next) => {}
                 }
                 let pods = informer.reader();
-                for key in std::mem::take(&mut *changed.0.lock()) {
+                for key in std::mem::take(&mut *changed.pods.lock()) {
                     census.put(&key, pods.get(&key).as_deref());
                 }
-                if let Err(error) = self.look_through(&census, &mut missing).await {
-                    tracing::warn!(error = error.report(), "pods could not be looked through");
-                }
+                next = match self.look_through(&census, &mut missing).await {
+                    Ok(()) if missing.0.is_empty() => Next::WhenSomethingChanges,
+                    Ok(()) => Next::InAnyCase,
+                    Err(error) => {
+                        tracing::warn!(error = error.report(), "pods could not be looked through");
+                        Next::InAnyCase
+                    }
+                };
             }
-            heard.remove();
+            for registration in heard {
+                registration.remove();
+            }
             Ok(())
         })
     }
@@ -66,13 +80,40 @@ impl Runnable for PodGc {
     }
 }
 
-/// Pods that have changed since they were last looked at. Their number is that of all pods at most.
-#[derive(Debug, Clone, Default)]
-struct Changed(Arc<Mutex<BTreeSet<Key>>>);
+/// When pods are looked through again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    WhenSomethingChanges,
+    InAnyCase,
+}
 
-impl Handler<Pod> for Changed {
-    async fn handle(&mut self, event: Event<Pod>) {
-        self.0.lock().insert(event.object().key().clone());
+/// What has changed since pods were last looked through.
+#[derive(Debug, Default)]
+struct Changed {
+    /// Their number is that of all pods at most.
+    pods: Mutex<BTreeSet<Key>>,
+    told: Notify,
+}
+
+impl Changed {
+    fn pod(&self, event: &Event<Pod>) {
+        self.pods.lock().insert(event.object().key().clone());
+        self.told.notify_one();
+    }
+
+    /// A node that is there strands nobody.
+    fn node(&self, event: &Event<Node>) {
+        if let Event::Deleted { .. } = event {
+            self.told.notify_one();
+        }
+    }
+
+    /// Waits until it is time to look.
+    async fn rest(&self, next: Next) {
+        if next == Next::WhenSomethingChanges {
+            self.told.notified().await;
+        }
+        tokio::time::sleep(EVERY).await;
     }
 }
 
@@ -293,6 +334,22 @@ mod tests {
         }
         census.put(&key, None);
         assert!(census.pods.is_empty() && census.by_node.is_empty() && census.ended.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_looks_while_nothing_changes() {
+        let changed = Changed::default();
+        let within = |next| {
+            let day = Duration::from_secs(24 * 3_600);
+            let start = tokio::time::Instant::now();
+            let rest = tokio::time::timeout(day, changed.rest(next));
+            async move { rest.await.ok().map(|()| start.elapsed()) }
+        };
+        assert_eq!(within(Next::WhenSomethingChanges).await, None);
+        assert_eq!(within(Next::InAnyCase).await, Some(EVERY));
+        changed.told.notify_one();
+        assert_eq!(within(Next::WhenSomethingChanges).await, Some(EVERY));
+        assert_eq!(within(Next::WhenSomethingChanges).await, None);
     }
 
     #[test]
