@@ -12,6 +12,7 @@ use kubewright_cache::source::BoxFuture;
 use kubewright_runtime::manager::Runnable;
 use kubewright_runtime::{Client, Delete, Environment, Error, IgnoreNotFound, Key};
 use parking_lot::Mutex;
+use serde::Deserialize;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +58,8 @@ impl Runnable for PodGc {
                 }
                 let pods = informer.reader();
                 for key in std::mem::take(&mut *changed.pods.lock()) {
-                    census.put(&key, pods.get(&key).as_deref());
+                    let seen = pods.entry(&key).and_then(|pod| Seen::read(pod.json()));
+                    census.put(&key, seen);
                 }
                 next = match self.look_through(&census, &mut missing).await {
                     Ok(()) if missing.0.is_empty() => Next::WhenSomethingChanges,
@@ -199,7 +201,47 @@ fn has_ended(pod: &Pod) -> bool {
         .status
         .as_ref()
         .and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
+    phase.is_some_and(is_end)
+}
+
+fn is_end(phase: &str) -> bool {
+    matches!(phase, "Succeeded" | "Failed")
+}
+
+/// What is read of a pod for the census. Very many may have changed since the last look, and to decode a whole pod takes
+/// several times as long.
+#[derive(Debug, Deserialize)]
+struct Seen {
+    metadata: SeenMetadata,
+    #[serde(default)]
+    spec: SeenSpec,
+    #[serde(default)]
+    status: SeenStatus,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SeenMetadata {
+    creation_timestamp: Option<Timestamp>,
+    deletion_timestamp: Option<Timestamp>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SeenSpec {
+    node_name: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct SeenStatus {
+    #[serde(default)]
+    phase: String,
+}
+
+impl Seen {
+    fn read(pod: &[u8]) -> Option<Self> {
+        serde_json::from_slice(pod).ok()
+    }
 }
 
 /// What has to be known of pods. Kept up with each change, so that a look costs as much as there are nodes.
@@ -221,16 +263,16 @@ struct Facts {
 
 impl Census {
     /// Takes up a pod as it is now, or that it is gone.
-    fn put(&mut self, key: &Key, pod: Option<&Pod>) {
+    fn put(&mut self, key: &Key, pod: Option<Seen>) {
         self.forget(key);
         let Some(pod) = pod else {
             return;
         };
         let is_going = pod.metadata.deletion_timestamp.is_some();
-        let created = pod.metadata.creation_timestamp.as_ref().map(|t| t.0);
+        let created = pod.metadata.creation_timestamp;
         let facts = Facts {
-            node: node_of(pod).map(str::to_owned),
-            ended: (has_ended(pod) && !is_going).then(|| (created, key.clone())),
+            node: pod.spec.node_name.filter(|node| !node.is_empty()),
+            ended: (is_end(&pod.status.phase) && !is_going).then(|| (created, key.clone())),
         };
         if let Some(node) = &facts.node {
             let there = self.by_node.entry(node.clone()).or_default();
@@ -285,28 +327,33 @@ mod tests {
 
     use super::*;
 
-    fn pod(name: &str, created: &str, phase: &str) -> Pod {
-        let pod = json!({
-            "metadata": {"name": name, "creationTimestamp": created},
-            "status": {"phase": phase},
-        });
-        serde_json::from_value(pod).expect("a pod")
+    fn seen(pod: &serde_json::Value) -> Option<Seen> {
+        Seen::read(pod.to_string().as_bytes())
     }
 
     #[test]
     fn oldest_ended_pods_are_surplus() {
         let pods = [
-            pod("running", "2020-01-01T00:00:00Z", "Running"),
-            pod("new", "2020-01-03T00:00:00Z", "Failed"),
-            pod("old", "2020-01-01T00:00:00Z", "Succeeded"),
-            pod("middle", "2020-01-02T00:00:00Z", "Succeeded"),
+            ("running", "2020-01-01T00:00:00Z", "Running"),
+            ("new", "2020-01-03T00:00:00Z", "Failed"),
+            ("old", "2020-01-01T00:00:00Z", "Succeeded"),
+            ("middle", "2020-01-02T00:00:00Z", "Succeeded"),
         ];
         let mut census = Census::default();
-        for pod in &pods {
-            let key = Key::new("n", pod.metadata.name.as_deref().unwrap_or_default());
-            census.put(&key, Some(pod));
-            census.put(&key, Some(pod));
+        for (name, created, phase) in pods {
+            let pod = json!({
+                "metadata": {"name": name, "creationTimestamp": created},
+                "status": {"phase": phase},
+            });
+            let key = Key::new("n", name);
+            census.put(&key, seen(&pod));
+            census.put(&key, seen(&pod));
         }
+        let going = json!({
+            "metadata": {"deletionTimestamp": "2020-01-01T00:00:00Z", "creationTimestamp": "2019-01-01T00:00:00Z"},
+            "status": {"phase": "Failed"},
+        });
+        census.put(&Key::new("n", "going"), seen(&going));
         for (kept, expected) in [
             (1, &["old", "middle"][..]),
             (3, &[]),
@@ -321,13 +368,14 @@ mod tests {
     fn census_knows_who_is_where_until_they_are_gone() {
         let mut census = Census::default();
         let key = Key::new("n", "p");
-        let placed = |node: &str| -> Pod {
-            let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": node, "containers": []},
-                "status": {"phase": "Succeeded"}});
-            serde_json::from_value(pod).expect("a pod")
+        let placed = |node: &str| {
+            seen(
+                &json!({"metadata": {"name": "p"}, "spec": {"nodeName": node, "containers": []},
+                "status": {"phase": "Succeeded"}}),
+            )
         };
         for node in ["one", "other", ""] {
-            census.put(&key, Some(&placed(node)));
+            census.put(&key, placed(node));
             let used: Vec<_> = census.by_node.keys().map(String::as_str).collect();
             let expected: &[&str] = if node.is_empty() { &[] } else { &[node] };
             assert_eq!((used.as_slice(), census.ended.len()), (expected, 1));
