@@ -35,9 +35,10 @@ use crate::storage::{At, Cursor, Delivery, Event, Record};
 
 /// How long after a change that does not concern a watch it is told how far it is, so that it can go on from there.
 const BOOKMARK_AFTER: Duration = Duration::from_secs(60);
-/// How often a bookmark is sent while no change passes a watch by. A version stays good to go on from as long as the
-/// collection's own history has not moved past it, and an event tells its version itself: these tell nothing that a
-/// client could not do without, and a cluster at rest has hundreds of watches. Kubernetes sends one a minute to each.
+/// How often a bookmark is sent while no change passes a watch by. An event tells its version itself, and every watch is
+/// told at its end how far it is, which for most clients is after some minutes; a cluster at rest has a hundred watches
+/// that stay open for longer. One that breaks off after a long silence may have to list again. Kubernetes sends a
+/// bookmark a minute to each.
 const IDLE_BOOKMARK_EVERY: Duration = Duration::from_secs(3_600);
 /// A watch without a time-out lasts this long, and up to as much again.
 const SHORTEST_DEFAULT: u64 = 30 * 60;
