@@ -8,6 +8,7 @@
 mod evictions;
 mod health;
 mod looks;
+mod news;
 mod shell;
 mod writes;
 
@@ -18,6 +19,9 @@ use std::time::Duration;
 
 use kubewright_runtime::{Client, Environment};
 use tokio_util::sync::CancellationToken;
+
+/// Where leases of nodes are.
+const LEASES: &str = "kube-node-lease";
 
 /// Watches over nodes.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
-use kubewright_cache::{Event, Handler, Key, Object, Reader};
+use kubewright_cache::{Key, Object, Reader};
 use kubewright_runtime::{Client, Environment};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -16,8 +16,9 @@ use tokio_util::sync::CancellationToken;
 use super::evictions::{Change, Evictions};
 use super::health::{self, Monitor, Voice};
 use super::looks::Looks;
+use super::news::{Ear, LeaseEar, News};
 use super::writes;
-use super::{NodeLifecycle, NodeLifecycleError};
+use super::{LEASES, NodeLifecycle, NodeLifecycleError};
 use crate::announce::{Announcer, Told};
 
 /// How much news may wait.
@@ -26,48 +27,6 @@ const NEWS: usize = 1_024;
 const WRITES: usize = 32;
 /// How long to wait when nothing is due.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
-/// Where leases of nodes are.
-const LEASES: &str = "kube-node-lease";
-
-/// What informers tell.
-#[derive(Debug)]
-enum News {
-    Node(Key),
-    Pod(Key),
-    /// The name of a node, and when it says that it renewed its lease.
-    Lease(String, Timestamp),
-}
-
-/// Passes on that nodes have renewed their leases.
-struct LeaseEar(mpsc::Sender<News>);
-
-impl Handler<Lease> for LeaseEar {
-    async fn handle(&mut self, event: Event<Lease>) {
-        let lease = event.object();
-        if lease.key().namespace() != Some(LEASES) {
-            return;
-        }
-        if let Some(renewed) = health::renew_time(lease.json()) {
-            let news = News::Lease(lease.key().name().to_owned(), renewed);
-            // An error means that the controller has stopped.
-            let _ = self.0.send(news).await;
-        }
-    }
-}
-
-/// Passes keys on.
-struct Ear {
-    news: mpsc::Sender<News>,
-    make: fn(Key) -> News,
-}
-
-impl<K: Send + Sync + 'static> Handler<K> for Ear {
-    async fn handle(&mut self, event: Event<K>) {
-        let news = (self.make)(event.object().key().clone());
-        // An error means that the controller has stopped.
-        let _ = self.news.send(news).await;
-    }
-}
 
 struct Shell {
     options: NodeLifecycle,
