@@ -1,4 +1,4 @@
-//! Typed views of cached objects: decoded when used, shared while in use.
+//! Typed views of cached objects: decoded when used, shared while in use and for a little while after.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,6 +15,11 @@ use crate::shape::AnyValue;
 
 /// How many values that nobody uses may still take memory: a `Weak` keeps the allocation, not what is in it.
 const UNUSED: usize = 256;
+/// How many of the last values stay when nobody uses them: a change is told to one handler after the other, and a
+/// reconcile reads what it was called for.
+const LAST: usize = 64;
+/// How much JSON these were decoded from, at most: what stays is little beside the objects of the store.
+const LAST_BYTES: usize = 256 * 1024;
 
 /// A type that cached objects can be decoded as. Every type of `kube` and `k8s-openapi` is one.
 pub trait Kind: DeserializeOwned + Send + Sync + 'static {}
@@ -34,7 +39,33 @@ pub struct Cached<K> {
 pub(crate) struct Decoder {
     /// Objects whose value was made lately. At most `UNUSED` of them, and those in use.
     recent: Mutex<VecDeque<Weak<Object>>>,
+    last: Mutex<Last>,
     reporter: Reporter,
+}
+
+/// The last values that were made, with the length of their JSON.
+#[derive(Default)]
+struct Last {
+    values: VecDeque<(AnyValue, usize)>,
+    /// The sum of the lengths.
+    bytes: usize,
+}
+
+impl Last {
+    fn push(&mut self, value: AnyValue, bytes: usize) {
+        self.bytes += bytes;
+        self.values.push_back((value, bytes));
+    }
+
+    /// A value that has to go, as long as there are too many.
+    fn surplus(&mut self) -> Option<AnyValue> {
+        if self.values.len() <= LAST && self.bytes <= LAST_BYTES {
+            return None;
+        }
+        let (value, bytes) = self.values.pop_front()?;
+        self.bytes -= bytes;
+        Some(value)
+    }
 }
 
 impl<K> Cached<K> {
@@ -85,6 +116,7 @@ impl Decoder {
     pub(crate) fn new(reporter: Reporter) -> Arc<Self> {
         Arc::new(Self {
             recent: Mutex::new(VecDeque::new()),
+            last: Mutex::default(),
             reporter,
         })
     }
@@ -120,7 +152,17 @@ impl Decoder {
         if is_new {
             self.remember(object);
         }
+        self.keep_for_a_while(shared, object.json().len());
         value
+    }
+
+    fn keep_for_a_while(&self, value: AnyValue, bytes: usize) {
+        let mut last = self.last.lock();
+        last.push(value, bytes);
+        while let Some(value) = last.surplus() {
+            // What a value does when it goes is not ours: not under the lock.
+            parking_lot::MutexGuard::unlocked(&mut last, || drop(value));
+        }
     }
 
     /// Notes that this object has a value, and frees what earlier ones left behind. Looking at two for each new one
@@ -191,17 +233,39 @@ mod tests {
     }
 
     #[test]
-    fn value_is_shared_while_it_is_in_use() {
+    fn value_is_shared_while_it_is_in_use_and_for_a_while_after() {
         let decoder = Decoder::new(Reporter::default());
-        let cached: Cached<Config> = Cached::new(object("a", r#"{"k":"v"}"#), decoder);
+        let cached: Cached<Config> = Cached::new(object("a", r#"{"k":"v"}"#), decoder.clone());
         let first = cached.value().expect("it decodes");
         let second = cached.clone().value().expect("it decodes");
         assert!(Arc::ptr_eq(&first, &second));
         assert_eq!(first.data.as_ref().map(|data| data.len()), Some(1));
         let weak = Arc::downgrade(&first);
         drop((first, second));
+        let again = weak.upgrade().expect("a handler after this one needs it");
+        assert!(Arc::ptr_eq(&again, &cached.value().expect("it decodes")));
+        drop(again);
+        for n in 0..LAST {
+            decoder.value::<Config>(&object(&n.to_string(), "{}"));
+        }
         assert_eq!(weak.strong_count(), 0);
         assert!(cached.value().is_some());
+    }
+
+    #[test]
+    fn large_values_do_not_stay() {
+        let decoder = Decoder::new(Reporter::default());
+        let text = "x".repeat(LAST_BYTES / 4);
+        let large = |n: usize| object(&n.to_string(), &format!(r#"{{"k":"{text}"}}"#));
+        let values: Vec<_> = (0..8)
+            .filter_map(|n| decoder.value::<Config>(&large(n)))
+            .map(|value| Arc::downgrade(&value))
+            .collect();
+        let alive = values.iter().filter(|value| value.strong_count() > 0);
+        assert_eq!(alive.count(), 3);
+        let huge = object("huge", &format!(r#"{{"k":"{}"}}"#, text.repeat(5)));
+        let huge = decoder.value::<Config>(&huge).expect("it decodes");
+        assert_eq!(Arc::strong_count(&huge), 1);
     }
 
     #[test]

@@ -15,6 +15,8 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::writes::create;
+
 /// How many events may wait.
 const WAITING: usize = 4_096;
 /// Of how many events it is remembered that they were told.
@@ -112,8 +114,8 @@ impl Writer {
             none if none.is_empty() => "default".to_owned(),
             some => some,
         };
-        let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
         if let Some(known) = self.told.get_mut(&identity) {
+            let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
             known.count = known.count.saturating_add(1);
             let again = json!({"count": known.count, "lastTimestamp": Time(told.at)});
             let params = PatchParams::default();
@@ -124,7 +126,8 @@ impl Writer {
         }
         let event = self.event(told, &namespace);
         let name = event.metadata.name.clone().unwrap_or_default();
-        api.create(&PostParams::default(), &event).await?;
+        let params = PostParams::default();
+        create(&self.client, Some(&namespace), &params, &event).await?;
         if self.told.len() >= REMEMBERED {
             self.told.clear();
         }

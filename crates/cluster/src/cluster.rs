@@ -35,7 +35,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long watches of the controllers stay open, at least. Nobody disappears without a word within a process, and opening
 /// watches of all kinds anew would be much of what an idle cluster does.
-const SHORTEST_WATCH: Duration = Duration::from_secs(3_600);
+const SHORTEST_WATCH: Duration = Duration::from_secs(24 * 3_600);
 
 /// A cluster in the process. It stops when this is dropped.
 #[derive(Debug)]

@@ -1,7 +1,11 @@
 //! How controllers write: not over the head of others, and with the server's own words when it refuses.
 
+use kube::Resource;
+use kube::api::{Patch, PatchParams, PostParams, Request};
 use kubewright_runtime::client::TypedObject;
 use kubewright_runtime::{Client, ClientError, IgnoreNotFound};
+use serde::Serialize;
+use serde::de::IgnoredAny;
 
 /// Sends what is different between two states; a conflict if the object is no longer in the first one.
 pub(crate) async fn patch_unchanged<K: TypedObject>(
@@ -33,4 +37,39 @@ pub(crate) async fn report<K: TypedObject>(
 ) -> Result<(), ClientError> {
     let written = client.modify_status(object, change).await;
     written.ignore_not_found().map(drop)
+}
+
+/// Patches the status of an object. What comes back is not read: nodes write far more often than they need to know what
+/// became of it, and to decode a whole object takes longer than to say what is new.
+///
+/// # Errors
+/// What the server says.
+pub(crate) async fn patch_status<K: Resource<DynamicType = ()>>(
+    client: &kube::Client,
+    (namespace, name): (Option<&str>, &str),
+    params: &PatchParams,
+    patch: &Patch<impl Serialize>,
+) -> Result<(), kube::Error> {
+    let request = Request::new(K::url_path(&(), namespace));
+    let request = request.patch_subresource("status", name, params, patch);
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    let _: IgnoredAny = client.request(request).await?;
+    Ok(())
+}
+
+/// Creates an object. What comes back is not read.
+///
+/// # Errors
+/// What the server says.
+pub(crate) async fn create<K: Resource<DynamicType = ()> + Serialize>(
+    client: &kube::Client,
+    namespace: Option<&str>,
+    params: &PostParams,
+    object: &K,
+) -> Result<(), kube::Error> {
+    let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+    let request = Request::new(K::url_path(&(), namespace)).create(params, body);
+    let request = request.map_err(kube::Error::BuildRequest)?;
+    let _: IgnoredAny = client.request(request).await?;
+    Ok(())
 }

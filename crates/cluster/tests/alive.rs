@@ -1,11 +1,13 @@
 //! The cluster as users know it (S16): Deployments make ReplicaSets make Pods, which run; and all of it goes again.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kubewright_cluster::{Clock, Cluster};
+use kubewright_cluster::{Clock, Cluster, NodesOptions};
+use kubewright_testing::{Verb, Wire};
 use serde_json::{Value, json};
 
 async fn cluster() -> Cluster {
@@ -228,4 +230,45 @@ async fn namespace_takes_everything_in_it_along() {
             .items
             .is_empty()
     );
+}
+
+/// What controllers and nodes ask of the server in twelve hours in which nothing happens.
+#[tokio::test(start_paused = true)]
+async fn cluster_at_rest_renews_leases_and_reports_and_asks_for_nothing() {
+    let hours = |hours: u64| Duration::from_secs(hours * 3_600);
+    let (lease, line) = (Duration::from_secs(1_200), Arc::new(Mutex::new(None)));
+    let kept = line.clone();
+    let options = NodesOptions::default()
+        .lease_duration(lease)
+        .status_interval(hours(1));
+    let builder = Cluster::builder().node_options(options).node_grace(lease);
+    let start = "2030-01-01T00:00:00Z".parse().expect("a moment");
+    let builder = builder
+        .clock(Clock::starting_at(start))
+        .line(move |service| {
+            let wire = Wire::new(service);
+            *kept.lock().expect("nobody panics while holding it") = Some(wire.clone());
+            wire.client()
+        });
+    let cluster = builder.start().await.expect("a cluster starts");
+    let wire = line.lock().expect("nobody panics while holding it").take();
+    let wire = wire.expect("controllers are connected");
+    // All that a start leads to is over, and its events have been forgotten.
+    tokio::time::sleep(hours(3)).await;
+    let verbs = [
+        (Verb::Get, 0..=0),
+        (Verb::List, 0..=0),
+        (Verb::Watch, 0..=0),
+        (Verb::Create, 0..=0),
+        (Verb::Update, 143..=145),
+        (Verb::Patch, 11..=13),
+        (Verb::Delete, 0..=0),
+    ];
+    let before = verbs.clone().map(|(verb, _)| wire.count(verb));
+    tokio::time::sleep(hours(12)).await;
+    for ((verb, expected), before) in verbs.into_iter().zip(before) {
+        let count = wire.count(verb) - before;
+        assert!(expected.contains(&count), "{count} times {verb:?}");
+    }
+    cluster.stop().await;
 }

@@ -236,8 +236,10 @@ impl<'v, 'o> Typed<'v, 'o> {
         self.depth += 1;
         let start = self.pending.len();
         for (key, value) in map.into_iter().flatten() {
-            let position = s.position(key).map_or(u16::MAX, |at| at as u16);
-            if !value.is_null() && !self.is_left_out(s.field(key), value) {
+            let position = s.position(key);
+            let field = position.map(|at| &s.fields()[at]);
+            if !value.is_null() && !self.is_left_out(field, value) {
+                let position = position.map_or(u16::MAX, |at| at as u16);
                 self.pending.push((position, key, Some(value)));
             }
         }

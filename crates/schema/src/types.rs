@@ -4,6 +4,7 @@
 //! is absent on built-in types; what only built-ins have (protobuf tags, merge strategies) is absent on CRDs.
 
 mod form;
+mod places;
 
 use std::collections::HashMap;
 
@@ -12,6 +13,7 @@ use serde_json::Value;
 use crate::protobuf::Message;
 use crate::rules::Rules;
 pub(crate) use form::{Form, Outline};
+use places::Places;
 
 /// A type in a [`Table`]. Only meaningful together with the table that gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -81,8 +83,8 @@ pub enum Shape {
 pub struct Struct {
     /// In the order the API server writes them. Built-in structs follow the Go struct, CRDs are sorted by name.
     fields: Vec<Field>,
-    /// Positions in `fields`, sorted by field name. Same length as `fields`.
-    sorted: Vec<u16>,
+    /// Finds the positions of `fields` by name.
+    places: Places,
     /// What protobuf does differently, by position in `fields`, sorted. Only few fields have an entry.
     wires: Vec<(u16, Wire)>,
     /// The fields by their protobuf numbers; follows from `fields` and `wires`.
@@ -320,12 +322,10 @@ impl Type {
 impl Struct {
     /// A struct with these fields, written in this order.
     pub fn new(fields: Vec<Field>) -> Self {
-        let mut sorted: Vec<u16> = (0..fields.len()).map(|i| i as u16).collect();
-        sorted.sort_by(|a, b| fields[*a as usize].name.cmp(&fields[*b as usize].name));
         Self {
             message: Message::new(&fields, &[]),
+            places: Places::of(&fields),
             fields,
-            sorted,
             ..Self::default()
         }
     }
@@ -365,11 +365,7 @@ impl Struct {
 
     /// The position of a field in [`Struct::fields`].
     pub fn position(&self, name: &str) -> Option<usize> {
-        let at = self
-            .sorted
-            .binary_search_by(|i| (*self.fields[*i as usize].name).cmp(name))
-            .ok()?;
-        Some(self.sorted[at] as usize)
+        self.places.find(&self.fields, name)
     }
 
     /// Finds a field by its JSON name.

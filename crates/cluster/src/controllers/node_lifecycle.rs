@@ -7,6 +7,8 @@
 
 mod evictions;
 mod health;
+mod looks;
+mod news;
 mod shell;
 mod writes;
 
@@ -18,6 +20,9 @@ use std::time::Duration;
 use kubewright_runtime::{Client, Environment};
 use tokio_util::sync::CancellationToken;
 
+/// Where leases of nodes are.
+const LEASES: &str = "kube-node-lease";
+
 /// Watches over nodes.
 #[derive(Debug, Clone)]
 #[must_use]
@@ -25,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 pub struct NodeLifecycle {
     /// How long a node may be silent.
     pub grace: Duration,
-    /// How often nodes are looked at.
+    /// How often nodes are looked at, at most.
     pub period: Duration,
 }
 

@@ -7,14 +7,16 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kubewright_cache::Event;
 use kubewright_cache::source::BoxFuture;
-use kubewright_cache::{Event, Handler};
 use kubewright_runtime::manager::Runnable;
 use kubewright_runtime::{Client, Delete, Environment, Error, IgnoreNotFound, Key};
 use parking_lot::Mutex;
+use serde::Deserialize;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// How often pods are looked through.
+/// How often pods are looked through, at most: while nothing changes nobody looks.
 const EVERY: Duration = Duration::from_secs(20);
 /// How many pods that have ended are kept, as kube-controller-manager does by default.
 const KEPT: usize = 12_500;
@@ -39,24 +41,38 @@ impl PodGc {
 impl Runnable for PodGc {
     fn run(self: Box<Self>, stop: CancellationToken) -> BoxFuture<'static, Result<(), Error>> {
         Box::pin(async move {
-            let changed = Changed::default();
+            let changed = Arc::new(Changed::default());
             let informer = self.client.of::<Pod>().informer();
-            let heard = informer.add_handler(changed.clone())?;
+            let nodes = self.client.of::<Node>().informer();
+            let (pod, node) = (changed.clone(), changed.clone());
+            let heard = [
+                informer.add_handler(move |event: Event<Pod>| pod.pod(&event))?,
+                nodes.add_handler(move |event: Event<Node>| node.node(&event))?,
+            ];
             let (mut census, mut missing) = (Census::default(), Missing::default());
+            let mut next = Next::WhenSomethingChanges;
             loop {
                 tokio::select! { biased; // A stop is worth more than another look.
                     () = stop.cancelled() => break,
-                    () = tokio::time::sleep(EVERY) => {}
+                    () = changed.rest(next) => {}
                 }
                 let pods = informer.reader();
-                for key in std::mem::take(&mut *changed.0.lock()) {
-                    census.put(&key, pods.get(&key).as_deref());
+                for key in std::mem::take(&mut *changed.pods.lock()) {
+                    let seen = pods.entry(&key).and_then(|pod| Seen::read(pod.json()));
+                    census.put(&key, seen);
                 }
-                if let Err(error) = self.look_through(&census, &mut missing).await {
-                    tracing::warn!(error = error.report(), "pods could not be looked through");
-                }
+                next = match self.look_through(&census, &mut missing).await {
+                    Ok(()) if missing.0.is_empty() => Next::WhenSomethingChanges,
+                    Ok(()) => Next::InAnyCase,
+                    Err(error) => {
+                        tracing::warn!(error = error.report(), "pods could not be looked through");
+                        Next::InAnyCase
+                    }
+                };
             }
-            heard.remove();
+            for registration in heard {
+                registration.remove();
+            }
             Ok(())
         })
     }
@@ -66,13 +82,40 @@ impl Runnable for PodGc {
     }
 }
 
-/// Pods that have changed since they were last looked at. Their number is that of all pods at most.
-#[derive(Debug, Clone, Default)]
-struct Changed(Arc<Mutex<BTreeSet<Key>>>);
+/// When pods are looked through again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    WhenSomethingChanges,
+    InAnyCase,
+}
 
-impl Handler<Pod> for Changed {
-    async fn handle(&mut self, event: Event<Pod>) {
-        self.0.lock().insert(event.object().key().clone());
+/// What has changed since pods were last looked through.
+#[derive(Debug, Default)]
+struct Changed {
+    /// Their number is that of all pods at most.
+    pods: Mutex<BTreeSet<Key>>,
+    told: Notify,
+}
+
+impl Changed {
+    fn pod(&self, event: &Event<Pod>) {
+        self.pods.lock().insert(event.object().key().clone());
+        self.told.notify_one();
+    }
+
+    /// A node that is there strands nobody.
+    fn node(&self, event: &Event<Node>) {
+        if let Event::Deleted { .. } = event {
+            self.told.notify_one();
+        }
+    }
+
+    /// Waits until it is time to look.
+    async fn rest(&self, next: Next) {
+        if next == Next::WhenSomethingChanges {
+            self.told.notified().await;
+        }
+        tokio::time::sleep(EVERY).await;
     }
 }
 
@@ -158,7 +201,47 @@ fn has_ended(pod: &Pod) -> bool {
         .status
         .as_ref()
         .and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
+    phase.is_some_and(is_end)
+}
+
+fn is_end(phase: &str) -> bool {
+    matches!(phase, "Succeeded" | "Failed")
+}
+
+/// What is read of a pod for the census. Very many may have changed since the last look, and to decode a whole pod takes
+/// several times as long.
+#[derive(Debug, Deserialize)]
+struct Seen {
+    metadata: SeenMetadata,
+    #[serde(default)]
+    spec: SeenSpec,
+    #[serde(default)]
+    status: SeenStatus,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SeenMetadata {
+    creation_timestamp: Option<Timestamp>,
+    deletion_timestamp: Option<Timestamp>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SeenSpec {
+    node_name: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct SeenStatus {
+    #[serde(default)]
+    phase: String,
+}
+
+impl Seen {
+    fn read(pod: &[u8]) -> Option<Self> {
+        serde_json::from_slice(pod).ok()
+    }
 }
 
 /// What has to be known of pods. Kept up with each change, so that a look costs as much as there are nodes.
@@ -180,16 +263,16 @@ struct Facts {
 
 impl Census {
     /// Takes up a pod as it is now, or that it is gone.
-    fn put(&mut self, key: &Key, pod: Option<&Pod>) {
+    fn put(&mut self, key: &Key, pod: Option<Seen>) {
         self.forget(key);
         let Some(pod) = pod else {
             return;
         };
         let is_going = pod.metadata.deletion_timestamp.is_some();
-        let created = pod.metadata.creation_timestamp.as_ref().map(|t| t.0);
+        let created = pod.metadata.creation_timestamp;
         let facts = Facts {
-            node: node_of(pod).map(str::to_owned),
-            ended: (has_ended(pod) && !is_going).then(|| (created, key.clone())),
+            node: pod.spec.node_name.filter(|node| !node.is_empty()),
+            ended: (is_end(&pod.status.phase) && !is_going).then(|| (created, key.clone())),
         };
         if let Some(node) = &facts.node {
             let there = self.by_node.entry(node.clone()).or_default();
@@ -244,28 +327,33 @@ mod tests {
 
     use super::*;
 
-    fn pod(name: &str, created: &str, phase: &str) -> Pod {
-        let pod = json!({
-            "metadata": {"name": name, "creationTimestamp": created},
-            "status": {"phase": phase},
-        });
-        serde_json::from_value(pod).expect("a pod")
+    fn seen(pod: &serde_json::Value) -> Option<Seen> {
+        Seen::read(pod.to_string().as_bytes())
     }
 
     #[test]
     fn oldest_ended_pods_are_surplus() {
         let pods = [
-            pod("running", "2020-01-01T00:00:00Z", "Running"),
-            pod("new", "2020-01-03T00:00:00Z", "Failed"),
-            pod("old", "2020-01-01T00:00:00Z", "Succeeded"),
-            pod("middle", "2020-01-02T00:00:00Z", "Succeeded"),
+            ("running", "2020-01-01T00:00:00Z", "Running"),
+            ("new", "2020-01-03T00:00:00Z", "Failed"),
+            ("old", "2020-01-01T00:00:00Z", "Succeeded"),
+            ("middle", "2020-01-02T00:00:00Z", "Succeeded"),
         ];
         let mut census = Census::default();
-        for pod in &pods {
-            let key = Key::new("n", pod.metadata.name.as_deref().unwrap_or_default());
-            census.put(&key, Some(pod));
-            census.put(&key, Some(pod));
+        for (name, created, phase) in pods {
+            let pod = json!({
+                "metadata": {"name": name, "creationTimestamp": created},
+                "status": {"phase": phase},
+            });
+            let key = Key::new("n", name);
+            census.put(&key, seen(&pod));
+            census.put(&key, seen(&pod));
         }
+        let going = json!({
+            "metadata": {"deletionTimestamp": "2020-01-01T00:00:00Z", "creationTimestamp": "2019-01-01T00:00:00Z"},
+            "status": {"phase": "Failed"},
+        });
+        census.put(&Key::new("n", "going"), seen(&going));
         for (kept, expected) in [
             (1, &["old", "middle"][..]),
             (3, &[]),
@@ -280,19 +368,36 @@ mod tests {
     fn census_knows_who_is_where_until_they_are_gone() {
         let mut census = Census::default();
         let key = Key::new("n", "p");
-        let placed = |node: &str| -> Pod {
-            let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": node, "containers": []},
-                "status": {"phase": "Succeeded"}});
-            serde_json::from_value(pod).expect("a pod")
+        let placed = |node: &str| {
+            seen(
+                &json!({"metadata": {"name": "p"}, "spec": {"nodeName": node, "containers": []},
+                "status": {"phase": "Succeeded"}}),
+            )
         };
         for node in ["one", "other", ""] {
-            census.put(&key, Some(&placed(node)));
+            census.put(&key, placed(node));
             let used: Vec<_> = census.by_node.keys().map(String::as_str).collect();
             let expected: &[&str] = if node.is_empty() { &[] } else { &[node] };
             assert_eq!((used.as_slice(), census.ended.len()), (expected, 1));
         }
         census.put(&key, None);
         assert!(census.pods.is_empty() && census.by_node.is_empty() && census.ended.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_looks_while_nothing_changes() {
+        let changed = Changed::default();
+        let within = |next| {
+            let day = Duration::from_secs(24 * 3_600);
+            let start = tokio::time::Instant::now();
+            let rest = tokio::time::timeout(day, changed.rest(next));
+            async move { rest.await.ok().map(|()| start.elapsed()) }
+        };
+        assert_eq!(within(Next::WhenSomethingChanges).await, None);
+        assert_eq!(within(Next::InAnyCase).await, Some(EVERY));
+        changed.told.notify_one();
+        assert_eq!(within(Next::WhenSomethingChanges).await, Some(EVERY));
+        assert_eq!(within(Next::WhenSomethingChanges).await, None);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::fleet::{Ending, Outcome};
 use super::spec::LEASES;
 use super::status::fingerprint;
 use super::step::Fate;
+use crate::writes::patch_status;
 
 /// The pauses between attempts to register; they double.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -53,7 +54,6 @@ impl PodWrite {
     /// What the server says. A pod that is gone, or another one, is no error: the informer tells.
     pub(crate) async fn send(self, client: kube::Client) -> Result<Outcome, kube::Error> {
         let namespace = self.key.namespace().unwrap_or("default");
-        let api: Api<Pod> = Api::namespaced(client, namespace);
         let mut outcome = Outcome {
             uid: self.uid.clone(),
             fingerprint: None,
@@ -62,9 +62,8 @@ impl PodWrite {
         };
         if let Some(status) = &self.status {
             let patch = Patch::Strategic(patch(&self.uid, status));
-            let params = patching();
-            let sent = api.patch_status(self.key.name(), &params, &patch).await;
-            ignore_missing(sent)?;
+            let pod = (Some(namespace), self.key.name());
+            ignore_missing(patch_status::<Pod>(&client, pod, &patching(), &patch).await)?;
             outcome.fingerprint = Some(fingerprint(status));
             if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
                 outcome.ended = Ending::Over;
@@ -79,6 +78,7 @@ impl PodWrite {
                 }),
                 ..DeleteParams::default()
             };
+            let api: Api<Pod> = Api::namespaced(client, namespace);
             let deleted = api.delete(self.key.name(), &params).await.map(drop);
             self.or_replaced(&api, deleted).await?;
             outcome.fate = Fate::Goes;
@@ -217,12 +217,10 @@ pub(crate) async fn report(
     before: Option<NodeStatus>,
     status: NodeStatus,
 ) -> Result<(), kube::Error> {
-    let api: Api<Node> = Api::all(client);
     let before = serde_json::to_value(before).unwrap_or(Value::Null);
     let status = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
     let patch = Patch::Strategic(json!({"status": changes(&before, status)}));
-    let params = patching();
-    ignore_missing(api.patch_status(&name, &params, &patch).await)
+    ignore_missing(patch_status::<Node>(&client, (None, &name), &patching(), &patch).await)
 }
 
 /// What of a status is other than before: whole fields, but of the conditions those that differ.

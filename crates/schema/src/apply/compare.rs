@@ -176,8 +176,13 @@ fn compare_members(members: Members<'_>, old: Option<&Fields>, new: Option<&Fiel
         changes.put(|| PathElement::field(name), inner);
     };
     for (name, after) in new.into_iter().flatten() {
+        let known = old.and_then(|old| old.get(name));
+        // Most of an object is as it was, and to see that takes no types.
+        if known == Some(after) {
+            continue;
+        }
         let (typed, implied) = members.member(name);
-        let before = old.and_then(|old| old.get(name).or(implied));
+        let before = known.or_else(|| old.and(implied));
         visit(name, typed, before, Some(after));
     }
     for (name, before) in old.into_iter().flatten() {

@@ -25,12 +25,40 @@ pub(crate) async fn update(call: &mut Call, body: &[u8], part: Part) -> Result<A
     }
     let guard = Guard::of(call);
     let writer = call.writer(&options, part.subresource());
+    let name = call.name.clone();
+    let mut sent = Sent::new(object);
+    let change = |old: &Value| {
+        let object = sent.take();
+        let object = object.ok_or_else(|| ApiError::modified(served.about(), &name))?;
+        guard.check(Some(old), &object).map(|()| object)
+    };
     let written = core
-        .update(&served, &key, part, &writer, &mut call.warnings, |old| {
-            guard.check(Some(old), &object).map(|()| object.clone())
-        })
+        .update(&served, &key, part, &writer, &mut call.warnings, change)
         .await?;
     call.answer_written(StatusCode::OK, &written).await
+}
+
+/// The object that was sent. One that is good for a single version is not copied: when somebody else was faster, it is
+/// good for nothing.
+enum Sent {
+    ForAnyVersion(Value),
+    ForOneVersion(Option<Value>),
+}
+
+impl Sent {
+    fn new(object: Value) -> Self {
+        match object::resource_version(&object) {
+            "" | "0" => Self::ForAnyVersion(object),
+            _ => Self::ForOneVersion(Some(object)),
+        }
+    }
+
+    fn take(&mut self) -> Option<Value> {
+        match self {
+            Self::ForAnyVersion(object) => Some(object.clone()),
+            Self::ForOneVersion(object) => object.take(),
+        }
+    }
 }
 
 async fn create_instead(

@@ -33,12 +33,13 @@ use crate::resource::Served;
 use crate::status::ApiError;
 use crate::storage::{At, Cursor, Delivery, Event, Record};
 
-/// How often a bookmark is sent while the collection changes.
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
-/// How often a bookmark is sent while nothing changes: as often as etcd, unasked, tells an idle watch how far it is.
-/// A version stays good to go on from as long as the collection's own history has not moved, so that these tell
-/// nothing that a client could not do without.
-const IDLE_BOOKMARK_EVERY: Duration = Duration::from_secs(600);
+/// How long after a change that does not concern a watch it is told how far it is, so that it can go on from there.
+const BOOKMARK_AFTER: Duration = Duration::from_secs(60);
+/// How often a bookmark is sent while no change passes a watch by. An event tells its version itself, and every watch is
+/// told at its end how far it is, which for most clients is after some minutes; a cluster at rest has a hundred watches
+/// that stay open for longer. One that breaks off after a long silence may have to list again. Kubernetes sends a
+/// bookmark a minute to each.
+const IDLE_BOOKMARK_EVERY: Duration = Duration::from_secs(3_600);
 /// A watch without a time-out lasts this long, and up to as much again.
 const SHORTEST_DEFAULT: u64 = 30 * 60;
 /// How many events are taken from the history at once.
@@ -162,32 +163,26 @@ struct Watcher {
 }
 
 /// When a watcher is told how far it is.
-struct Bookmarks {
-    last: Instant,
-    timer: Pin<Box<Sleep>>,
-}
+struct Bookmarks(Pin<Box<Sleep>>);
 
 impl Bookmarks {
     fn new(now: Instant) -> Self {
-        Self {
-            last: now,
-            timer: Box::pin(sleep_until(now + IDLE_BOOKMARK_EVERY)),
-        }
+        Self(Box::pin(sleep_until(now + IDLE_BOOKMARK_EVERY)))
     }
 
-    /// Something has changed: the next one comes a minute after the last.
+    /// A change has passed the watcher by: it is told soon how far it is.
     fn hasten(&mut self) {
-        let due = self.last + BOOKMARK_EVERY;
-        if self.timer.deadline() > due {
-            self.timer.as_mut().reset(due);
+        let due = Instant::now() + BOOKMARK_AFTER;
+        if self.0.deadline() > due {
+            self.0.as_mut().reset(due);
         }
     }
 
     /// Waits until one is due.
     async fn due(&mut self) {
-        self.timer.as_mut().await;
-        self.last = Instant::now();
-        self.timer.as_mut().reset(self.last + IDLE_BOOKMARK_EVERY);
+        self.0.as_mut().await;
+        let next = Instant::now() + IDLE_BOOKMARK_EVERY;
+        self.0.as_mut().reset(next);
     }
 }
 
@@ -255,19 +250,14 @@ impl Watcher {
             {
                 return Some(self.event(&event, delivery));
             }
+            if let Some(bookmark) = &mut self.bookmark {
+                bookmark.hasten();
+            }
         }
         None
     }
 
     async fn wake(&mut self) -> Wake {
-        let wake = self.happens().await;
-        if let (Wake::Events(_), Some(bookmark)) = (&wake, &mut self.bookmark) {
-            bookmark.hasten();
-        }
-        wake
-    }
-
-    async fn happens(&mut self) -> Wake {
         let bookmark = async {
             match &mut self.bookmark {
                 Some(bookmark) => bookmark.due().await,

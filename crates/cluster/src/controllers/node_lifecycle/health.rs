@@ -77,22 +77,19 @@ impl Monitor {
         heard.voice(grace, now)
     }
 
-    /// Takes up a lease of a node that has said nothing else, and judges.
-    pub(super) fn renewed(
-        &mut self,
-        name: &str,
-        renewed: Timestamp,
-        grace: Duration,
-        now: Timestamp,
-    ) -> Voice {
-        let Some(heard) = self.nodes.get_mut(name) else {
-            return Voice::Silent;
-        };
-        if Some(renewed) > heard.renewed {
+    /// Takes up a lease of a node that has said nothing else.
+    pub(super) fn renewed(&mut self, name: &str, renewed: Timestamp, now: Timestamp) {
+        if let Some(heard) = self.nodes.get_mut(name)
+            && Some(renewed) > heard.renewed
+        {
             heard.renewed = Some(renewed);
             heard.at = now;
         }
-        heard.voice(grace, now)
+    }
+
+    /// When a node was last heard of.
+    pub(super) fn heard(&self, name: &str) -> Option<Timestamp> {
+        self.nodes.get(name).map(|heard| heard.at)
     }
 
     /// The judgement of a node of which there is no news.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
-use kubewright_cache::{Event, Handler, Key, Object, Reader};
+use kubewright_cache::{Key, Object, Reader};
 use kubewright_runtime::{Client, Environment};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -15,37 +15,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::evictions::{Change, Evictions};
 use super::health::{self, Monitor, Voice};
+use super::looks::Looks;
+use super::news::{Ear, LeaseEar, News};
 use super::writes;
-use super::{NodeLifecycle, NodeLifecycleError};
+use super::{LEASES, NodeLifecycle, NodeLifecycleError};
 use crate::announce::{Announcer, Told};
 
 /// How much news may wait.
 const NEWS: usize = 1_024;
 /// How many writes are under way at most.
 const WRITES: usize = 32;
-/// Where leases of nodes are.
-const LEASES: &str = "kube-node-lease";
-
-/// What informers tell.
-#[derive(Debug)]
-enum News {
-    Node(Key),
-    Pod(Key),
-}
-
-/// Passes keys on.
-struct Ear {
-    news: mpsc::Sender<News>,
-    make: fn(Key) -> News,
-}
-
-impl<K: Send + Sync + 'static> Handler<K> for Ear {
-    async fn handle(&mut self, event: Event<K>) {
-        let news = (self.make)(event.object().key().clone());
-        // An error means that the controller has stopped.
-        let _ = self.news.send(news).await;
-    }
-}
+/// How long to wait when nothing is due.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 
 struct Shell {
     options: NodeLifecycle,
@@ -68,28 +49,14 @@ struct Shell {
     /// Writes wait for their turn.
     tasks: std::collections::VecDeque<Task>,
     writes: JoinSet<Result<(), kube::Error>>,
-    next_look: Timestamp,
+    looks: Looks,
 }
-
-/// A node and its lease when they were looked at.
-type Looked = (Arc<Object>, Option<Arc<Object>>);
 
 /// A node that is known.
 struct Known {
     key: Key,
-    lease: Key,
-    /// As it was when nothing was left to do about it.
-    looked: Option<Looked>,
-}
-
-impl Known {
-    fn new(name: &str) -> Self {
-        Self {
-            key: Key::cluster(name),
-            lease: Key::new(LEASES, name),
-            looked: None,
-        }
-    }
+    /// What it was like when nothing was left to do about it.
+    settled: Option<(Arc<Object>, Voice)>,
 }
 
 /// A write to come.
@@ -122,15 +89,17 @@ pub(super) async fn run(
     let heard = [
         nodes.add_handler(ear(News::Node)).map_err(stopped)?,
         pods.add_handler(ear(News::Pod)).map_err(stopped)?,
+        leases
+            .add_handler(LeaseEar(sender.clone()))
+            .map_err(stopped)?,
     ];
     drop(sender);
     let name = "node-controller";
     let (announcer, writer) = Announcer::new(client.kube().clone(), environment.clone(), name);
     let mut background = JoinSet::new();
     background.spawn(writer.run(cancel.clone()));
-    let now = environment.now();
     let mut shell = Shell {
-        next_look: now,
+        looks: Looks::new(environment.now(), options.period),
         options,
         client: client.kube().clone(),
         environment,
@@ -183,9 +152,10 @@ impl Shell {
                     let (mut nodes, mut pods) = (BTreeSet::new(), BTreeSet::new());
                     for one in heard.drain(..) {
                         match one {
-                            News::Node(key) => nodes.insert(key),
-                            News::Pod(key) => pods.insert(key),
-                        };
+                            News::Node(key) => drop(nodes.insert(key)),
+                            News::Pod(key) => drop(pods.insert(key)),
+                            News::Lease(node, at) => self.renewed(&node, at),
+                        }
                     }
                     pods.iter().for_each(|key| self.pod(key));
                     nodes.iter().for_each(|key| self.node(key));
@@ -197,8 +167,10 @@ impl Shell {
     }
 
     fn pause(&self) -> Duration {
-        let look = self.next_look;
-        let next = self.evictions.next().map_or(look, |at| at.min(look));
+        let times = [self.looks.next(), self.evictions.next()];
+        let Some(next) = times.into_iter().flatten().min() else {
+            return LONGEST_PAUSE;
+        };
         let left = Duration::try_from(next.duration_since(self.environment.now()));
         // At least a moment, should the clock and the timer disagree.
         left.unwrap_or_default().max(Duration::from_millis(1))
@@ -207,14 +179,54 @@ impl Shell {
     /// Does what is due.
     fn tick(&mut self) {
         let now = self.environment.now();
-        if now >= self.next_look {
-            self.next_look = now + self.options.period;
-            for key in self.restless(now) {
-                self.node(&key);
-            }
+        if self.looks.take(now) {
+            self.look(now);
         }
         while let Some(key) = self.evictions.due(now) {
             self.evict(&key, now);
+        }
+    }
+
+    /// Looks at all nodes, more than a glance at those that are not as they were when nothing was left to do.
+    fn look(&mut self, now: Timestamp) {
+        let (restless, quiet): (Vec<_>, Vec<_>) = self
+            .known
+            .iter()
+            .map(|(name, known)| (name.clone(), known.key.clone()))
+            .partition(|(name, _)| !self.is_settled(name, now));
+        for (name, _) in quiet {
+            self.look_when_silent(&name, now);
+        }
+        for (_, key) in restless {
+            self.node(&key);
+        }
+    }
+
+    /// Whether a node is as it was when nothing was left to do about it: all but its voice is judged by its object alone.
+    /// That is how it is nearly always.
+    fn is_settled(&self, name: &str, now: Timestamp) -> bool {
+        let known = self.known.get(name);
+        let Some((node, voice)) = known.and_then(|known| known.settled.as_ref()) else {
+            return false;
+        };
+        let same = self.node_entry(name);
+        same.is_some_and(|now| Arc::ptr_eq(&now, node))
+            && self.monitor.last(name, self.options.grace, now) == *voice
+    }
+
+    /// A node has renewed its lease.
+    fn renewed(&mut self, name: &str, renewed: Timestamp) {
+        let now = self.environment.now();
+        self.monitor.renewed(name, renewed, now);
+        self.look_when_silent(name, now);
+    }
+
+    /// Sees to it that a node that speaks is looked at once it has said nothing for too long.
+    fn look_when_silent(&mut self, name: &str, now: Timestamp) {
+        let heard = self.monitor.heard(name);
+        let silent = heard.map(|at| at + self.options.grace);
+        if let Some(silent) = silent.filter(|at| *at >= now) {
+            self.looks.after(silent);
         }
     }
 
@@ -237,62 +249,25 @@ impl Shell {
         }
     }
 
-    /// The nodes that have to be looked at.
-    fn restless(&mut self, now: Timestamp) -> Vec<Key> {
-        let mut known = std::mem::take(&mut self.known);
-        let restless = known.iter_mut().filter_map(|(name, known)| {
-            (!self.is_quiet(name, known, now)).then(|| known.key.clone())
-        });
-        let restless = restless.collect();
-        self.known = known;
-        restless
-    }
-
-    /// Whether a node speaks and has not changed since nothing was left to do about it: all but its voice is judged by
-    /// its object alone. That is how it is nearly always, so that a look at all nodes reads no more than their leases.
-    fn is_quiet(&mut self, name: &str, known: &mut Known, now: Timestamp) -> bool {
-        let Some((node, lease)) = &mut known.looked else {
-            return false;
-        };
-        let same = self.nodes.entry(&known.key);
-        if !same.is_some_and(|now| Arc::ptr_eq(now.object(), node)) {
-            return false;
-        }
-        let grace = self.options.grace;
-        let new = self.leases.entry(&known.lease);
-        let new = new.map(|entry| entry.object().clone());
-        let voice = match &new {
-            Some(new) if lease.as_ref().is_none_or(|old| !Arc::ptr_eq(old, new)) => {
-                let renewed = health::renew_time(new.json());
-                renewed.map_or(Voice::Silent, |at| {
-                    self.monitor.renewed(name, at, grace, now)
-                })
-            }
-            _ => self.monitor.last(name, grace, now),
-        };
-        *lease = new;
-        voice == Voice::Speaks
-    }
-
     fn node_entry(&self, name: &str) -> Option<Arc<Object>> {
         let entry = self.nodes.entry(&Key::cluster(name));
         entry.map(|entry| entry.object().clone())
     }
 
-    fn lease_entry(&self, name: &str) -> Option<Arc<Object>> {
-        let entry = self.leases.entry(&Key::new(LEASES, name));
-        entry.map(|entry| entry.object().clone())
-    }
-
-    /// Looks at a node as it is now.
+    /// Looks at a node as it is now, and again in the next period if something is left to do.
     fn node(&mut self, key: &Key) {
-        let before = self.tasks.len();
-        let looked = self.node_entry(key.name());
-        let looked = looked.map(|node| (node, self.lease_entry(key.name())));
+        let (before, now) = (self.tasks.len(), self.environment.now());
+        let node = self.node_entry(key.name());
         self.look_at(key);
         let idle = self.tasks.len() == before;
-        if let Some(known) = self.known.get_mut(key.name()) {
-            known.looked = looked.filter(|_| idle);
+        let voice = self.monitor.last(key.name(), self.options.grace, now);
+        let Some(known) = self.known.get_mut(key.name()) else {
+            return;
+        };
+        known.settled = node.filter(|_| idle).map(|node| (node, voice));
+        match idle {
+            true => self.look_when_silent(key.name(), now),
+            false => self.looks.after(now),
         }
     }
 
@@ -303,7 +278,11 @@ impl Shell {
         };
         let now = self.environment.now();
         if !self.known.contains_key(&name) {
-            self.known.insert(name.clone(), Known::new(&name));
+            let known = Known {
+                key: key.clone(),
+                settled: None,
+            };
+            self.known.insert(name.clone(), known);
             let text = format!("Node {name} event: Registered Node {name} in Controller");
             self.tell(&*node, "Normal", "RegisteredNode", text);
         }

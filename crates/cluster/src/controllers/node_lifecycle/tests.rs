@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::evictions::{Change, Evictions};
 use super::health::{Monitor, Voice, silent_conditions, taints};
+use super::looks::Looks;
 
 const GRACE: Duration = Duration::from_secs(40);
 
@@ -56,6 +57,43 @@ fn node_is_silent_when_neither_lease_nor_report_is_renewed() {
         );
         assert_eq!(voice, expect, "renewed {renewed}, now {now}");
     }
+}
+
+#[test]
+fn look_comes_with_the_first_period_after_the_earliest_moment() {
+    let period = Duration::from_secs(5);
+    // The moments after which a look is asked for, and when it comes.
+    let cases: [(&[u64], Option<u64>); 6] = [
+        (&[], None),
+        (&[0], Some(5)),
+        (&[4], Some(5)),
+        (&[5], Some(10)),
+        (&[43, 1_203], Some(45)),
+        (&[1_203, 43], Some(45)),
+    ];
+    for (moments, expect) in cases {
+        let mut looks = Looks::new(at(0), period);
+        moments.iter().for_each(|moment| looks.after(at(*moment)));
+        assert_eq!(looks.next(), expect.map(at), "{moments:?}");
+        let Some(look) = expect else { continue };
+        assert!(!looks.take(at(look - 1)) && looks.take(at(look)));
+        assert_eq!(looks.next(), None, "a look is taken once");
+    }
+}
+
+#[test]
+fn renewed_lease_puts_silence_off() {
+    let mut monitor = Monitor::default();
+    monitor.judge(&node("True", json!({})), Some(&lease(0)), GRACE, at(0));
+    monitor.renewed("n", at(30), at(31));
+    monitor.renewed("unknown", at(30), at(31));
+    assert_eq!(monitor.heard("n"), Some(at(31)));
+    assert_eq!(monitor.heard("unknown"), None);
+    assert_eq!(monitor.last("n", GRACE, at(71)), Voice::Speaks);
+    assert_eq!(monitor.last("n", GRACE, at(72)), Voice::Silent);
+    // The same renewal told once more says nothing new.
+    monitor.renewed("n", at(30), at(72));
+    assert_eq!(monitor.last("n", GRACE, at(72)), Voice::Silent);
 }
 
 #[test]
