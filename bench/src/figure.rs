@@ -4,22 +4,29 @@ use std::time::Duration;
 
 /// A figure.
 #[derive(Debug, Clone)]
-pub(crate) struct Figure {
-    pub(crate) what: String,
-    pub(crate) value: Value,
-    pub(crate) aim: Option<Value>,
+pub struct Figure {
+    /// What was measured.
+    pub what: String,
+    /// What came out.
+    pub value: Value,
+    /// What we aim at.
+    pub aim: Option<Value>,
 }
 
 /// A value with its unit.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Value {
+pub enum Value {
+    /// How long something took.
     Time(Duration),
+    /// How many of something in a second.
     PerSecond(f64),
+    /// How much memory.
     Bytes(u64),
 }
 
 impl Figure {
-    pub(crate) fn new(what: impl Into<String>, value: Value) -> Self {
+    /// A figure without an aim.
+    pub fn new(what: impl Into<String>, value: Value) -> Self {
         Self {
             what: what.into(),
             value,
@@ -28,17 +35,17 @@ impl Figure {
     }
 
     /// How long it took.
-    pub(crate) fn time(what: impl Into<String>, value: Duration) -> Self {
+    pub fn time(what: impl Into<String>, value: Duration) -> Self {
         Self::new(what, Value::Time(value))
     }
 
     /// How many in a second.
-    pub(crate) fn rate(what: impl Into<String>, count: usize, time: Duration) -> Self {
+    pub fn rate(what: impl Into<String>, count: usize, time: Duration) -> Self {
         Self::new(what, Value::PerSecond(count as f64 / time.as_secs_f64()))
     }
 
     /// What we aim at.
-    pub(crate) fn aim(mut self, aim: Value) -> Self {
+    pub fn aim(mut self, aim: Value) -> Self {
         self.aim = Some(aim);
         self
     }
@@ -46,7 +53,7 @@ impl Figure {
 
 impl Value {
     /// How many times better this is than another value of the same unit.
-    pub(crate) fn better_than(self, other: Value) -> Option<f64> {
+    pub fn better_than(self, other: Value) -> Option<f64> {
         match (self, other) {
             (Self::Time(a), Self::Time(b)) => Some(b.as_secs_f64() / a.as_secs_f64()),
             (Self::PerSecond(a), Self::PerSecond(b)) => Some(a / b),
@@ -75,7 +82,7 @@ impl std::fmt::Display for Value {
 }
 
 /// `12,345`.
-pub(crate) fn thousands(number: u64) -> String {
+pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

@@ -4,13 +4,13 @@ use std::fs;
 use std::time::Duration;
 
 /// How many processes wanted a core in the last minute.
-pub(crate) fn load_average() -> String {
+pub fn load_average() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().unwrap_or("unknown").to_owned()
 }
 
 /// Cores, memory, kernel, and what else was going on.
-pub(crate) fn describe(load_before: &str) -> String {
+pub fn describe(load_before: &str) -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel: Vec<_> = kernel.trim().split('.').take(2).collect();
@@ -34,29 +34,29 @@ fn memory() -> u64 {
 }
 
 /// Memory that nobody uses, in bytes.
-pub(crate) fn available() -> u64 {
+pub fn available() -> u64 {
     field("/proc/meminfo", "MemAvailable:") * 1_024
 }
 
 /// Resident memory of a process in bytes; zero when it is gone.
-pub(crate) fn resident(process: u32) -> u64 {
+pub fn resident(process: u32) -> u64 {
     field(&format!("/proc/{process}/status"), "VmRSS:") * 1_024
 }
 
 /// A figure of our own memory in bytes: `VmRSS:` is what there is, `VmHWM:` the most there was.
-pub(crate) fn own(name: &str) -> u64 {
+pub fn own(name: &str) -> u64 {
     field("/proc/self/status", name) * 1_024
 }
 
 /// How long this thread has had a processor.
-pub(crate) fn processor_time() -> Duration {
+pub fn processor_time() -> Duration {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split(' ').next().and_then(|n| n.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
 /// Starts the count of the most memory there was afresh.
-pub(crate) fn forget_peak() -> std::io::Result<()> {
+pub fn forget_peak() -> std::io::Result<()> {
     fs::write("/proc/self/clear_refs", "5")
 }
 

@@ -3,18 +3,14 @@
 //! `cargo xtask bench` builds it in release and runs it. `server` measures API servers over TLS; where a kube-apiserver
 //! and an etcd are on PATH, they are measured by the same client in the same run. `cache` measures informers and
 //! work queues beside those of kube-rs and client-go, `runtime` controllers beside those of kube-rs and
-//! controller-runtime, `cluster` whole clusters; the other commands are their parts.
+//! controller-runtime; the other commands are their parts. Whole clusters are measured by `kubewright-bench-cluster`.
 
 mod cache;
-mod cluster;
 mod cost;
 mod fan_out;
-mod figure;
 mod growth;
 mod load;
-mod machine;
 mod objects;
-mod page;
 mod process;
 mod reconcile;
 mod report;
@@ -22,7 +18,6 @@ mod row;
 mod runtime;
 mod single;
 mod source;
-mod stopwatch;
 mod target;
 mod upstream;
 mod verdict;
@@ -31,6 +26,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Parser;
+use kubewright_bench::{figure, machine, page, stopwatch};
 
 use figure::Figure;
 use target::Target;
@@ -41,8 +37,6 @@ enum Command {
     Server(Server),
     Cache(cache::Arguments),
     Serve(source::Arguments),
-    Cluster(cluster::Arguments),
-    Alive(cluster::alive::Arguments),
     Client(cache::client::Arguments),
     Queue(cache::queue::Arguments),
     Runtime(runtime::Arguments),
@@ -79,12 +73,6 @@ impl Amount {
 
 fn main() -> Result<()> {
     let command = Command::parse();
-    // These make their own runtimes.
-    match &command {
-        Command::Cluster(arguments) => return cluster::run(arguments),
-        Command::Alive(arguments) => return cluster::alive::run(arguments),
-        _ => {}
-    }
     let mut runtime = match command {
         // It is to take no more than one core from those it serves.
         Command::Serve(_) => tokio::runtime::Builder::new_current_thread(),
@@ -99,7 +87,6 @@ fn main() -> Result<()> {
         Command::Queue(arguments) => cache::queue::run(&runtime, &arguments),
         Command::Runtime(arguments) => runtime.block_on(runtime::run(arguments)),
         Command::Reconcile(arguments) => runtime.block_on(reconcile::run(arguments)),
-        Command::Cluster(_) | Command::Alive(_) => Ok(()),
     }
 }
 

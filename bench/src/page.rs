@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 const TITLE: &str = "# Benchmarks\n";
 
 /// Replaces the section of this name, or adds it at the end.
-pub(crate) fn replace(path: &Path, section: &str, text: &str) -> Result<()> {
+pub fn replace(path: &Path, section: &str, text: &str) -> Result<()> {
     let page = fs::read_to_string(path).unwrap_or_else(|_| TITLE.to_owned());
     fs::write(path, with_section(&page, section, text))
         .with_context(|| format!("writing {}", path.display()))

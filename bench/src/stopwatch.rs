@@ -4,48 +4,54 @@ use std::time::{Duration, Instant};
 
 /// Runs from when it was made.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stopwatch(Instant);
+pub struct Stopwatch(Instant);
 
 impl Stopwatch {
+    /// From now on.
     #[allow(
         clippy::disallowed_methods,
         reason = "a benchmark measures wall time, which nothing may inject"
     )]
-    pub(crate) fn start() -> Self {
+    pub fn start() -> Self {
         Self(Instant::now())
     }
 
-    pub(crate) fn elapsed(self) -> Duration {
+    /// How long it has been running.
+    pub fn elapsed(self) -> Duration {
         self.0.elapsed()
     }
 }
 
 /// Many measurements of the same thing.
 #[derive(Debug, Default)]
-pub(crate) struct Samples(Vec<Duration>);
+pub struct Samples(Vec<Duration>);
 
 impl Samples {
-    pub(crate) fn push(&mut self, sample: Duration) {
+    /// Takes up one more.
+    pub fn push(&mut self, sample: Duration) {
         self.0.push(sample);
     }
 
-    pub(crate) fn extend(&mut self, other: Samples) {
+    /// Takes up those of another.
+    pub fn extend(&mut self, other: Samples) {
         self.0.extend(other.0);
     }
 
     /// The sample that this share (0 to 1) of all samples does not exceed; zero without samples.
-    pub(crate) fn quantile(&self, share: f64) -> Duration {
+    pub fn quantile(&self, share: f64) -> Duration {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
         let at = (sorted.len().saturating_sub(1) as f64 * share).round() as usize;
         sorted.get(at).copied().unwrap_or_default()
     }
 
-    pub(crate) fn median(&self) -> Duration {
+    /// The one in the middle.
+    pub fn median(&self) -> Duration {
         self.quantile(0.5)
     }
 
-    pub(crate) fn least(&self) -> Duration {
+    /// The best of them.
+    pub fn least(&self) -> Duration {
         self.quantile(0.0)
     }
 }

@@ -156,7 +156,8 @@ fn run_runtime(runtime: &Runtime) -> Result<()> {
 }
 
 fn run_cluster(cluster: &Cluster) -> Result<()> {
-    let mut command = bench("cluster")?;
+    let name = "kubewright-bench-cluster";
+    let mut command = Command::new(workspace::build(name, name, Profile::Release)?);
     if cluster.quick {
         command.arg("--quick");
     }

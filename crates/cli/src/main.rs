@@ -33,6 +33,10 @@ use clap::{Parser, Subcommand};
 use masquerade::Role;
 use tracing_subscriber::EnvFilter;
 
+/// A cluster lives of small objects that come and go. With the system's allocator each takes longer the more of them stay.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Build, run and prove Kubernetes operators.
 #[derive(Debug, Parser)]
 #[command(

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::outcome::{Growth, Month, Results};
-use crate::figure::{Figure, Value, thousands};
+use kubewright_bench::figure::{Figure, Value, thousands};
+
+use crate::outcome::{Growth, Month, Results};
 
 const INTRODUCTION: &str = "\
 ## A cluster in the process
@@ -76,7 +77,9 @@ fn value(seconds: f64) -> Value {
 }
 
 fn growth(rows: &[Growth]) -> String {
-    let mut text = "\n### One more Deployment of 3\n\nOn 500 nodes, in a namespace that has so many pods already.\n\n\
+    let mut text = "\n### One more Deployment of 3\n\nOn 500 nodes, in a namespace that has so many pods already. No controller \
+        walks over the pods that are there; what is left of a difference is memory, of which more is cold. With the allocator of \
+        glibc instead of `mimalloc` the difference between the first and the last row was 28 %, most of it within the allocator.\n\n\
         | pods present | until ready, median of 50 | processor time | memory |\n|---:|---:|---:|---:|\n"
         .to_owned();
     for row in rows {

@@ -3,11 +3,11 @@
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
+use kubewright_bench::stopwatch::{Samples, Stopwatch};
 use kubewright_cluster::Cluster;
 
-use super::outcome::Ready;
-use super::workload::{create, until_ready};
-use crate::stopwatch::{Samples, Stopwatch};
+use crate::outcome::Ready;
+use crate::workload::{create, until_ready};
 
 pub(crate) async fn measure(times: usize) -> Result<Ready> {
     let stopwatch = Stopwatch::start();

@@ -1,11 +1,11 @@
-//! `kubewright-bench alive`: the process that one part of the measurement runs in.
+//! `kubewright-bench-cluster alive`: the process that one part of the measurement runs in.
 
 use anyhow::Result;
 use clap::Subcommand;
 use serde::Serialize;
 use tokio::runtime::{Builder, Runtime};
 
-use super::{crowd, fork, growth, month, ready};
+use crate::{crowd, fork, growth, month, ready};
 
 /// One part of `cluster`, in this process; prints a line of JSON.
 #[derive(clap::Args)]

@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
+use kubewright_bench::machine;
+use kubewright_bench::stopwatch::Stopwatch;
 use kubewright_cluster::Cluster;
 
-use super::outcome::Crowd;
-use super::workload::{all_ready, create};
-use crate::machine;
-use crate::stopwatch::Stopwatch;
+use crate::outcome::Crowd;
+use crate::workload::{all_ready, create};
 
 pub(crate) async fn measure(deployments: usize, nodes: usize) -> Result<Crowd> {
     let cluster = Cluster::builder().nodes(nodes).start().await?;

@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
+use kubewright_bench::stopwatch::{Samples, Stopwatch};
 use kubewright_cluster::Cluster;
 
-use super::outcome::Fork;
-use crate::stopwatch::{Samples, Stopwatch};
+use crate::outcome::Fork;
 
 /// Forks that are timed.
 const FORKS: usize = 20;

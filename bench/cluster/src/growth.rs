@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
+use kubewright_bench::machine;
+use kubewright_bench::stopwatch::{Samples, Stopwatch};
 use kubewright_cluster::Cluster;
 
-use super::outcome::Growth;
-use super::workload::{all_ready, create, until_ready};
-use crate::machine;
-use crate::stopwatch::{Samples, Stopwatch};
+use crate::outcome::Growth;
+use crate::workload::{all_ready, create, until_ready};
 
 /// Nodes, the same whatever the number of pods; each has room for 110.
 const NODES: usize = 500;

@@ -1,8 +1,10 @@
-//! `kubewright-bench cluster`: a whole cluster in the process, with all controllers and simulated nodes.
+//! `kubewright-bench-cluster`: measures a whole cluster in the process, with all controllers and simulated nodes.
 //!
-//! Everything is measured in a process of its own, so that its memory and its processor time are its own.
+//! `cargo xtask bench cluster` builds it in release and runs it. Everything is measured in a process of its own, so that its
+//! memory and its processor time are its own; `alive` is such a process. It is a program apart from the other benchmarks
+//! because it has the allocator that `kubewright` has, and those who bring their own programs may have another.
 
-pub(crate) mod alive;
+mod alive;
 mod crowd;
 mod fork;
 mod growth;
@@ -16,15 +18,21 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
+use clap::{Parser, Subcommand};
+use kubewright_bench::stopwatch::Stopwatch;
+use kubewright_bench::{machine, page};
 use serde::de::DeserializeOwned;
 
-use crate::stopwatch::Stopwatch;
-use crate::{machine, page};
 use outcome::Results;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measure a whole cluster in the process.
-#[derive(clap::Args)]
-pub(crate) struct Arguments {
+#[derive(Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    part: Option<Part>,
     /// Write the figures into this page as well
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
@@ -33,14 +41,23 @@ pub(crate) struct Arguments {
     quick: bool,
 }
 
+#[derive(Subcommand)]
+enum Part {
+    Alive(alive::Arguments),
+}
+
 /// How long leases are good for in the simulated month, in seconds: kubelets have 40 s by default, and then nearly all of
 /// the time is spent on renewing them.
-const LONG_LEASE: usize = 1_200;
+const LONG_LEASE: usize = 600;
 /// How many pods are there when one more Deployment is measured.
 const GROWTH: [usize; 3] = [1_000, 10_000, 50_000];
 
 /// Measures, prints, and writes the page if that was asked for.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    if let Some(Part::Alive(part)) = &arguments.part {
+        return alive::run(part);
+    }
     let before = machine::load_average();
     let divisor = if arguments.quick { 10 } else { 1 };
     let days = 30 / divisor;

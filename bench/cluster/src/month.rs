@@ -6,9 +6,9 @@ mod world;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use kubewright_bench::stopwatch::Stopwatch;
 
-use super::outcome::Month;
-use crate::stopwatch::Stopwatch;
+use crate::outcome::Month;
 use world::{Span, live};
 
 /// About once a day a node falls silent, for up to an hour.
