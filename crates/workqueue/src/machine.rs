@@ -9,6 +9,8 @@
 //!
 //! What others must be told is collected in [`Wake`] and taken by the shell after each call.
 
+mod along;
+mod intake;
 mod terms;
 
 use std::time::Duration;
@@ -28,10 +30,6 @@ use crate::stats::{Histogram, Stats};
 
 /// At most this many delayed keys become ready in one call, so that no call holds the shell's lock for long.
 const RINGS_PER_CALL: usize = 256;
-/// So many keys are looked up together.
-const FORESEEN: usize = 64;
-/// Of the keys that are ready a worker takes along this part at most: the others find enough.
-const SHARE: usize = 8;
 
 /// The state of one queue.
 pub(crate) struct Machine<K, N> {
@@ -111,37 +109,6 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
                 self.retry(slot, how.when, priority);
             }
         }
-    }
-
-    /// Adds keys that are to run at once, each at its own moment if durations are measured. Finding the place of a key in a
-    /// large table means waiting for memory; keys that are looked up together wait together.
-    pub(crate) fn take_in(&mut self, adds: &mut Vec<Added<K, N>>) {
-        if self.life != Life::Open {
-            adds.clear();
-        }
-        let mut adds = adds.drain(..);
-        while !adds.as_slice().is_empty() {
-            let next = adds.as_slice().iter().take(FORESEEN);
-            self.slots.foresee(next.map(|add| add.key.hash));
-            adds.by_ref()
-                .take(FORESEEN)
-                .for_each(|add| self.take_one_in(add));
-        }
-    }
-
-    fn take_one_in(&mut self, add: Added<K, N>) {
-        // What was due before it runs before it.
-        self.advance_if_it_matters(|| add.at);
-        let priority = self.lanes.effective(add.priority);
-        let slot = self.slots.intern(add.key);
-        self.slots[slot].note.merge(add.note);
-        self.want_run(slot, priority);
-    }
-
-    /// Whether adds have to come one by one: something else may happen between them, and they do not tell the time.
-    pub(crate) fn is_particular(&self) -> bool {
-        let timed = self.durations == Durations::Unknown && self.alarms.len() > 0;
-        timed || self.life != Life::Open
     }
 
     /// Whether a run with this priority is more than what is already asked for.
@@ -254,58 +221,6 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
             None if self.life == Life::Open => Next::Empty,
             None => Next::ShutDown,
         }
-    }
-
-    /// More keys for a worker that has one, at most so many: in the order of their turns, if it gets to them.
-    pub(crate) fn take_along(&mut self, most: usize, to: &mut Vec<Run<K, N>>) {
-        let count = most.min(self.ready / SHARE);
-        let taken = (0..count).map_while(|_| self.start_next());
-        to.extend(taken);
-        self.along += count;
-    }
-
-    /// So many keys that a worker took along are about to be handed back, or are what it works on by now.
-    pub(crate) fn settled(&mut self, count: usize) {
-        self.along -= count;
-    }
-
-    /// The worker did not get to this key: it is as ready as it was. If it was added again meanwhile, one run serves.
-    pub(crate) fn put_back(&mut self, run: Run<K, N>) {
-        let held = &mut self.slots[run.entry.slot];
-        let (index, raised) = match held.phase {
-            Phase::Running { index } => {
-                self.lanes.deepen(run.priority);
-                (index, false)
-            }
-            Phase::RunningAgain { index } => {
-                let again = held.priority;
-                if again < run.priority {
-                    self.lanes.lighten(again);
-                    self.lanes.deepen(run.priority);
-                }
-                (index, again > run.priority)
-            }
-            Phase::Idle | Phase::Ready { .. } => {
-                unreachable!("a slot that a worker has is running")
-            }
-        };
-        let mut note = run.note;
-        note.merge(std::mem::take(&mut held.note));
-        held.note = note;
-        self.unlist(index);
-        // What it waited so far has been counted.
-        self.slots[run.entry.slot].added = self.now;
-        if raised {
-            return self.make_ready(run.entry.slot);
-        }
-        let held = &mut self.slots[run.entry.slot];
-        held.priority = run.priority;
-        held.phase = Phase::Ready {
-            ticket: run.entry.ticket(),
-        };
-        self.lanes.put_back(run.priority, run.entry);
-        self.ready += 1;
-        self.wake.workers += 1;
     }
 
     fn start_next(&mut self) -> Option<Run<K, N>> {

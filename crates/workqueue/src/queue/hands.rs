@@ -2,12 +2,14 @@
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{advance, sleep};
 
 use super::*;
 use crate::machine::Finish;
+use crate::options::Add;
 use crate::priority::Priority;
 
 /// Enough keys for a worker to take some along.

@@ -1,6 +1,7 @@
 //! Random histories of producers, workers and cancellations: every key that was added runs, and runs in time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use proptest::prelude::*;
 use tokio::task::JoinSet;
@@ -8,6 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::machine::Finish;
+use crate::options::Add;
 
 /// So many that workers take some along. One of four takes time.
 const KEYS: u8 = 64;

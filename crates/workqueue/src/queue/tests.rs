@@ -1,6 +1,7 @@
 //! The shell: who wakes when. Time is paused, so a wait that should not be there would show as time that passed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{Instant, advance, sleep, timeout};
@@ -8,6 +9,7 @@ use tokio::time::{Instant, advance, sleep, timeout};
 use super::*;
 use crate::limiter::ExponentialBackoff;
 use crate::machine::Finish;
+use crate::options::Add;
 use crate::priority::Priority;
 
 fn ms(milliseconds: u64) -> Duration {
