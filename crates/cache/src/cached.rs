@@ -1,4 +1,4 @@
-//! Typed views of cached objects: decoded when used, shared while in use and for a little while after.
+//! Typed views of cached objects: decoded when used, shared while in use; those of events for a little while after.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,8 +15,9 @@ use crate::shape::AnyValue;
 
 /// How many values that nobody uses may still take memory: a `Weak` keeps the allocation, not what is in it.
 const UNUSED: usize = 256;
-/// How many of the last values stay when nobody uses them: a change is told to one handler after the other, and a
-/// reconcile reads what it was called for.
+/// How many of the last values of events stay when nobody uses them: a change is told to one handler after the other, and
+/// a reconcile reads what it was called for. What is read from the store does not stay: it is any of many objects, and
+/// those who read would meet at one lock.
 const LAST: usize = 64;
 /// How much JSON these were decoded from, at most: what stays is little beside the objects of the store.
 const LAST_BYTES: usize = 256 * 1024;
@@ -32,7 +33,17 @@ impl<K: DeserializeOwned + Send + Sync + 'static> Kind for K {}
 pub struct Cached<K> {
     object: Arc<Object>,
     decoder: Arc<Decoder>,
+    stay: Stay,
     kind: PhantomData<fn() -> K>,
+}
+
+/// What becomes of a value that nobody uses any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stay {
+    /// It goes.
+    No,
+    /// It stays until other values have come.
+    ForAWhile,
 }
 
 /// Decodes the objects of one store and remembers which values are in use.
@@ -73,7 +84,16 @@ impl<K> Cached<K> {
         Self {
             object,
             decoder,
+            stay: Stay::No,
             kind: PhantomData,
+        }
+    }
+
+    /// An object that an event tells of.
+    pub(crate) fn of_event(object: Arc<Object>, decoder: Arc<Decoder>) -> Self {
+        Self {
+            stay: Stay::ForAWhile,
+            ..Self::new(object, decoder)
         }
     }
 
@@ -88,7 +108,7 @@ impl<K: Kind> Cached<K> {
     ///
     /// Nothing when the object does not decode as `K`; that is reported once.
     pub fn value(&self) -> Option<Arc<K>> {
-        self.decoder.value(&self.object)
+        self.decoder.value(&self.object, self.stay)
     }
 }
 
@@ -102,7 +122,10 @@ impl<K> Deref for Cached<K> {
 
 impl<K> Clone for Cached<K> {
     fn clone(&self) -> Self {
-        Self::new(self.object.clone(), self.decoder.clone())
+        Self {
+            stay: self.stay,
+            ..Self::new(self.object.clone(), self.decoder.clone())
+        }
     }
 }
 
@@ -121,7 +144,7 @@ impl Decoder {
         })
     }
 
-    pub(crate) fn value<K: Kind>(&self, object: &Arc<Object>) -> Option<Arc<K>> {
+    pub(crate) fn value<K: Kind>(&self, object: &Arc<Object>, stay: Stay) -> Option<Arc<K>> {
         let existing = match &*object.value().lock() {
             Value::Kept(value) => Some(value.clone()),
             Value::Shared(value) => value.upgrade(),
@@ -133,7 +156,7 @@ impl Decoder {
         }
         // Decoded outside of the lock: two readers may both do it, and the later value is the one that is shared.
         match serde_json::from_slice::<K>(object.json()) {
-            Ok(value) => Some(self.share(object, Arc::new(value))),
+            Ok(value) => Some(self.share(object, Arc::new(value), stay)),
             Err(error) => {
                 self.refuse(object, &error);
                 None
@@ -141,7 +164,7 @@ impl Decoder {
         }
     }
 
-    fn share<K: Kind>(&self, object: &Arc<Object>, value: Arc<K>) -> Arc<K> {
+    fn share<K: Kind>(&self, object: &Arc<Object>, value: Arc<K>, stay: Stay) -> Arc<K> {
         let shared: AnyValue = value.clone();
         let mut slot = object.value().lock();
         let is_new = matches!(&*slot, Value::None);
@@ -152,7 +175,9 @@ impl Decoder {
         if is_new {
             self.remember(object);
         }
-        self.keep_for_a_while(shared, object.json().len());
+        if stay == Stay::ForAWhile {
+            self.keep_for_a_while(shared, object.json().len());
+        }
         value
     }
 
@@ -235,7 +260,8 @@ mod tests {
     #[test]
     fn value_is_shared_while_it_is_in_use_and_for_a_while_after() {
         let decoder = Decoder::new(Reporter::default());
-        let cached: Cached<Config> = Cached::new(object("a", r#"{"k":"v"}"#), decoder.clone());
+        let object_a = object("a", r#"{"k":"v"}"#);
+        let cached: Cached<Config> = Cached::of_event(object_a, decoder.clone());
         let first = cached.value().expect("it decodes");
         let second = cached.clone().value().expect("it decodes");
         assert!(Arc::ptr_eq(&first, &second));
@@ -246,10 +272,18 @@ mod tests {
         assert!(Arc::ptr_eq(&again, &cached.value().expect("it decodes")));
         drop(again);
         for n in 0..LAST {
-            decoder.value::<Config>(&object(&n.to_string(), "{}"));
+            decoder.value::<Config>(&object(&n.to_string(), "{}"), Stay::ForAWhile);
         }
         assert_eq!(weak.strong_count(), 0);
         assert!(cached.value().is_some());
+    }
+
+    #[test]
+    fn value_read_from_the_store_goes_when_nobody_uses_it() {
+        let decoder = Decoder::new(Reporter::default());
+        let cached: Cached<Config> = Cached::new(object("a", "{}"), decoder);
+        let weak = cached.value().map(|value| Arc::downgrade(&value));
+        assert_eq!(weak.map(|weak| weak.strong_count()), Some(0));
     }
 
     #[test]
@@ -258,13 +292,15 @@ mod tests {
         let text = "x".repeat(LAST_BYTES / 4);
         let large = |n: usize| object(&n.to_string(), &format!(r#"{{"k":"{text}"}}"#));
         let values: Vec<_> = (0..8)
-            .filter_map(|n| decoder.value::<Config>(&large(n)))
+            .filter_map(|n| decoder.value::<Config>(&large(n), Stay::ForAWhile))
             .map(|value| Arc::downgrade(&value))
             .collect();
         let alive = values.iter().filter(|value| value.strong_count() > 0);
         assert_eq!(alive.count(), 3);
         let huge = object("huge", &format!(r#"{{"k":"{}"}}"#, text.repeat(5)));
-        let huge = decoder.value::<Config>(&huge).expect("it decodes");
+        let huge = decoder
+            .value::<Config>(&huge, Stay::ForAWhile)
+            .expect("it decodes");
         assert_eq!(Arc::strong_count(&huge), 1);
     }
 
@@ -282,7 +318,7 @@ mod tests {
         let decoder = Decoder::new(Reporter::default());
         let objects: Vec<_> = (0..2_000).map(|n| object(&n.to_string(), "{}")).collect();
         for object in &objects {
-            decoder.value::<Config>(object);
+            decoder.value::<Config>(object, Stay::No);
         }
         let with_value = |object: &&Arc<Object>| !matches!(&*object.value().lock(), Value::None);
         assert!(objects.iter().filter(with_value).count() <= UNUSED);

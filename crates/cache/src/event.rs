@@ -67,7 +67,7 @@ impl Change {
     }
 
     pub(crate) fn into_event<K>(self, decoder: &Arc<Decoder>) -> Event<K> {
-        let cached = |object| Cached::new(object, decoder.clone());
+        let cached = |object| Cached::of_event(object, decoder.clone());
         match self {
             Self::Added { object, initial } => Event::Added {
                 object: cached(object),

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use crate::Key;
-use crate::cached::{Decoder, Kind};
+use crate::cached::{Decoder, Kind, Stay};
 use crate::object::Object;
 use crate::report::{Report, Reporter};
 use crate::table::{Slot, Table};
@@ -67,7 +67,8 @@ impl<K: Kind> Index<K> {
             Source::Value(function, _) => {
                 let decoder = decoder.clone();
                 Arc::new(move |object| {
-                    let value = decoder.value::<K>(object);
+                    // Handlers are about to be told of the same object.
+                    let value = decoder.value::<K>(object, Stay::ForAWhile);
                     value.map_or_else(Vec::new, |value| function(&value))
                 })
             }
