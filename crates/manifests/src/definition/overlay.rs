@@ -2,7 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
+use super::scalar;
+
 type Schema = Map<String, Value>;
+
+const LIST_TYPE: &str = "x-kubernetes-list-type";
 
 /// Adds to a schema what another says that it does not say itself. Where both limit values, the narrower limit holds.
 pub(super) fn under(outer: &mut Schema, inner: Schema) {
@@ -18,6 +22,7 @@ pub(super) fn under(outer: &mut Schema, inner: Schema) {
 
 /// As [`under`], for two schemas that both have to hold: fields of both are there.
 pub(super) fn along(outer: &mut Schema, inner: Schema) {
+    let items_alone = outer.contains_key("items") && !outer.contains_key(LIST_TYPE);
     let mut conflicts = Vec::new();
     for (key, value) in inner {
         match outer.get_mut(&key) {
@@ -32,6 +37,9 @@ pub(super) fn along(outer: &mut Schema, inner: Schema) {
         if let Value::Array(all) = all {
             all.extend(conflicts);
         }
+    }
+    if items_alone {
+        scalar::list_of_its_items(outer);
     }
 }
 

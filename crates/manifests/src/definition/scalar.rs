@@ -133,10 +133,23 @@ pub(super) fn unique(schema: &mut Schema) {
     {
         return;
     }
-    let items = schema.get("items").and_then(|items| items.get("type"));
-    let scalar = items
-        .and_then(Value::as_str)
-        .is_some_and(|ty| ty != "object" && ty != "array");
-    let kind = if scalar { "set" } else { "atomic" };
+    let kind = match has_scalar_items(schema) {
+        true => "set",
+        false => "atomic",
+    };
     schema.insert("x-kubernetes-list-type".into(), json!(kind));
+}
+
+/// The same for a list that is a set by the word of another schema than the one that has its items.
+pub(super) fn list_of_its_items(schema: &mut Schema) {
+    if schema.get("x-kubernetes-list-type") == Some(&json!("set")) && !has_scalar_items(schema) {
+        schema.insert("x-kubernetes-list-type".into(), json!("atomic"));
+    }
+}
+
+fn has_scalar_items(schema: &Schema) -> bool {
+    let items = schema.get("items").and_then(|items| items.get("type"));
+    items
+        .and_then(Value::as_str)
+        .is_some_and(|ty| ty != "object" && ty != "array")
 }

@@ -321,6 +321,30 @@ fn the_narrower_limit_of_field_and_type_holds() {
 }
 
 #[test]
+fn list_that_another_schema_calls_a_set_stays_whole_unless_its_items_are_scalars() {
+    #[derive(JsonSchema)]
+    #[allow(dead_code)]
+    struct Holder {
+        #[schemars(extend("allOf" = [
+            {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
+            {"type": "array", "items": {"type": "string"}, "uniqueItems": true},
+        ]))]
+        objects: serde_json::Value,
+        #[schemars(extend("allOf" = [
+            {"type": "array", "items": {"type": "string"}},
+            {"type": "array", "items": {"type": "string"}, "uniqueItems": true},
+        ]))]
+        texts: serde_json::Value,
+    }
+    let found = of_type::<Holder>();
+    let list = |field: &str| found["properties"][field]["x-kubernetes-list-type"].clone();
+    assert_eq!(
+        (list("objects"), list("texts")),
+        (json!("atomic"), json!("set"))
+    );
+}
+
+#[test]
 fn the_way_that_kube_marks_a_struct_is_understood() {
     #[derive(JsonSchema)]
     #[allow(dead_code)]
