@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::batch::{self, Prepared};
 use crate::cached::Decoder;
-use crate::delta;
+use crate::delta::{self, Delta};
 use crate::hub::Hub;
 use crate::latest::Latest;
 use crate::listener::{Listener, Starting};
@@ -85,6 +85,8 @@ impl Core {
     pub(crate) async fn run(self: Arc<Self>, cancel: CancellationToken) -> Result<(), AlreadyRan> {
         let options = self.options.lock().take().ok_or(AlreadyRan)?;
         let (sender, receiver) = delta::queue(QUEUE);
+        let core = self.clone();
+        let sender = sender.with_taker(move |delta| core.take(delta));
         let reflector = Reflector::new(self.source.clone(), sender, options)
             .knowing(self.store.clone())
             .telling(self.status.clone())
@@ -129,6 +131,12 @@ impl Core {
             self.apply(batch);
             tokio::task::coop::consume_budget().await;
         }
+    }
+
+    /// Applies one delta.
+    fn take(&self, delta: Delta) {
+        let prepared = Prepared::new(delta, &self.store, &self.store.indexers());
+        self.apply(VecDeque::from([prepared]));
     }
 
     /// Applies a batch. When an index comes while it is under way, the rest is prepared again, with nothing locked.

@@ -3,8 +3,12 @@
 //! Guarantees: strictly first in, first out; bounded, a full queue makes the reflector wait and with it the server; a
 //! replacement of everything is one element. Coalescing: a bookmark that follows a bookmark takes its place, and
 //! nothing else is ever merged or dropped. Slow handlers are no concern of this queue: they have their own.
+//!
+//! A delta that finds everybody at rest need not wait for somebody to wake up: within an informer the reflector applies it
+//! itself, see `Sender::hand_over`.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -39,12 +43,21 @@ pub fn queue(capacity: usize) -> (Sender, Receiver) {
         pushed: Notify::new(),
         popped: Notify::new(),
     });
-    (Sender(shared.clone()), Receiver(shared))
+    let sender = Sender {
+        shared: shared.clone(),
+        taker: None,
+    };
+    (sender, Receiver(shared))
 }
 
 /// The reflector's end.
-#[derive(Debug)]
-pub struct Sender(Arc<Shared>);
+pub struct Sender {
+    shared: Arc<Shared>,
+    taker: Option<Taker>,
+}
+
+/// Does with a delta what is done with those that come out of the queue.
+type Taker = Box<dyn FnMut(Delta) + Send>;
 
 /// The informer's end.
 #[derive(Debug)]
@@ -77,10 +90,42 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     deltas: VecDeque<Delta>,
+    /// Whoever took the last delta has not come back for another: it may still be at it.
+    at_work: bool,
     closed: bool,
 }
 
+impl State {
+    fn take(&mut self) -> Option<Delta> {
+        let delta = self.deltas.pop_front();
+        self.at_work = delta.is_some();
+        delta
+    }
+}
+
 impl Sender {
+    /// Who takes deltas that are handed over.
+    pub(crate) fn with_taker(mut self, taker: impl FnMut(Delta) + Send + 'static) -> Self {
+        self.taker = Some(Box::new(taker));
+        self
+    }
+
+    /// Adds a delta that no other follows at once. If none waits and none is being worked on, it is taken right here,
+    /// which saves the waking of a task.
+    ///
+    /// # Errors
+    /// When nobody will ever take it.
+    pub(crate) async fn hand_over(&mut self, delta: Delta) -> Result<(), Closed> {
+        match &mut self.taker {
+            // Nothing can come in between: only this end adds.
+            Some(taker) if self.shared.is_at_rest() => {
+                taker(delta);
+                Ok(())
+            }
+            _ => self.push(delta).await,
+        }
+    }
+
     /// Adds a delta, waiting while the queue is full.
     ///
     /// # Errors
@@ -88,12 +133,12 @@ impl Sender {
     pub async fn push(&mut self, delta: Delta) -> Result<(), Closed> {
         let mut delta = Some(delta);
         loop {
-            match self.0.offer(&mut delta)? {
+            match self.shared.offer(&mut delta)? {
                 Offer::Taken => {
-                    self.0.pushed.notify_one();
+                    self.shared.pushed.notify_one();
                     return Ok(());
                 }
-                Offer::Full => self.0.popped.notified().await,
+                Offer::Full => self.shared.popped.notified().await,
             }
         }
     }
@@ -122,6 +167,12 @@ impl Shared {
         state.deltas.extend(delta.take());
         Ok(Offer::Taken)
     }
+
+    /// Whether there is somebody to take deltas who has taken all there were and is done with them.
+    fn is_at_rest(&self) -> bool {
+        let state = self.state.lock();
+        !state.closed && !state.at_work && state.deltas.is_empty()
+    }
 }
 
 impl Receiver {
@@ -130,7 +181,7 @@ impl Receiver {
         loop {
             {
                 let mut state = self.0.state.lock();
-                if let Some(delta) = state.deltas.pop_front() {
+                if let Some(delta) = state.take() {
                     self.0.popped.notify_one();
                     return Some(delta);
                 }
@@ -144,7 +195,9 @@ impl Receiver {
 
     /// The next delta if there is one.
     pub fn try_pop(&mut self) -> Option<Delta> {
-        let delta = self.0.state.lock().deltas.pop_front()?;
+        let mut state = self.0.state.lock();
+        let delta = state.deltas.pop_front()?;
+        state.at_work = true;
         self.0.popped.notify_one();
         Some(delta)
     }
@@ -166,8 +219,14 @@ impl Receiver {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        self.0.state.lock().closed = true;
-        self.0.pushed.notify_one();
+        self.shared.state.lock().closed = true;
+        self.shared.pushed.notify_one();
+    }
+}
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Sender").field(&self.shared).finish()
     }
 }
 
@@ -278,6 +337,36 @@ mod tests {
         assert_eq!(sender.push(Delta::Bookmark("1".into())).await, Err(Closed));
     }
 
+    /// A queue whose deltas are logged when they are taken on the spot.
+    fn logging(capacity: usize) -> (Sender, Receiver, Arc<Mutex<Vec<String>>>) {
+        let log: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (sender, receiver) = queue(capacity);
+        let taken = log.clone();
+        let sender = sender.with_taker(move |delta| taken.lock().push(show(&delta)));
+        (sender, receiver, log)
+    }
+
+    #[tokio::test]
+    async fn delta_is_taken_on_the_spot_when_everybody_is_at_rest() {
+        let (mut sender, mut receiver, log) = logging(4);
+        let apply = |name| Delta::Apply(object(name));
+        assert_eq!(sender.hand_over(apply("a")).await, Ok(()));
+        assert_eq!(*log.lock(), ["apply a"]);
+
+        // "b" is at work until the receiver asks for more: "c" has to wait behind it.
+        assert_eq!(sender.push(apply("b")).await, Ok(()));
+        assert!(receiver.pop().await.is_some());
+        assert_eq!(sender.hand_over(apply("c")).await, Ok(()));
+        assert_eq!(drain(&mut receiver), ["apply c"]);
+
+        assert!(receiver.pop().now_or_never().is_none());
+        assert_eq!(sender.hand_over(apply("d")).await, Ok(()));
+        assert_eq!(*log.lock(), ["apply a", "apply d"]);
+
+        drop(receiver);
+        assert_eq!(sender.hand_over(apply("e")).await, Err(Closed));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -307,6 +396,35 @@ mod tests {
                 }
             }
             prop_assert_eq!(VecDeque::from(drain(&mut receiver)), model);
+        }
+
+        #[test]
+        fn order_is_kept_whoever_takes_a_delta(steps in prop::collection::vec(0_u8..4, 0..60)) {
+            let (mut sender, mut receiver, log) = logging(60);
+            let mut expected = Vec::new();
+            let mut at_work = None;
+            let mut work = |receiver: &mut Receiver| {
+                // Done with the one before.
+                log.lock().extend(at_work.take());
+                at_work = receiver.pop().now_or_never().flatten().map(|delta| show(&delta));
+                at_work.is_some()
+            };
+            for (n, step) in steps.into_iter().enumerate() {
+                let delta = Delta::Apply(object(&n.to_string()));
+                let shown = show(&delta);
+                let added = match step {
+                    0 => sender.push(delta).now_or_never(),
+                    1 => sender.hand_over(delta).now_or_never(),
+                    _ => {
+                        work(&mut receiver);
+                        continue;
+                    }
+                };
+                prop_assert_eq!(added, Some(Ok(())));
+                expected.push(shown);
+            }
+            while work(&mut receiver) {}
+            prop_assert_eq!(&*log.lock(), &expected);
         }
     }
 }

@@ -56,6 +56,11 @@ impl Lines {
         }
     }
 
+    /// Whether more came with the last line.
+    pub(crate) fn have_more(&self) -> bool {
+        !self.chunk.is_empty()
+    }
+
     /// Takes a line out of the chunk, or the rest of the chunk aside.
     fn split(&mut self) -> Option<Bytes> {
         let Some(end) = memchr(b'\n', &self.chunk) else {

@@ -71,10 +71,17 @@ impl Reflector {
             if let Some(failure) = report {
                 self.report(failure);
             }
-            if let Some(delta) = delta
-                && let Err(closed) = self.deltas.push(delta).await
-            {
-                return closed;
+            if let Some(delta) = delta {
+                // With more to do here, somebody else is at work on this one in the meantime.
+                let more = matches!(delta, Delta::Replace { .. })
+                    || watch.as_ref().is_some_and(Lines::have_more);
+                let passed_on = match more {
+                    true => self.deltas.push(delta).await,
+                    false => self.deltas.hand_over(delta).await,
+                };
+                if let Err(closed) = passed_on {
+                    return closed;
+                }
             }
             // A server that never makes us wait must not keep a thread from everybody else.
             tokio::task::coop::consume_budget().await;
