@@ -79,11 +79,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let kubeconfig = Kubeconfig::read_from(&arguments.kubeconfig)?;
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-    let client = Client::try_from(config)?;
+    let client = Client::try_from(config.clone())?;
     // On a thread of the runtime, where tasks are started without waking another one.
     let measured = tokio::spawn(async move {
         match arguments.peer {
-            Peer::Kubewright => ours::measure(client, &arguments).await,
+            Peer::Kubewright => ours::measure(config, client, &arguments).await,
             Peer::KubeRs => kube_rs::measure(client, &arguments).await,
         }
     });

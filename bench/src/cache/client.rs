@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use kube::Client;
+use kube::client::ClientBuilder;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kubewright_cache::Connections;
 
 use super::outcome::Outcome;
 use super::{kube_rs, ours};
@@ -71,10 +73,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let kubeconfig = Kubeconfig::read_from(&arguments.kubeconfig)?;
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-    let client = Client::try_from(config)?;
     let outcome = match arguments.peer {
-        Peer::Kubewright => ours::measure(client, &arguments).await?,
-        Peer::KubeRs => kube_rs::measure(client, &arguments).await?,
+        Peer::Kubewright => {
+            let client = ClientBuilder::try_from((config, Connections))?.build();
+            ours::measure(client, &arguments).await?
+        }
+        Peer::KubeRs => kube_rs::measure(Client::try_from(config)?, &arguments).await?,
     };
     println!("{}", serde_json::to_string(&outcome)?);
     Ok(())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use kube::{Client, ResourceExt as _};
+use kube::{Client, Config, ResourceExt as _};
 use kubewright_runtime::{Context, Controller, Error, Key, Manager, Outcome as Next, Reconciler};
 use tokio_util::sync::CancellationToken;
 
@@ -30,14 +30,19 @@ impl Reconciler<Foo> for Reporter {
     }
 }
 
-pub(super) async fn measure(client: Client, arguments: &Arguments) -> Result<Outcome> {
+/// The orders to the source go through the client; the manager has its own.
+pub(super) async fn measure(
+    config: Config,
+    client: Client,
+    arguments: &Arguments,
+) -> Result<Outcome> {
     let (desk, probes) = Desk::new();
     let desk = Arc::new(desk);
     let controller = Controller::of::<Foo>("foo")
         .workers(arguments.workers)
         .reconciler(Reporter(desk.clone()));
     let handle = controller.handle();
-    let manager = Manager::new(client.clone()).controller(controller);
+    let manager = Manager::from_config(config)?.controller(controller);
     let stop = CancellationToken::new();
     let managed = tokio::spawn(manager.run_until(stop));
     let running = Running {

@@ -41,6 +41,7 @@ mod backoff;
 mod batch;
 pub mod by_hand;
 mod cached;
+mod connections;
 mod core;
 pub mod delta;
 mod event;
@@ -72,6 +73,7 @@ mod table;
 
 pub use backoff::Backoff;
 pub use cached::{Cached, Kind};
+pub use connections::Connections;
 pub use event::Event;
 pub use factory::{Factory, FactorySyncError};
 pub use handler::{Callbacks, Filtered, Handler};

@@ -4,16 +4,19 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::fmt;
+use std::future::poll_fn;
 use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use http::header::{ACCEPT, ACCEPT_ENCODING, RETRY_AFTER};
 use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use kube::core::{ApiResource, Resource};
 
+use crate::connections;
 use crate::source::{
     BoxFuture, Chunks, Failure, FailureKind, Initial, ListRequest, Source, StreamingList,
     WatchRequest,
@@ -242,7 +245,8 @@ impl Chunks for BodyChunks {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, Failure>>> {
         Box::pin(async {
             loop {
-                match self.0.frame().await? {
+                let mut frame = self.0.frame();
+                match poll_fn(|cx| connections::read(|| frame.poll_unpin(cx))).await? {
                     Ok(frame) => match frame.into_data() {
                         Ok(data) => return Some(Ok(data)),
                         Err(_) => continue,

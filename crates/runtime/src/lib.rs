@@ -30,7 +30,7 @@ pub use controller::Controller;
 pub use environment::Environment;
 pub use events::{EventKind, Recorder};
 pub use finalizer::{Cleanup, Finalized, finalize};
-pub use kubewright_cache::{Cached, Event, Index, Key, Scope};
+pub use kubewright_cache::{Cached, Connections, Event, Index, Key, Scope};
 pub use lease::{Election, LeaseOptions};
 pub use manager::Manager;
 pub use metrics::Metrics;

@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubewright_cache::{Factory, Key};
+use kubewright_cache::{Connections, Factory, Key};
 use kubewright_workqueue::Queue;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
@@ -76,7 +76,7 @@ impl Manager {
         let metrics = Metrics::new();
         let host = config.cluster_url.authority();
         let host = host.map_or("", |host| host.as_str()).to_owned();
-        let client = kube::client::ClientBuilder::try_from(config)
+        let client = kube::client::ClientBuilder::try_from((config, Connections))
             .map_err(|error| ManagerError::NoClient(Box::new(error)))?
             .with_layer(&metrics.requests().layer(&host))
             .build();
