@@ -219,10 +219,11 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         let runtime = runtime.expect("a runtime");
         runtime.block_on(async move {
-            let mut own = None;
+            let own = AtomicWaker::new();
             Connections.execute(Box::pin(poll_fn(move |cx| {
                 // Holds its own waker, as one that waits for a socket does.
-                own = Some((cx.waker().clone(), inside.clone()));
+                own.register(cx.waker());
+                let _inside = &inside;
                 Poll::Pending
             })));
             tokio::task::yield_now().await;
