@@ -1,0 +1,176 @@
+//! A question about a request, and its answer, without the envelope that they travel in.
+
+use std::future::Future;
+
+use k8s_openapi::api::authentication::v1::UserInfo;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::patch;
+use crate::validating::Denial;
+
+/// What somebody wants to do with an object.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Request {
+    /// Names this question; the answer has it too.
+    pub uid: String,
+    /// The kind of the object, as this webhook sees it.
+    pub kind: Subject,
+    /// `status` and its like; empty for the object itself.
+    #[serde(default)]
+    pub sub_resource: String,
+    /// The name of the object; empty when the server is to make one.
+    #[serde(default)]
+    pub name: String,
+    /// Its namespace; empty for objects that live in none.
+    #[serde(default)]
+    pub namespace: String,
+    /// What is to be done with it.
+    pub operation: Operation,
+    /// Who wants it.
+    #[serde(default)]
+    pub user_info: UserInfo,
+    /// The object as it is to be. Nothing when it is deleted.
+    #[serde(default)]
+    pub object: Value,
+    /// The object as it is. Nothing when it is created.
+    #[serde(default)]
+    pub old_object: Value,
+    /// Nothing is going to be stored: do nothing outside of the answer.
+    #[serde(default)]
+    pub dry_run: bool,
+    /// The options of the request, `DeleteOptions` say.
+    #[serde(default)]
+    pub options: Value,
+}
+
+/// The kind of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct Subject {
+    /// Its group; empty for the core group.
+    #[serde(default)]
+    pub group: String,
+    /// Its version.
+    pub version: String,
+    /// Its name.
+    pub kind: String,
+}
+
+/// What is done with an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[non_exhaustive]
+pub enum Operation {
+    /// It is new.
+    Create,
+    /// It changes.
+    Update,
+    /// It goes.
+    Delete,
+    /// Somebody connects to it: exec, attach, proxy.
+    Connect,
+}
+
+impl Request {
+    /// The object as it is to be, of a type.
+    ///
+    /// # Errors
+    /// When it does not decode.
+    pub fn decode<K: DeserializeOwned>(&self) -> Result<K, Denial> {
+        decode(&self.object, "object")
+    }
+
+    /// The object as it is, of a type.
+    ///
+    /// # Errors
+    /// When it does not decode.
+    pub fn decode_old<K: DeserializeOwned>(&self) -> Result<K, Denial> {
+        decode(&self.old_object, "old object")
+    }
+}
+
+fn decode<K: DeserializeOwned>(object: &Value, what: &str) -> Result<K, Denial> {
+    K::deserialize(object)
+        .map_err(|error| Denial::bad_request(format!("the {what} does not decode: {error}")))
+}
+
+/// What becomes of a request.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub struct Response {
+    denial: Option<Denial>,
+    /// Changes, each an operation of RFC 6902.
+    patch: Vec<Value>,
+    warnings: Vec<String>,
+}
+
+impl Response {
+    /// It may go on.
+    pub fn allowed() -> Self {
+        Self {
+            denial: None,
+            patch: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// It may not, for a reason that whoever sent it is shown.
+    pub fn denied(denial: impl Into<Denial>) -> Self {
+        Self {
+            denial: Some(denial.into()),
+            ..Self::allowed()
+        }
+    }
+
+    /// It may go on with another object in place of the one that was asked about.
+    pub fn changed(from: &Value, to: &Value) -> Self {
+        Self {
+            patch: patch::between(from, to),
+            ..Self::allowed()
+        }
+    }
+
+    /// Tells whoever sent it something that does not stop it. Kept short: servers cut warnings off.
+    pub fn warn(mut self, warning: impl Into<String>) -> Self {
+        self.warnings.push(warning.into());
+        self
+    }
+
+    pub(crate) fn to_json(&self, uid: &str) -> Value {
+        use base64::Engine as _;
+        let mut response = json!({ "uid": uid, "allowed": self.denial.is_none() });
+        if let Some(denial) = &self.denial {
+            response["status"] = denial.to_status();
+        } else if !self.patch.is_empty() {
+            let patch = Value::from(self.patch.clone()).to_string();
+            response["patchType"] = "JSONPatch".into();
+            response["patch"] = base64::engine::general_purpose::STANDARD
+                .encode(patch)
+                .into();
+        }
+        if !self.warnings.is_empty() {
+            response["warnings"] = self.warnings.clone().into();
+        }
+        response
+    }
+}
+
+/// Answers questions about requests in its own way. Functions from [`Request`] to a future of [`Response`] are that.
+pub trait Admission: Send + Sync + 'static {
+    /// What becomes of the request.
+    fn admit(&self, request: Request) -> impl Future<Output = Response> + Send;
+}
+
+impl<F, R> Admission for F
+where
+    F: Fn(Request) -> R + Send + Sync + 'static,
+    R: Future<Output = Response> + Send,
+{
+    fn admit(&self, request: Request) -> impl Future<Output = Response> + Send {
+        self(request)
+    }
+}

@@ -1,0 +1,235 @@
+//! Conversion: objects of a kind in another of its versions, by way of one version that all others know: the hub.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use kube::Resource;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+type Convert = Arc<dyn Fn(Value) -> Result<Value, String> + Send + Sync>;
+
+/// A version of a kind that can become the hub's and be made of it.
+///
+/// Metadata is taken over: what is converted is everything else. Labels and annotations that a conversion sets replace those
+/// of the object; an annotation is the place for what the other version has no field for, so that nothing gets lost.
+pub trait Spoke<H>: Sized {
+    /// The same object in the version of the hub.
+    ///
+    /// # Errors
+    /// When there is none; the words are shown to whoever asked.
+    fn to_hub(self) -> Result<H, String>;
+
+    /// The same object in this version.
+    ///
+    /// # Errors
+    /// When there is none; the words are shown to whoever asked.
+    fn from_hub(hub: H) -> Result<Self, String>;
+}
+
+/// Converts the objects of a kind. `H` is the hub, to and from which every other version, a [`Spoke`], is converted.
+///
+/// ```
+/// # use kube::CustomResource;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
+/// # #[kube(group = "example.com", version = "v1", kind = "Job", namespaced, schema = "disabled")]
+/// # struct JobSpec { at: String }
+/// # mod v2 {
+/// #     use kube::CustomResource;
+/// #     use serde::{Deserialize, Serialize};
+/// #     #[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
+/// #     #[kube(group = "example.com", version = "v2", kind = "Job", namespaced, schema = "disabled")]
+/// #     pub struct JobSpec { pub minute: String, pub hour: String }
+/// # }
+/// use kubewright_webhook::{Converter, Spoke, Webhooks};
+///
+/// impl Spoke<Job> for v2::Job {
+///     fn to_hub(self) -> Result<Job, String> {
+///         let at = format!("{} {}", self.spec.minute, self.spec.hour);
+///         Ok(Job::new("", JobSpec { at }))
+///     }
+///
+///     fn from_hub(hub: Job) -> Result<Self, String> {
+///         let at = hub.spec.at;
+///         let (minute, hour) = at.split_once(' ').ok_or(format!("{at:?} is no time"))?;
+///         Ok(v2::Job::new("", v2::JobSpec { minute: minute.into(), hour: hour.into() }))
+///     }
+/// }
+///
+/// let converter = Converter::<Job>::hub().spoke::<v2::Job>();
+/// let webhooks = Webhooks::new().converting("/convert", converter);
+/// # drop(webhooks);
+/// ```
+#[must_use]
+pub struct Converter<H> {
+    group: String,
+    kind: String,
+    hub: String,
+    spokes: BTreeMap<String, Way>,
+    type_of_hub: PhantomData<fn() -> H>,
+}
+
+#[derive(Clone)]
+struct Way {
+    to_hub: Convert,
+    from_hub: Convert,
+}
+
+impl<H> Converter<H>
+where
+    H: Resource<DynamicType = ()> + Serialize + DeserializeOwned + 'static,
+{
+    /// A converter that knows the hub alone.
+    pub fn hub() -> Self {
+        Self {
+            group: H::group(&()).into_owned(),
+            kind: H::kind(&()).into_owned(),
+            hub: H::version(&()).into_owned(),
+            spokes: BTreeMap::new(),
+            type_of_hub: PhantomData,
+        }
+    }
+
+    /// Another version.
+    pub fn spoke<S>(mut self) -> Self
+    where
+        S: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Spoke<H> + 'static,
+    {
+        let way = Way {
+            to_hub: Arc::new(|object| typed(object, S::to_hub)),
+            from_hub: Arc::new(|object| typed(object, S::from_hub)),
+        };
+        self.spokes.insert(S::version(&()).into_owned(), way);
+        self
+    }
+
+    /// The erased converter, which needs no type.
+    pub(crate) fn erase(self) -> Ways {
+        Ways {
+            group: self.group,
+            kind: self.kind,
+            hub: self.hub,
+            spokes: self.spokes,
+        }
+    }
+}
+
+impl<H> std::fmt::Debug for Converter<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Converter({}, {} and {:?})",
+            self.kind,
+            self.hub,
+            self.spokes.keys()
+        )
+    }
+}
+
+/// A converter without its type.
+#[derive(Clone)]
+pub(crate) struct Ways {
+    group: String,
+    kind: String,
+    hub: String,
+    spokes: BTreeMap<String, Way>,
+}
+
+impl Ways {
+    /// Takes the spokes of another converter in, if it is for the same kind and hub; gives it back otherwise.
+    pub(crate) fn join(&mut self, other: Self) -> Option<Self> {
+        let of = |ways: &Self| (ways.group.clone(), ways.kind.clone(), ways.hub.clone());
+        if of(self) != of(&other) {
+            return Some(other);
+        }
+        self.spokes.extend(other.spokes);
+        None
+    }
+
+    pub(crate) fn is_for(&self, object: &Value) -> bool {
+        let group = split(api_version(object)).0;
+        group == self.group && object["kind"] == self.kind.as_str()
+    }
+
+    /// The object in another version.
+    pub(crate) fn convert(&self, object: Value, desired: &str) -> Result<Value, String> {
+        let (group, version) = split(desired);
+        if group != self.group {
+            return Err(format!(
+                "{} does not become one of group {group:?}",
+                self.kind
+            ));
+        }
+        let current = split(api_version(&object)).1.to_owned();
+        if current == version {
+            return Ok(object);
+        }
+        let mut object = object;
+        if current != self.hub {
+            object = (self.spoke(&current)?.to_hub)(object)?;
+        }
+        if version != self.hub {
+            object = (self.spoke(version)?.from_hub)(object)?;
+        }
+        Ok(object)
+    }
+
+    fn spoke(&self, version: &str) -> Result<&Way, String> {
+        let unknown = || {
+            format!(
+                "{} has no version {version:?} that can be converted",
+                self.kind
+            )
+        };
+        self.spokes.get(version).ok_or_else(unknown)
+    }
+}
+
+/// One conversion between types. The object says of which version it is; metadata is taken over.
+fn typed<A, B>(object: Value, convert: impl Fn(A) -> Result<B, String>) -> Result<Value, String>
+where
+    A: DeserializeOwned,
+    B: Resource<DynamicType = ()> + Serialize,
+{
+    let metadata = object["metadata"].clone();
+    let value: A = serde_json::from_value(object)
+        .map_err(|error| format!("the object does not decode: {error}"))?;
+    let mut converted = serde_json::to_value(convert(value)?)
+        .map_err(|error| format!("the object does not encode: {error}"))?;
+    converted["apiVersion"] = B::api_version(&()).into();
+    converted["kind"] = B::kind(&()).into();
+    converted["metadata"] = carry(metadata, &converted["metadata"]);
+    Ok(converted)
+}
+
+/// The metadata of the object, with the labels and annotations of what it was converted to if it has any.
+fn carry(mut metadata: Value, converted: &Value) -> Value {
+    for name in ["labels", "annotations"] {
+        if let Some(own) = converted.get(name).filter(|own| own.is_object()) {
+            metadata[name] = own.clone();
+        }
+    }
+    metadata
+}
+
+fn api_version(object: &Value) -> &str {
+    object["apiVersion"].as_str().unwrap_or_default()
+}
+
+/// Group and version.
+fn split(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+/// An object of another version with the fields that have the same names there: where most conversions begin.
+///
+/// # Errors
+/// When the other version does not take them.
+pub fn same_fields<A: Serialize, B: DeserializeOwned>(object: &A) -> Result<B, String> {
+    let fields = serde_json::to_value(object)
+        .map_err(|error| format!("the object does not encode: {error}"))?;
+    serde_json::from_value(fields).map_err(|error| format!("the fields do not fit: {error}"))
+}

@@ -1,0 +1,82 @@
+//! Defaulting: completes an object before it is judged and stored.
+
+use std::future::{Future, ready};
+use std::marker::PhantomData;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::admission::{Admission, Operation, Request, Response};
+use crate::overlay::overlay;
+use crate::validating::Denial;
+
+/// Completes objects of a kind. Functions `fn(&mut K)` do.
+///
+/// What the type does not know of an object is left alone.
+pub trait Defaulting<K>: Send + Sync + 'static {
+    /// Fills in what is missing. Asked more than once for one object, it must come to the same.
+    ///
+    /// # Errors
+    /// When the object may not be stored, or cannot be completed.
+    fn complete(
+        &self,
+        object: &mut K,
+        request: &Request,
+    ) -> impl Future<Output = Result<(), Denial>> + Send;
+}
+
+impl<K, F> Defaulting<K> for F
+where
+    F: Fn(&mut K) + Send + Sync + 'static,
+{
+    fn complete(
+        &self,
+        object: &mut K,
+        _: &Request,
+    ) -> impl Future<Output = Result<(), Denial>> + Send {
+        self(object);
+        ready(Ok(()))
+    }
+}
+
+/// Gives questions their type.
+pub(crate) struct Complete<K, D> {
+    pub(crate) defaulting: D,
+    pub(crate) kind: PhantomData<fn() -> K>,
+}
+
+impl<K, D> Complete<K, D>
+where
+    K: Serialize + DeserializeOwned + Send,
+    D: Defaulting<K>,
+{
+    async fn completed(&self, request: &Request) -> Result<Value, Denial> {
+        let mut object: K = request.decode()?;
+        let before = encode(&object)?;
+        self.defaulting.complete(&mut object, request).await?;
+        let after = encode(&object)?;
+        Ok(overlay(request.object.clone(), &before, &after))
+    }
+}
+
+impl<K, D> Admission for Complete<K, D>
+where
+    K: Serialize + DeserializeOwned + Send + 'static,
+    D: Defaulting<K>,
+{
+    async fn admit(&self, request: Request) -> Response {
+        if !matches!(request.operation, Operation::Create | Operation::Update) {
+            return Response::allowed();
+        }
+        match self.completed(&request).await {
+            Ok(object) => Response::changed(&request.object, &object),
+            Err(denial) => Response::denied(denial),
+        }
+    }
+}
+
+fn encode(object: &impl Serialize) -> Result<Value, Denial> {
+    serde_json::to_value(object)
+        .map_err(|error| Denial::internal(format!("the object does not encode: {error}")))
+}

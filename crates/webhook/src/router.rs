@@ -1,0 +1,194 @@
+//! All webhooks of a program: which function answers at which path.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use kube::Resource;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::BoxFuture;
+use crate::admission::{Admission, Request, Response};
+use crate::conversion::{Converter, Ways};
+use crate::defaulting::{Complete, Defaulting};
+use crate::review::{AdmissionReview, ConversionReview, NoReview};
+use crate::validating::{Denial, Judge, Validating};
+
+/// What is sent back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Answer {
+    /// A review, in JSON.
+    Review(Bytes),
+    /// What was sent is no question; this says why.
+    BadRequest(String),
+    /// Nobody answers at this path.
+    NotFound,
+}
+
+/// The webhooks of a program, by path. Cheap to clone.
+#[derive(Clone, Default)]
+#[must_use]
+pub struct Webhooks {
+    paths: BTreeMap<String, Route>,
+}
+
+#[derive(Clone)]
+enum Route {
+    Admission(Arc<dyn Erased>),
+    /// Several kinds can be converted at one path.
+    Conversion(Vec<Ways>),
+}
+
+impl Route {
+    /// Both at one path; of two that do not go together the other.
+    fn and(self, other: Self) -> Self {
+        let (Self::Conversion(mut all), Self::Conversion(more)) = (self, other.clone()) else {
+            return other;
+        };
+        for ways in more {
+            let left = all
+                .iter_mut()
+                .try_fold(ways, |ways, known| known.join(ways));
+            all.extend(left);
+        }
+        Self::Conversion(all)
+    }
+}
+
+/// An [`Admission`] whose type nobody needs to know.
+trait Erased: Send + Sync {
+    fn admit(&self, request: Request) -> BoxFuture<'_, Response>;
+}
+
+impl<A: Admission> Erased for A {
+    fn admit(&self, request: Request) -> BoxFuture<'_, Response> {
+        Box::pin(Admission::admit(self, request))
+    }
+}
+
+impl Webhooks {
+    /// None yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Completes objects of a kind.
+    pub fn defaulting<K>(self, path: &str, defaulting: impl Defaulting<K>) -> Self
+    where
+        K: Serialize + DeserializeOwned + Send + 'static,
+    {
+        let kind = PhantomData;
+        self.admission(path, Complete { defaulting, kind })
+    }
+
+    /// Judges objects of a kind.
+    pub fn validating<K>(self, path: &str, validating: impl Validating<K>) -> Self
+    where
+        K: DeserializeOwned + Send + Sync + 'static,
+    {
+        let kind = PhantomData;
+        self.admission(path, Judge { validating, kind })
+    }
+
+    /// Answers in its own way.
+    pub fn admission(mut self, path: &str, admission: impl Admission) -> Self {
+        let route = Route::Admission(Arc::new(admission));
+        self.paths.insert(path.to_owned(), route);
+        self
+    }
+
+    /// Converts objects of a kind, beside those of other kinds at the same path.
+    pub fn converting<H>(self, path: &str, converter: Converter<H>) -> Self
+    where
+        H: Resource<DynamicType = ()> + Serialize + DeserializeOwned + 'static,
+    {
+        let route = Route::Conversion(vec![converter.erase()]);
+        self.and(Self {
+            paths: [(path.to_owned(), route)].into(),
+        })
+    }
+
+    /// Those of both. Of two at one path the other's counts, unless both convert.
+    pub fn and(mut self, other: Self) -> Self {
+        for (path, route) in other.paths {
+            let route = match self.paths.remove(&path) {
+                Some(known) => known.and(route),
+                None => route,
+            };
+            self.paths.insert(path, route);
+        }
+        self
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// Where they answer, in order.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.paths.keys().map(String::as_str)
+    }
+
+    /// Answers what was posted to a path.
+    pub async fn answer(&self, path: &str, body: &[u8]) -> Answer {
+        let answered = match self.paths.get(path) {
+            None => return Answer::NotFound,
+            Some(Route::Admission(admission)) => admit(&**admission, path, body).await,
+            Some(Route::Conversion(ways)) => convert(ways, body),
+        };
+        match answered {
+            Ok(review) => Answer::Review(review.to_string().into()),
+            Err(problem) => Answer::BadRequest(problem.to_string()),
+        }
+    }
+}
+
+async fn admit(admission: &dyn Erased, path: &str, body: &[u8]) -> Result<Value, NoReview> {
+    let (api_version, request) = AdmissionReview::read(body)?.into_parts();
+    let uid = request.uid.clone();
+    let admitted = AssertUnwindSafe(async { admission.admit(request).await });
+    let response = admitted.catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!(path, uid, "a webhook panicked");
+        Response::denied(Denial::internal("the webhook panicked"))
+    });
+    Ok(AdmissionReview::answer(&api_version, &uid, &response))
+}
+
+fn convert(ways: &[Ways], body: &[u8]) -> Result<Value, NoReview> {
+    let (api_version, request) = ConversionReview::read(body)?.into_parts();
+    let convert = |object: Value| {
+        let mut able = ways.iter().filter(|ways| ways.is_for(&object));
+        let Some(ways) = able.next() else {
+            return Err(format!(
+                "nobody converts objects of kind {}",
+                object["kind"]
+            ));
+        };
+        let converted = AssertUnwindSafe(|| ways.convert(object, &request.desired));
+        std::panic::catch_unwind(converted)
+            .unwrap_or_else(|_| Err("the conversion panicked".to_owned()))
+    };
+    let converted: Result<Vec<Value>, String> = request.objects.into_iter().map(convert).collect();
+    Ok(ConversionReview::answer(
+        &api_version,
+        &request.uid,
+        converted,
+    ))
+}
+
+impl fmt::Debug for Webhooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.paths.keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;
