@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 const PAGES: [(&str, &[&str]); 4] = [
     ("parity-cache.md", &["crates/cache"]),
     ("parity-kube-runtime.md", &["crates/cache/tests"]),
-    ("parity-runtime.md", &["crates/runtime"]),
+    (
+        "parity-runtime.md",
+        &["crates/runtime", "crates/webhook/src"],
+    ),
     ("parity-workqueue.md", &["crates/workqueue/src"]),
 ];
 

@@ -31,6 +31,7 @@ pub use environment::Environment;
 pub use events::{EventKind, Recorder};
 pub use finalizer::{Cleanup, Finalized, finalize};
 pub use kubewright_cache::{Cached, Connections, Event, Index, Key, Scope};
+pub use kubewright_webhook as webhook;
 pub use lease::{Election, LeaseOptions};
 pub use manager::Manager;
 pub use metrics::Metrics;

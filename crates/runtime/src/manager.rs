@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kubewright_cache::{Connections, Factory, Key};
+use kubewright_webhook::Webhooks;
 use kubewright_workqueue::Queue;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
@@ -32,7 +33,7 @@ use crate::environment::Environment;
 use crate::events::{EventWriter, Recorder, RecorderOptions};
 use crate::lease::LeaseOptions;
 use crate::metrics::{ControllerMetrics, Metrics};
-use crate::serving::{AccessGuard, Listener, MetricsServer, Probes};
+use crate::serving::{AccessGuard, Listener, MetricsServer, Probes, Serves, WebhookServer};
 use candidate::Candidate;
 use group::{Groups, Stage};
 
@@ -55,6 +56,7 @@ pub struct Manager {
 enum Serving {
     Probes(Listener),
     Metrics(Listener, Option<AccessGuard>),
+    Webhooks(Listener, Webhooks, Serves),
 }
 
 impl Manager {
@@ -179,6 +181,19 @@ impl Manager {
     pub fn serve_metrics_on(mut self, listener: Listener, guard: Option<AccessGuard>) -> Self {
         told("metrics", &listener);
         self.servers.push(Serving::Metrics(listener, guard));
+        self
+    }
+
+    /// Serves webhooks, which need no leadership. The listener speaks TLS: API servers ask nobody else.
+    ///
+    /// Until they are served, the process is not ready.
+    pub fn serve_webhooks(mut self, listener: Listener, webhooks: Webhooks) -> Self {
+        told("webhooks", &listener);
+        let serves = Serves::default();
+        let check = serves.clone();
+        self.probes.readiness("webhooks", move || check.check());
+        self.servers
+            .push(Serving::Webhooks(listener, webhooks, serves));
         self
     }
 
@@ -348,6 +363,7 @@ impl Serving {
         match self {
             Self::Probes(_) => "the server of probes",
             Self::Metrics(..) => "the server of metrics",
+            Self::Webhooks(..) => "the server of webhooks",
         }
     }
 
@@ -360,6 +376,11 @@ impl Serving {
     ) {
         match self {
             Self::Probes(listener) => listener.serve(probes, stop).await,
+            Self::Webhooks(listener, webhooks, serves) => {
+                serves.begin();
+                let server = WebhookServer::new(webhooks, &metrics);
+                listener.serve(server, stop).await;
+            }
             Self::Metrics(listener, guard) => {
                 let mut server = MetricsServer::new(metrics).json("/debug/causes", move || {
                     let told = controllers.iter().map(|(name, handle)| {

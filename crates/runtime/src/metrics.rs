@@ -10,6 +10,7 @@ mod family;
 mod layer;
 mod requests;
 mod text;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,6 +22,7 @@ pub use controller::{ControllerMetrics, Verdict};
 pub use family::{Counter, Gauge, Histogram, Instrument, Labelled};
 pub use layer::{CountRequests, Counted};
 pub use requests::RequestMetrics;
+pub use webhooks::{InFlight, WebhookMetrics};
 
 use family::{AnyFamily, Family};
 

@@ -1,15 +1,16 @@
-//! What an operator answers over HTTP: probes and metrics. Small GETs, with limits on what a stranger can cost.
+//! What an operator answers over HTTP: probes, metrics and webhooks, with limits on what a stranger can cost.
 //!
-//! [`Listener`] is the socket, with or without TLS; [`Probes`] and [`MetricsServer`] are what is served on it. Bodies of
-//! requests are not read.
+//! [`Listener`] is the socket, with or without TLS; [`Probes`], [`MetricsServer`] and [`WebhookServer`] are what is served
+//! on it. Bodies of requests are read where the handler says how large they may be.
 
 mod access;
 mod listener;
 mod metrics;
 mod probes;
 mod tls;
+mod webhooks;
 
-use std::future::Future;
+use std::future::{Future, ready};
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
@@ -21,11 +22,21 @@ pub use listener::{BindError, Listener};
 pub use metrics::MetricsServer;
 pub use probes::Probes;
 pub use tls::{Tls, TlsError};
+pub(crate) use webhooks::Serves;
+pub use webhooks::WebhookServer;
 
-/// Answers requests that have no body.
+/// Answers requests.
 pub trait Handler: Send + Sync + 'static {
+    /// The largest body of a POST that is read. Where it is zero there is no POST.
+    const LARGEST_BODY: usize = 0;
+
     /// The answer to a GET or HEAD.
     fn handle(&self, request: &Parts) -> impl Future<Output = Response<Bytes>> + Send;
+
+    /// The answer to a POST.
+    fn post(&self, _request: &Parts, _body: Bytes) -> impl Future<Output = Response<Bytes>> + Send {
+        ready(method_not_allowed())
+    }
 }
 
 /// An answer in plain text.
@@ -41,6 +52,10 @@ fn answer(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Respons
     headers.insert(CONTENT_TYPE, content_type);
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
+}
+
+fn method_not_allowed() -> Response<Bytes> {
+    text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n")
 }
 
 fn not_found() -> Response<Bytes> {

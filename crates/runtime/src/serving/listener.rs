@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -19,13 +19,13 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{Handler, Tls, text};
+use super::{Handler, Tls, method_not_allowed, text};
 
 /// Most connections at once; more wait to be accepted.
 const CONNECTIONS: usize = 256;
 /// How long a client may take for the TLS handshake, and for the headers of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long an answer may take to be made.
+/// How long an answer may take to be made, with the reading of the body.
 const ANSWER: Duration = Duration::from_secs(30);
 /// How long a connection may last: who reads slowly, or not at all, does not stay.
 const LIFETIME: Duration = Duration::from_secs(10 * 60);
@@ -184,18 +184,36 @@ where
 }
 
 async fn respond<H: Handler>(handler: &H, request: Request<Incoming>) -> Response<Full<Bytes>> {
-    let (head, _) = request.into_parts();
-    let response = match head.method {
-        Method::GET | Method::HEAD => match timeout(ANSWER, handler.handle(&head)).await {
-            Ok(response) => response,
-            Err(_) => text(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the answer took too long\n",
-            ),
-        },
-        _ => text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n"),
+    let (head, body) = request.into_parts();
+    let answered = async {
+        match head.method {
+            Method::GET | Method::HEAD => handler.handle(&head).await,
+            Method::POST if H::LARGEST_BODY > 0 => match read(body, H::LARGEST_BODY).await {
+                Ok(body) => handler.post(&head, body).await,
+                Err(refused) => refused,
+            },
+            _ => method_not_allowed(),
+        }
     };
+    let response = timeout(ANSWER, answered).await.unwrap_or_else(|_| {
+        text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the answer took too long\n",
+        )
+    });
     response.map(Full::new)
+}
+
+/// The whole body, or what to answer if there is none.
+async fn read(body: Incoming, largest: usize) -> Result<Bytes, Response<Bytes>> {
+    match Limited::new(body, largest).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(text(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("more than {largest} bytes\n"),
+        )),
+        Err(error) => Err(text(StatusCode::BAD_REQUEST, format!("{error}\n"))),
+    }
 }
 
 fn builder() -> auto::Builder<TokioExecutor> {

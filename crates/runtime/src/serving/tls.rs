@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
 use parking_lot::Mutex;
-
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -17,6 +17,8 @@ use tokio_rustls::TlsAcceptor;
 
 /// How long files are taken to be what they were when they were last read; controller-runtime's interval.
 const FRESH: Duration = Duration::from_secs(10);
+/// Characters in a line of PEM.
+const PEM_LINE: usize = 64;
 /// Largest file that is read: a long chain is a tenth of it.
 const LARGEST: u64 = 1 << 20;
 
@@ -118,6 +120,19 @@ impl Tls {
     /// The server's own certificate, as clients see it.
     pub fn certificate(&self) -> Vec<u8> {
         self.current.lock().leaf.to_vec()
+    }
+
+    /// The same in PEM, as clients are told whom to trust.
+    pub fn certificate_pem(&self) -> String {
+        let encoded = base64::engine::general_purpose::STANDARD.encode(self.certificate());
+        let mut pem = "-----BEGIN CERTIFICATE-----\n".to_owned();
+        let mut rest = encoded.as_str();
+        while !rest.is_empty() {
+            let (line, after) = rest.split_at(rest.len().min(PEM_LINE));
+            pem.extend([line, "\n"]);
+            rest = after;
+        }
+        pem + "-----END CERTIFICATE-----\n"
     }
 
     /// For one connection: with the certificate of the moment.
