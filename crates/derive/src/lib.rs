@@ -1,9 +1,10 @@
 //! Attributes of an operator: its kinds, controllers, permissions and webhooks.
 //!
 //! Use them through the facade: `#[kubewright::api]`, `#[kubewright::schema]`, `#[kubewright::controller]`,
-//! `#[kubewright::rbac]`, `#[kubewright::webhook]`. What they register at link time is what
+//! `#[kubewright::rbac]`, `#[kubewright::webhook]`, `#[kubewright::conversion]`. What they register at link time is what
 //! `kubewright::registered` tells; a wrong attribute is a compile error.
 
+mod conversion;
 mod item;
 mod kind;
 mod list;
@@ -61,7 +62,11 @@ pub fn rbac(arguments: TokenStream, item: TokenStream) -> TokenStream {
     permission::expand(arguments.into(), item.into()).into()
 }
 
-/// Declares an admission webhook, on any item outside of an `impl`.
+/// Registers an admission webhook: a function that answers, or any other item outside of an `impl`, which only says that
+/// there is one.
+///
+/// A `mutating` function is `fn(&mut K)`, a `validating` one `fn(&K, Option<&K>) -> Result<(), String>`, with the object as
+/// it was before if it is not new. See `kubewright::runtime::webhook` for what else they can be.
 ///
 /// Begins with `mutating` or `validating`. `name`, `path`, `groups`, `versions`, `resources` and `verbs` are needed;
 /// `failure_policy`, `match_policy`, `side_effects`, `timeout_seconds`, `reinvocation_policy`,
@@ -70,4 +75,10 @@ pub fn rbac(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn webhook(arguments: TokenStream, item: TokenStream) -> TokenStream {
     webhook::expand(arguments.into(), item.into()).into()
+}
+
+/// Registers a version of a kind that is converted to and from the hub, on `impl Spoke<Hub> for Version`.
+#[proc_macro_attribute]
+pub fn conversion(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    conversion::expand(arguments.into(), item.into()).into()
 }

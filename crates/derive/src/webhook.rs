@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
-use syn::{Error, LitStr, Result};
+use syn::{Error, Ident, ItemFn, LitStr, Result};
 
 use crate::list::Arguments;
 use crate::permission::option;
@@ -31,14 +31,16 @@ const KNOWN: &[&str] = &[
     "object_selector",
 ];
 
-/// The item, and the webhook beside it.
+/// The item, and the webhook beside it. A function is what answers; any other item only says that there is a webhook.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    beside(item, entry(arguments))
+    let function = syn::parse2::<ItemFn>(item.clone());
+    let function = function.ok().map(|function| function.sig.ident);
+    beside(item, entry(arguments, function.as_ref()))
 }
 
-fn entry(arguments: TokenStream) -> Result<TokenStream> {
+fn entry(arguments: TokenStream, function: Option<&Ident>) -> Result<TokenStream> {
     let mut arguments = Arguments::parse(arguments, KNOWN)?;
-    let kind = kind(&mut arguments)?;
+    let (kind, adds) = kind(&mut arguments)?;
     let name = arguments.required("name")?;
     check_name(&name)?;
     let (path, url) = (arguments.text("path")?, arguments.text("url")?);
@@ -48,6 +50,12 @@ fn entry(arguments: TokenStream) -> Result<TokenStream> {
             "one of `path` and `url` is wanted",
         ));
     }
+    let serve = match (function, &path) {
+        (Some(function), Some(path)) => {
+            quote!(::core::option::Option::Some(|hooks| hooks.#adds(#path, #function)))
+        }
+        _ => quote!(::core::option::Option::None),
+    };
     let path = path.unwrap_or_else(|| LitStr::new("", Span::call_site()));
     let url = option(url);
     let groups = arguments.list("groups")?;
@@ -81,15 +89,22 @@ fn entry(arguments: TokenStream) -> Result<TokenStream> {
             failure_policy: #failure, match_policy: #matching, side_effects: #effects, timeout_seconds: #timeout,
             reinvocation_policy: #reinvocation, admission_review_versions: &[#(#reviews),*],
             service_name: #service_name, service_namespace: #service_namespace, service_port: #service_port,
-            namespace_selector: #namespaces, object_selector: #objects,
+            namespace_selector: #namespaces, object_selector: #objects, serve: #serve,
         }
     })
 }
 
-fn kind(arguments: &mut Arguments) -> Result<TokenStream> {
+/// The kind, and what adds a function of it to those that are served.
+fn kind(arguments: &mut Arguments) -> Result<(TokenStream, TokenStream)> {
     match (arguments.flag("mutating")?, arguments.flag("validating")?) {
-        (Some(_), None) => Ok(quote!(::kubewright::manifests::WebhookKind::Mutating)),
-        (None, Some(_)) => Ok(quote!(::kubewright::manifests::WebhookKind::Validating)),
+        (Some(_), None) => Ok((
+            quote!(::kubewright::manifests::WebhookKind::Mutating),
+            quote!(defaulting),
+        )),
+        (None, Some(_)) => Ok((
+            quote!(::kubewright::manifests::WebhookKind::Validating),
+            quote!(validating),
+        )),
         (Some(span), Some(_)) => Err(Error::new(
             span,
             "it either changes objects or judges them: write two attributes",
@@ -180,7 +195,7 @@ mod tests {
 
     fn check(extra: TokenStream, expected: &str) {
         let arguments = quote!(groups = "g", versions = "v1", resources = "r", #extra);
-        let found = entry(arguments).map_err(|error| error.to_string());
+        let found = entry(arguments, None).map_err(|error| error.to_string());
         assert_eq!(
             found.map(|_| String::new()).unwrap_or_else(|error| error),
             expected

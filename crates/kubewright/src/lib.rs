@@ -103,9 +103,10 @@ pub mod registered;
 pub mod testing;
 
 pub use kubewright_cache as cache;
-pub use kubewright_derive::{api, controller, rbac, schema, webhook};
+pub use kubewright_derive::{api, controller, conversion, rbac, schema, webhook};
 pub use kubewright_manifests as manifests;
 pub use kubewright_runtime as runtime;
+pub use kubewright_runtime::webhook;
 pub use kubewright_workqueue as workqueue;
 
 #[cfg(feature = "operator")]

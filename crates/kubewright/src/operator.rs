@@ -6,6 +6,7 @@ mod start;
 use std::ffi::OsString;
 use std::io::Write;
 
+use kubewright_runtime::webhook::Webhooks;
 use kubewright_runtime::{Controller, Error, Manager};
 
 use crate::registered;
@@ -19,6 +20,7 @@ pub struct Operator {
     name: &'static str,
     version: &'static str,
     domain: Option<String>,
+    webhooks: Webhooks,
     adjust: Vec<Adjust>,
 }
 
@@ -29,6 +31,7 @@ impl Operator {
             name,
             version,
             domain: None,
+            webhooks: Webhooks::new(),
             adjust: Vec::new(),
         }
     }
@@ -36,6 +39,12 @@ impl Operator {
     /// The domain of its kinds, which makes the name of its lease one of its own.
     pub fn domain(mut self, domain: &str) -> Self {
         self.domain = Some(domain.to_owned());
+        self
+    }
+
+    /// Webhooks beside those that are registered: such as need something that a function has not at hand.
+    pub fn webhooks(mut self, webhooks: Webhooks) -> Self {
+        self.webhooks = self.webhooks.and(webhooks);
         self
     }
 
@@ -79,6 +88,8 @@ impl Operator {
         runtime.block_on(async {
             let lease = self.lease_name();
             let mut manager = start::manager(self.name, &lease, flags).await?;
+            let webhooks = registered::webhooks().and(self.webhooks);
+            manager = start::serve_webhooks(manager, webhooks, flags).await?;
             for adjust in self.adjust {
                 manager = adjust(manager);
             }

@@ -1,4 +1,4 @@
-//! What attributes registered at link time: kinds, controllers, permissions, webhooks.
+//! What attributes registered at link time: kinds, controllers, permissions, webhooks, conversions.
 //!
 //! Everything that is linked into a program is registered, in whatever module it is. A library whose items nothing else
 //! refers to is not linked: refer to it, if only with `use my_library as _;`.
@@ -11,6 +11,7 @@ use kubewright_manifests::definition::MergeError;
 use kubewright_manifests::webhook::service as webhook_service;
 use kubewright_manifests::{Inventory, Rule, Webhook, WebhookKind, definition};
 use kubewright_runtime::Controller;
+use kubewright_runtime::webhook::Webhooks;
 
 /// A kind. Made by `#[kubewright::api]`.
 #[derive(Debug)]
@@ -75,6 +76,18 @@ pub struct WebhookEntry {
     pub service_port: Option<i32>,
     pub namespace_selector: Option<Requirements>,
     pub object_selector: Option<Requirements>,
+    pub serve: Option<fn(Webhooks) -> Webhooks>,
+}
+
+/// A conversion. Made by `#[kubewright::conversion]`.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct ConversionEntry(fn(Webhooks) -> Webhooks);
+
+impl ConversionEntry {
+    pub const fn new(serve: fn(Webhooks) -> Webhooks) -> Self {
+        Self(serve)
+    }
 }
 
 /// A label selector: keys, operators, values. `=` is an operator here.
@@ -84,6 +97,7 @@ inventory::collect!(KindEntry);
 inventory::collect!(ControllerEntry);
 inventory::collect!(RuleEntry);
 inventory::collect!(WebhookEntry);
+inventory::collect!(ConversionEntry);
 
 /// Every registered controller, made anew, sorted by name.
 pub fn controllers() -> Vec<Controller> {
@@ -91,6 +105,26 @@ pub fn controllers() -> Vec<Controller> {
     let mut controllers: Vec<Controller> = made.map(|entry| (entry.0)()).collect();
     controllers.sort_by(|a, b| a.name().cmp(b.name()));
     controllers
+}
+
+/// Every registered function that answers API servers.
+///
+/// # Panics
+/// When two answer at one path.
+pub fn webhooks() -> Webhooks {
+    let mut paths: Vec<&str> = served().map(|(path, _)| path).collect();
+    paths.sort_unstable();
+    if let Some(pair) = paths.windows(2).find(|pair| pair[0] == pair[1]) {
+        panic!("two webhooks answer at {}", pair[0]);
+    }
+    let hooks = served().fold(Webhooks::new(), |hooks, (_, serve)| serve(hooks));
+    let conversions = inventory::iter::<ConversionEntry>.into_iter();
+    conversions.fold(hooks, |hooks, entry| (entry.0)(hooks))
+}
+
+fn served() -> impl Iterator<Item = (&'static str, fn(Webhooks) -> Webhooks)> {
+    let entries = inventory::iter::<WebhookEntry>.into_iter();
+    entries.filter_map(|entry| Some((entry.path, entry.serve?)))
 }
 
 /// All that is registered, as manifests are made from it.

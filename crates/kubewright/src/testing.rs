@@ -17,11 +17,16 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Event;
 use kube::Resource;
+use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use kubewright_cluster::Cluster;
+use kubewright_manifests::webhook::{Address, configurations, service};
 use kubewright_manifests::{layout, sample};
 use kubewright_runtime::client::TypedObject;
-use kubewright_runtime::{Client, Key, Manager, Query};
+use kubewright_runtime::serving::{Listener, Tls};
+use kubewright_runtime::{Client, Error, Key, Manager, Query};
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -32,8 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How often is looked.
 const STEP: Duration = Duration::from_millis(10);
 
-/// A cluster in this process that knows the kinds of this program, with its controllers at work. All of it ends with this
-/// value.
+/// A cluster in this process that knows the kinds of this program, with its controllers at work and its webhooks asked. All of
+/// it ends with this value.
 #[derive(Debug)]
 pub struct World {
     /// Reads and writes as the program does.
@@ -48,17 +53,12 @@ impl World {
     /// Starts a cluster, installs everything that is registered, and runs it.
     ///
     /// # Panics
-    /// When a definition is not accepted.
+    /// When a definition or configuration is not accepted.
     pub async fn start() -> Self {
         let cluster = Cluster::builder().start().await.expect("a cluster starts");
         let client = Client::new(cluster.client());
-        for definition in &registered::inventory().definitions {
-            if let Err(error) = client.create(definition).await {
-                let name = definition.metadata.name.as_deref().unwrap_or_default();
-                panic!("the definition {name} is not accepted: {error}");
-            }
-        }
-        let manager = Manager::new(cluster.client());
+        let manager = install_here(Manager::new(cluster.client())).await;
+        let manager = manager.unwrap_or_else(|error| panic!("{error}"));
         let controllers = registered::controllers().into_iter();
         let manager = controllers.fold(manager, Manager::controller);
         let mut tasks = JoinSet::new();
@@ -111,6 +111,54 @@ impl World {
             assert!(Instant::now() < end, "nobody tells of {reason}");
             sleep(STEP).await;
         }
+    }
+}
+
+/// Installs what is registered in the cluster of a manager, which serves the webhooks at an address of this machine: for
+/// clusters that run here.
+///
+/// # Errors
+/// When no port is free, or a definition or configuration is not accepted.
+pub async fn install_here(mut manager: Manager) -> crate::Result<Manager> {
+    let inventory = registered::inventory();
+    let webhooks = registered::webhooks();
+    // Before the kinds: what is stored has been judged, from the first object on.
+    let mut objects = match webhooks.is_empty() {
+        true => Vec::new(),
+        false => configurations(&inventory.webhooks, &service()).to_json(),
+    };
+    objects.extend(inventory.definitions.iter().map(|it| json!(it)));
+    if !webhooks.is_empty() {
+        let tls = Tls::self_signed(&["127.0.0.1"])?;
+        let bound = Listener::bind("127.0.0.1:0").await?;
+        let listener = bound.ok_or_else(|| Error::msg("there is no address"))?;
+        let address = Address::new(listener.address()?, &tls.certificate_pem());
+        objects.iter_mut().for_each(|object| address.lead(object));
+        manager = manager.serve_webhooks(listener.tls(tls), webhooks);
+    }
+    let client = manager.client().kube().clone();
+    for object in objects {
+        apply(&client, object).await?;
+    }
+    Ok(manager)
+}
+
+/// Applies a definition or a configuration, whoever applied another one before.
+async fn apply(client: &kube::Client, object: Value) -> crate::Result {
+    let object: DynamicObject = serde_json::from_value(object)?;
+    let kind = object.types.as_ref().map(GroupVersionKind::try_from);
+    let kind = kind.and_then(std::result::Result::ok);
+    let kind = kind.ok_or_else(|| Error::msg("an object does not say its kind"))?;
+    let name = object.metadata.name.clone().unwrap_or_default();
+    let api = Api::<DynamicObject>::all_with(client.clone(), &ApiResource::from_gvk(&kind));
+    let how = PatchParams::apply("kubewright").force();
+    let applied = api.patch(&name, &how, &Patch::Apply(&object)).await;
+    match applied {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::msg(format!(
+            "{} {name} is not accepted: {error}",
+            kind.kind
+        ))),
     }
 }
 

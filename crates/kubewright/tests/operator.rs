@@ -7,9 +7,12 @@ use std::process::{Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::ByteString;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, ListParams, PostParams};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::api::{Api, DynamicObject, ListParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kubewright::manifests::webhook::{Address, configurations, service};
 use kubewright::prelude::*;
 use kubewright_server::{Endpoint, Server, Tokens, User};
 use serde_json::Value;
@@ -40,6 +43,39 @@ fn marker() -> Controller {
     Controller::of::<ConfigMap>("marker").reconciler(Marker)
 }
 
+/// Gives every Secret a label.
+#[kubewright::webhook(
+    mutating,
+    name = "msecret.my.domain",
+    path = "/mutate-v1-secret",
+    groups = "",
+    versions = "v1",
+    resources = "secrets",
+    verbs = "create"
+)]
+fn complete(secret: &mut Secret) {
+    let labels = secret.metadata.labels.get_or_insert_default();
+    labels
+        .entry("team".to_owned())
+        .or_insert_with(|| "none".to_owned());
+}
+
+#[kubewright::webhook(
+    validating,
+    name = "vsecret.my.domain",
+    path = "/validate-v1-secret",
+    groups = "",
+    versions = "v1",
+    resources = "secrets",
+    verbs = "create"
+)]
+fn judge(secret: &Secret, _: Option<&Secret>) -> std::result::Result<(), String> {
+    match secret.data.is_some() {
+        true => Ok(()),
+        false => Err("an empty secret is none".to_owned()),
+    }
+}
+
 fn main() -> kubewright::Result {
     if std::env::var_os(AS_OPERATOR).is_some() {
         return kubewright::operator!().domain("my.domain").run();
@@ -63,6 +99,11 @@ fn main() -> kubewright::Result {
         told(
             "an operator of one namespace leaves others alone",
             one_namespace(),
+        )
+        .await;
+        told(
+            "an operator answers what the server asks its webhooks",
+            webhooks(),
         )
         .await;
         Ok(())
@@ -294,6 +335,51 @@ async fn one_namespace() {
         !seen(&far, "far").await,
         "it was there before, and was not looked at"
     );
+    running.stop().await;
+}
+
+/// What its inventory says is configured with the address and certificate of this run, and the server asks.
+async fn webhooks() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_server, admin) = cluster(directory.path()).await;
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+    let write = |name: &str, text: String| std::fs::write(directory.path().join(name), text);
+    write("tls.crt", made.cert.pem()).expect("it is written");
+    write("tls.key", made.signing_key.serialize_pem()).expect("it is written");
+    let mut running = Running::start(
+        directory.path(),
+        &[
+            "--health-probe-bind-address=0",
+            "--webhook-bind-address=127.0.0.1:0",
+            &format!("--webhook-cert-path={}", directory.path().display()),
+        ],
+    );
+    let address = running.address("webhooks").await;
+    let address = Address::new(address.parse().expect("an address"), &made.cert.pem());
+    let inventory = kubewright::registered::inventory();
+    for mut object in configurations(&inventory.webhooks, &service()).to_json() {
+        address.lead(&mut object);
+        let object: DynamicObject = serde_json::from_value(object).expect("an object");
+        let types = object.types.clone().expect("it says its kind");
+        let kind = GroupVersionKind::try_from(&types).expect("a kind");
+        let api = Api::<DynamicObject>::all_with(admin.clone(), &ApiResource::from_gvk(&kind));
+        let created = api.create(&PostParams::default(), &object).await;
+        created.expect("it is configured");
+    }
+
+    let secrets: Api<Secret> = Api::namespaced(admin, "default");
+    let mut secret = Secret::default();
+    secret.metadata.name = Some("one".to_owned());
+    let refused = secrets.create(&PostParams::default(), &secret).await;
+    let refused = refused.expect_err("it is empty").to_string();
+    assert!(refused.contains("an empty secret is none"), "{refused}");
+    secret.data = Some([("a".to_owned(), ByteString(b"b".to_vec()))].into());
+    let stored = secrets
+        .create(&PostParams::default(), &secret)
+        .await
+        .expect("it is stored");
+    let labels = stored.metadata.labels.unwrap_or_default();
+    assert_eq!(labels.get("team").map(String::as_str), Some("none"));
     running.stop().await;
 }
 

@@ -1,12 +1,17 @@
 //! Configurations of admission webhooks, as controller-gen writes them.
 
+mod address;
+
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
     ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Value, json};
 
 use crate::{Webhook, WebhookKind};
+
+pub use address::Address;
 
 /// The configurations of an operator: at most one of each sort.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +21,14 @@ pub struct Configurations {
     pub mutating: Option<MutatingWebhookConfiguration>,
     /// Of those that judge them.
     pub validating: Option<ValidatingWebhookConfiguration>,
+}
+
+impl Configurations {
+    /// Those that there are, in JSON.
+    pub fn to_json(&self) -> Vec<Value> {
+        let both = [json!(self.mutating), json!(self.validating)];
+        both.into_iter().filter(|one| !one.is_null()).collect()
+    }
 }
 
 /// The service of the manager, as kustomize renames it on the way to a cluster.

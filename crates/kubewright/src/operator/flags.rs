@@ -13,6 +13,10 @@ pub(super) struct Flags {
     pub(super) metrics_certificates: Option<PathBuf>,
     pub(super) metrics_certificate_name: String,
     pub(super) metrics_key_name: String,
+    pub(super) webhook_address: String,
+    pub(super) webhook_certificates: Option<PathBuf>,
+    pub(super) webhook_certificate_name: String,
+    pub(super) webhook_key_name: String,
     pub(super) probes_address: String,
     pub(super) leader_elect: bool,
     pub(super) kubeconfig: Option<PathBuf>,
@@ -68,6 +72,10 @@ fn command(name: &'static str, version: &'static str) -> Command {
         .arg(text("metrics-cert-path", "DIRECTORY").value_parser(value_parser!(PathBuf)).help("The directory of the certificate of metrics; without one it signs its own"))
         .arg(text("metrics-cert-name", "FILE").default_value("tls.crt").help("The certificate in it"))
         .arg(text("metrics-cert-key", "FILE").default_value("tls.key").help("The key in it"))
+        .arg(text("webhook-bind-address", "ADDRESS").default_value(":9443").help("Where webhooks are served, if there are any; `0` serves none"))
+        .arg(text("webhook-cert-path", "DIRECTORY").value_parser(value_parser!(PathBuf)).help("The directory of the certificate of webhooks; without one they are not served"))
+        .arg(text("webhook-cert-name", "FILE").default_value("tls.crt").help("The certificate in it"))
+        .arg(text("webhook-cert-key", "FILE").default_value("tls.key").help("The key in it"))
         .arg(text("health-probe-bind-address", "ADDRESS").default_value(":8081").help("Where /healthz and /readyz are served; `0` serves none"))
         .arg(switch("leader-elect", "false").help("Run controllers only while holding the lease of this operator"))
         .arg(text("kubeconfig", "FILE").value_parser(value_parser!(PathBuf)).help("The kubeconfig; by default $KUBECONFIG, ~/.kube/config or the service account"))
@@ -99,6 +107,10 @@ fn flags(matches: &ArgMatches, watched: Option<String>) -> Flags {
         metrics_certificates: path("metrics-cert-path"),
         metrics_certificate_name: text("metrics-cert-name"),
         metrics_key_name: text("metrics-cert-key"),
+        webhook_address: text("webhook-bind-address"),
+        webhook_certificates: path("webhook-cert-path"),
+        webhook_certificate_name: text("webhook-cert-name"),
+        webhook_key_name: text("webhook-cert-key"),
         probes_address: text("health-probe-bind-address"),
         leader_elect: on("leader-elect"),
         kubeconfig: path("kubeconfig"),
@@ -128,6 +140,7 @@ mod tests {
         let flags = read(&[], None);
         assert_eq!(flags.metrics_address, "0");
         assert_eq!(flags.probes_address, ":8081");
+        assert_eq!(flags.webhook_address, ":9443");
         assert!(flags.metrics_secure && !flags.leader_elect && !flags.log_json);
         assert!(flags.namespaces.is_empty() && flags.context.is_none());
         assert_eq!(read(&["--context=a"], None).context.as_deref(), Some("a"));

@@ -3,6 +3,7 @@
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kubewright_cache::Factory;
 use kubewright_runtime::serving::{AccessGuard, Listener, Tls};
+use kubewright_runtime::webhook::Webhooks;
 use kubewright_runtime::{Client, Environment, Error, LeaseOptions, Manager, Scope};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -81,6 +82,33 @@ fn client(kube: kube::Client, namespaces: &[String]) -> Result<Client, Error> {
             several.join(", ")
         ))),
     }
+}
+
+/// Serves the webhooks, if there are any and a certificate for them.
+///
+/// # Errors
+/// When the address cannot be listened on, or the certificate not be used.
+pub(super) async fn serve_webhooks(
+    manager: Manager,
+    webhooks: Webhooks,
+    flags: &Flags,
+) -> Result<Manager, Error> {
+    if webhooks.is_empty() {
+        return Ok(manager);
+    }
+    let Some(directory) = &flags.webhook_certificates else {
+        tracing::warn!(
+            ?webhooks,
+            "webhooks are not served: no certificate is given with --webhook-cert-path"
+        );
+        return Ok(manager);
+    };
+    let certificate = directory.join(&flags.webhook_certificate_name);
+    let tls = Tls::from_files(certificate, directory.join(&flags.webhook_key_name)).await?;
+    Ok(match Listener::bind(&flags.webhook_address).await? {
+        Some(listener) => manager.serve_webhooks(listener.tls(tls), webhooks),
+        None => manager,
+    })
 }
 
 async fn serve_metrics(
