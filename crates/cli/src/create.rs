@@ -105,6 +105,10 @@ pub(crate) fn scaffolded(
         if let Some(flags) = &resource.webhooks {
             let file = Site::webhook(project, resource).file();
             files.insert(file, webhook::code(project, resource, flags)?);
+            let kind = files.get_mut(&Site::api(project, resource).file());
+            if let Some(kind) = kind.filter(|_| flags.conversion) {
+                *kind = webhook::converted(kind);
+            }
         }
         ways.push(files);
     }

@@ -1,6 +1,7 @@
 //! `kubewright dev`: a cluster, the kinds, and the program, built again when a source changes.
 
 mod child;
+mod hooks;
 mod sources;
 
 use std::path::{Path, PathBuf};
@@ -9,26 +10,33 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use kubewright_cluster::Cluster;
+use kubewright_manifests::Inventory;
 use kubewright_manifests::layout::{self, Settings};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::folder::{Folder, Place};
-use crate::notes;
 use crate::program::{self, Profile};
 use crate::remote::apply::Applying;
 use crate::remote::wait;
 use crate::up::{shell_path, wait_for_signal};
 use child::Running;
+use hooks::Hooks;
 use sources::Sources;
 
 /// How often sources are looked at.
 const LOOK: Duration = Duration::from_millis(300);
+/// What is applied is what the program says, whoever said otherwise.
+const APPLYING: Applying = Applying {
+    dry_run: false,
+    force_conflicts: true,
+};
 /// How long kinds may take to be served; it takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Start a cluster, install the kinds, run the program, and build it again when a source changes
 ///
-/// The cluster lives in this process and ends with it. kubectl gets in with the kubeconfig that is written at start. What
+/// The cluster lives in this process and ends with it. Webhooks and conversions are asked of the program, over TLS, with a
+/// certificate that is made at start. kubectl gets in with the kubeconfig that is written at start. What
 /// stands behind -- goes to the program.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -56,12 +64,19 @@ pub(crate) struct Dev {
     place: Place,
 }
 
+/// A program that was built, and what it says of itself.
+struct Built {
+    program: PathBuf,
+    inventory: Inventory,
+}
+
 /// What runs, and what it is made from.
 struct Session<'a> {
     folder: &'a Folder,
     client: kube::Client,
     kubeconfig: PathBuf,
     arguments: &'a [String],
+    hooks: Hooks,
     /// Whether a sample of each kind is applied.
     samples: bool,
 }
@@ -98,6 +113,7 @@ impl Dev {
             client: cluster.client(),
             kubeconfig,
             arguments: &self.arguments,
+            hooks: Hooks::prepare(folder.root.join(".kubewright/webhook"))?,
             samples: self.samples,
         };
         let mut running = None;
@@ -121,7 +137,11 @@ impl Dev {
             () = stop => {}
             _ = wait_for_signal() => {}
         }
-        session.forget();
+        let Session {
+            kubeconfig, hooks, ..
+        } = session;
+        drop(hooks);
+        forget(&kubeconfig);
         ended
     }
 }
@@ -131,7 +151,7 @@ impl Session<'_> {
     async fn follow(&self, running: &mut Option<Running>) -> anyhow::Result<()> {
         let mut sources = Sources::look(&self.folder.root);
         *running = match self.build().await {
-            Ok(program) => Some(self.start(&program)?),
+            Ok(built) => Some(self.start(&built).await?),
             Err(error) => self.tell(&error),
         };
         if running.is_some() {
@@ -156,11 +176,11 @@ impl Session<'_> {
             println!("{} changed; building.", now.first_difference(&sources));
             sources = now;
             match self.build().await {
-                Ok(program) => {
+                Ok(built) => {
                     if let Some(old) = running.take() {
                         old.stop().await;
                     }
-                    *running = Some(self.start(&program)?);
+                    *running = Some(self.start(&built).await?);
                 }
                 Err(error) => drop(self.tell(&error)),
             }
@@ -168,35 +188,49 @@ impl Session<'_> {
     }
 
     /// Builds the program and installs its kinds.
-    async fn build(&self) -> anyhow::Result<PathBuf> {
+    async fn build(&self) -> anyhow::Result<Built> {
         let began = Instant::now();
         let project = &self.folder.project;
         let program = program::build(self.folder, Profile::Debug).await?;
         let inventory = program::inventory(&program).await?;
-        notes::tell(notes::webhooks(&inventory).as_deref());
         let mut kinds = layout::deployed(project, &inventory, &Settings::default())?;
         kinds.retain(|object| object["kind"] == "CustomResourceDefinition");
-        let applying = Applying {
-            dry_run: false,
-            force_conflicts: true,
-        };
-        let applied = applying.all(&self.client, &kinds).await?;
+        for kind in &mut kinds {
+            self.hooks.lead(kind);
+        }
+        let applied = APPLYING.all(&self.client, &kinds).await?;
         wait::until_ready(&applied, None, PATIENCE).await?;
         println!("Built in {:.1?}.", began.elapsed());
-        Ok(program)
+        Ok(Built { program, inventory })
     }
 
-    /// Takes away the kubeconfig of a cluster that is no more.
-    fn forget(&self) {
-        // What cannot be removed is in nobody's way: the next one is written over it.
-        let _ = std::fs::remove_file(&self.kubeconfig);
-        if let Some(folder) = self.kubeconfig.parent() {
-            let _ = std::fs::remove_dir(folder);
+    /// Starts the program, and has it asked once it answers.
+    async fn start(&self, built: &Built) -> anyhow::Result<Running> {
+        let Built { program, inventory } = built;
+        let hooked = hooks::are_in(inventory);
+        let mut arguments = Vec::new();
+        if hooked {
+            arguments.extend(self.hooks.arguments());
         }
-    }
-
-    fn start(&self, program: &Path) -> anyhow::Result<Running> {
-        Running::start(program, &self.folder.root, &self.kubeconfig, self.arguments)
+        arguments.extend_from_slice(self.arguments);
+        let mut running = Some(Running::start(
+            program,
+            &self.folder.root,
+            &self.kubeconfig,
+            &arguments,
+        )?);
+        if hooked {
+            // One that ends early says itself why; to wait for it would be in vain.
+            tokio::select! {
+                biased;
+                status = Running::ended(&mut running) => anyhow::bail!("the program ended: {status}"),
+                served = self.hooks.are_served() => served?,
+            }
+        }
+        let configurations = self.hooks.configurations(inventory);
+        hooks::remove_others(&self.client, &configurations).await?;
+        APPLYING.all(&self.client, &configurations).await?;
+        running.context("the program has ended")
     }
 
     fn tell(&self, error: &anyhow::Error) -> Option<Running> {
@@ -229,5 +263,14 @@ impl Session<'_> {
             }
         }
         Ok(objects)
+    }
+}
+
+/// Takes away the kubeconfig of a cluster that is no more.
+fn forget(kubeconfig: &Path) {
+    // What cannot be removed is in nobody's way: the next one is written over it.
+    let _ = std::fs::remove_file(kubeconfig);
+    if let Some(folder) = kubeconfig.parent() {
+        let _ = std::fs::remove_dir(folder);
     }
 }

@@ -21,14 +21,15 @@ pub(crate) fn webhooks(inventory: &Inventory) -> Option<String> {
     let mut lines = Vec::new();
     if !names.is_empty() {
         lines.push(format!(
-            "Not there yet: the manager does not serve webhooks, so these are neither deployed nor called: {}.\n\
-             Their configurations are in config/webhook, for you to read.",
+            "Not there yet: deploy makes no certificate for webhooks and leaves these out: {}.\n\
+             Their configurations are in config/webhook, for you to read. kubewright dev has them called.",
             names.join(", ")
         ));
     }
     if !converted.is_empty() {
         lines.push(format!(
-            "Not there yet: the manager does not serve conversions, so requests for versions that are not stored fail: {}.",
+            "Not there yet: deploy makes no certificate for conversions; on the cluster, requests for versions that are not \
+             stored fail: {}. kubewright dev has them converted.",
             converted.join(", ")
         ));
     }

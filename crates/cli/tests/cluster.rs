@@ -79,7 +79,7 @@ fn projects_are_deployed_and_undeployed_without_a_trace() {
         assert!(said.contains("controller-manager is ready"), "{said}");
         let has_webhooks = project == "single";
         assert_eq!(
-            said.contains("does not serve webhooks"),
+            said.contains("no certificate for webhooks"),
             has_webhooks,
             "{said}"
         );

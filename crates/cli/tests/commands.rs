@@ -537,7 +537,7 @@ fn doctor_says_what_is_missing_and_what_to_do() {
 }
 
 #[test]
-fn webhooks_are_said_not_to_be_served_yet() {
+fn webhooks_are_said_not_to_be_deployed_yet() {
     let (_around, place) = project();
     create(&place).works();
     let said = call(
@@ -545,7 +545,7 @@ fn webhooks_are_said_not_to_be_served_yet() {
         "create webhook --group webapp --version v1 --kind Guestbook --defaulting --make=false",
     )
     .works();
-    assert!(said.contains("does not serve webhooks"), "{said}");
+    assert!(said.contains("deploy leaves them out"), "{said}");
     let inventory = support::repository().join("testdata/inventories/single.json");
     let said = call(
         &place,

@@ -23,7 +23,8 @@ const GOLDENS: [Golden; 4] = [
         calls: &[
             "init --domain my.domain --sdk path=../../..",
             "create api --group webapp --version v1 --kind Guestbook --make=false",
-            "create webhook --group webapp --version v1 --kind Guestbook --defaulting --programmatic-validation --make=false",
+            "create version --group webapp --version v1 --kind Guestbook --to v2 --make=false",
+            "create webhook --group webapp --version v1 --kind Guestbook --defaulting --programmatic-validation --conversion --spoke v2 --make=false",
         ],
     },
     Golden {

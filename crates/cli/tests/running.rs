@@ -72,10 +72,10 @@ fn context_is_checked_before_the_build_and_given_to_the_program() {
 
 #[test]
 fn program_of_dev_follows_its_sources_and_ends_with_it() {
-    let project = Project::new("single");
+    let project = Project::new("cluster-scoped");
     let before = tree(&project.place);
     let mut dev = start(&project, "dev --samples -- --log-level debug");
-    dev.until("guestbooks.webapp.my.domain is ready");
+    dev.until("tenants.platform.example.com is ready");
     let first = dev.until("started");
     let kubeconfig = project.place.join(".kubewright/kubeconfig");
     let expected = format!(
@@ -84,7 +84,7 @@ fn program_of_dev_follows_its_sources_and_ends_with_it() {
     );
     assert!(first.ends_with(&expected), "{first}");
     assert!(kubeconfig.is_file());
-    dev.until("guestbook-sample");
+    dev.until("tenant-sample");
     dev.until("Sources are watched");
 
     change(&project.place);
@@ -114,6 +114,28 @@ fn program_of_dev_follows_its_sources_and_ends_with_it() {
         before[Path::new("src/main.rs")].clone(),
     );
     assert_eq!(after, before, "nothing but the change is left");
+}
+
+#[test]
+fn dev_leads_the_server_to_the_webhooks_of_the_program() {
+    let project = Project::new("single");
+    let mut dev = start(&project, "dev");
+    let line = dev.until("started");
+    let flag = |name: &str| {
+        let flag = line.split(' ').find_map(|word| word.strip_prefix(name));
+        flag.unwrap_or_else(|| panic!("{name} is missing: {line}"))
+            .to_owned()
+    };
+    let address = flag("--webhook-bind-address=");
+    let certificates = flag("--webhook-cert-path=");
+    assert!(Path::new(&certificates).join("tls.key").is_file());
+    // The stand-in does not listen: somebody has to in its place before the server is told.
+    let _listens = std::net::TcpListener::bind(&address).expect("the port is free");
+    dev.until("mutating-webhook-configuration created");
+    dev.until("validating-webhook-configuration created");
+    let (status, _) = dev.end();
+    assert!(status.success(), "{status}");
+    assert!(!Path::new(&certificates).exists());
 }
 
 fn change(place: &Path) {

@@ -16,8 +16,9 @@ use crate::scaffold::writing::{Writing, Written};
 
 /// Add webhooks to a kind: defaulting, validation, conversion
 ///
-/// Writes a file with a pure function for each, and registers them, so that config/webhook follows from the program. Not there
-/// yet: the manager does not serve them. Nothing calls the functions on a cluster, and deploy leaves their configurations out.
+/// Writes a file with a pure function for each, and registers them, so that config/webhook follows from the program, the
+/// manager serves them, and kubewright dev has them called. Not there yet: deploy makes no certificate for them and leaves
+/// them out.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     kubewright create webhook --group webapp --version v1 --kind Guestbook --defaulting --programmatic-validation\n  \
@@ -68,6 +69,24 @@ impl CreateWebhook {
                 kind.flags()
             )
         })?;
+        if self.conversion && resource.api.is_none() {
+            bail!(
+                "{} is somebody else's kind, and so is its conversion",
+                kind.kind
+            );
+        }
+        for version in &self.spoke {
+            if folder
+                .project
+                .find(&kind.group, version, &kind.kind)
+                .is_none()
+            {
+                bail!(
+                    "there is no version {version} to convert; make it with: kubewright create version {} --to {version}",
+                    kind.flags()
+                );
+            }
+        }
         let flags = self.merged(resource.webhooks.clone().unwrap_or_default());
         if resource.webhooks.as_ref() == Some(&flags) && !self.writing.force {
             println!("These webhooks are there already; nothing was written.");
@@ -87,6 +106,9 @@ impl CreateWebhook {
             false => self.writing.existing(),
         };
         add_base(&mut plan)?;
+        if flags.conversion {
+            declare_conversion(&mut plan, &folder.project, &resource, &flags)?;
+        }
         site.add(&mut plan, code, existing)?;
         if let Some(known) = folder.find_mut(&kind.group, &kind.version, &kind.kind) {
             known.webhooks = Some(flags);
@@ -101,8 +123,7 @@ impl CreateWebhook {
                 folder.shown(&site.file())
             );
             eprintln!(
-                "Not there yet: the manager does not serve webhooks. On a cluster nothing calls these functions, and \
-                 kubewright deploy leaves their configurations out. Their own tests can call them."
+                "kubewright dev has them called. Not there yet: kubewright deploy leaves them out, for want of a certificate."
             );
         }
         Ok(())
@@ -135,6 +156,30 @@ fn add_base(plan: &mut Plan) -> anyhow::Result<()> {
     })
 }
 
+/// Every version says that a webhook converts it, unless somebody has written something else there.
+fn declare_conversion(
+    plan: &mut Plan,
+    project: &Project,
+    hub: &Resource,
+    flags: &WebhookFlags,
+) -> anyhow::Result<()> {
+    for version in flags.spoke.iter().chain([&hub.version]) {
+        let mut resource = hub.clone();
+        resource.version = version.clone();
+        plan.edit(Site::api(project, &resource).file(), converted)?;
+    }
+    Ok(())
+}
+
+/// The code of a kind, saying that a webhook converts it.
+pub(super) fn converted(code: &str) -> String {
+    let (plain, declared) = (
+        "#[kubewright::api]\n",
+        "#[kubewright::api(conversion = \"webhook\")]\n",
+    );
+    code.replacen(plain, declared, 1)
+}
+
 /// The webhooks of a kind, as they are written when they are created.
 pub(super) fn code(
     project: &Project,
@@ -158,6 +203,12 @@ fn values(project: &Project, resource: &Resource, flags: &WebhookFlags) -> Value
         resource.version,
         resource.module()
     );
+    let spokes = flags.spoke.iter().map(|version| {
+        let mut other = resource.clone();
+        other.version = version.clone();
+        let path = format!("{}::{}", Site::api(project, &other).path(), other.kind);
+        json!({"version": version, "path": path})
+    });
     json!({
         "api_path": Site::api(project, resource).path(),
         "kind": resource.kind,
@@ -175,6 +226,6 @@ fn values(project: &Project, resource: &Resource, flags: &WebhookFlags) -> Value
         "defaulting": flags.defaulting,
         "validation": flags.validation,
         "conversion": flags.conversion,
-        "spoke": flags.spoke,
+        "spoke": spokes.collect::<Vec<_>>(),
     })
 }

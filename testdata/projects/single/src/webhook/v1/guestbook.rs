@@ -1,9 +1,8 @@
 //! Webhooks of Guestbook: what the API server asks before it stores one.
 //!
-//! The functions are pure: they see an object and change or judge it. Not there yet: the manager does not serve them, so
-//! nothing calls them on a cluster, and `kubewright deploy` leaves their configurations out.
+//! The functions are pure: they see an object and change or judge it. `kubewright dev` has the API server call them.
 
-#![allow(dead_code, reason = "the manager does not call them yet")]
+use kubewright::webhook::{Spoke, same_fields};
 
 use crate::api::v1::guestbook::Guestbook;
 
@@ -43,4 +42,18 @@ pub fn default(_object: &mut Guestbook) {
 pub fn validate(_object: &Guestbook, _old: Option<&Guestbook>) -> Result<(), String> {
     // Your code: rules that neither the schema nor `#[k8s(rule(..))]` can say.
     Ok(())
+}
+
+/// Version v2 to and from this one, which is the hub: every other converts to and from it. Metadata is taken over.
+#[kubewright::conversion]
+impl Spoke<Guestbook> for crate::api::v2::guestbook::Guestbook {
+    fn to_hub(self) -> Result<Guestbook, String> {
+        // Your code: move fields that have other names or places.
+        same_fields(&self)
+    }
+
+    fn from_hub(hub: Guestbook) -> Result<Self, String> {
+        // Your code: the way back. Nothing may get lost on the way there and back.
+        same_fields(&hub)
+    }
 }

@@ -1,0 +1,3 @@
+//! Version v2.
+
+pub mod guestbook;
