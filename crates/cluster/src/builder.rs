@@ -117,7 +117,7 @@ impl Builder {
     }
 
     /// How long a node may be silent before it is given up: `--node-monitor-grace-period` of a controller manager. By
-    /// default 40 seconds.
+    /// default 50 seconds.
     pub fn node_grace(mut self, grace: Duration) -> Self {
         self.recipe.node_grace = grace;
         self

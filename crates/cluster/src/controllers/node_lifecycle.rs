@@ -37,7 +37,7 @@ pub struct NodeLifecycle {
 impl Default for NodeLifecycle {
     fn default() -> Self {
         Self {
-            grace: Duration::from_secs(40),
+            grace: Duration::from_secs(50),
             period: Duration::from_secs(5),
         }
     }
