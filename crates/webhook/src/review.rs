@@ -59,7 +59,7 @@ fn open<'a, T: Deserialize<'a>>(
     if found != kind || !versions.contains(&api_version.as_str()) {
         let known = versions.join(" or ");
         return Err(NoReview(format!(
-            "wanted a {kind} of {known}, not a {found:?} of {api_version:?}"
+            "{kind} of {known} is wanted, not {found:?} of {api_version:?}"
         )));
     }
     match request {

@@ -174,7 +174,7 @@ async fn what_cannot_be_answered_is_said_and_ends_nothing() {
     assert!(
         bad("{}")
             .await
-            .starts_with("wanted a AdmissionReview of admission.k8s.io/v1 or")
+            .starts_with("AdmissionReview of admission.k8s.io/v1 or")
     );
     let empty = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"});
     assert_eq!(
