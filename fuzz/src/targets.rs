@@ -9,6 +9,7 @@ mod documents;
 mod patches;
 mod protobuf;
 mod requests;
+mod reviews;
 mod selectors;
 mod text;
 
@@ -108,6 +109,10 @@ impl Target {
         Self {
             name: "create",
             make: requests::create,
+        },
+        Self {
+            name: "review",
+            make: reviews::read,
         },
     ];
 

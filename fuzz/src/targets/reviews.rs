@@ -1,0 +1,85 @@
+//! Reviews, as API servers send them to webhooks.
+
+use futures::FutureExt as _;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::CustomResource;
+use kubewright_webhook::{Answer, Converter, Spoke, Webhooks};
+use serde::{Deserialize, Serialize};
+
+use super::{Read, Told, start};
+
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
+#[kube(group = "g", version = "v1", kind = "K", schema = "disabled")]
+struct OneSpec {
+    at: String,
+}
+
+mod other {
+    use super::*;
+
+    #[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
+    #[kube(group = "g", version = "v2", kind = "K", schema = "disabled")]
+    pub(super) struct TwoSpec {
+        pub(super) from: Option<String>,
+        pub(super) to: Option<String>,
+    }
+}
+
+impl Spoke<K> for other::K {
+    fn to_hub(self) -> Result<K, String> {
+        let other::TwoSpec { from, to } = self.spec;
+        let at = format!("{} {}", from.unwrap_or_default(), to.unwrap_or_default());
+        Ok(K::new("", OneSpec { at }))
+    }
+
+    fn from_hub(hub: K) -> Result<Self, String> {
+        let (from, to) = hub.spec.at.split_once(' ').ok_or("no pair")?;
+        let (from, to) = (Some(from.to_owned()), Some(to.to_owned()));
+        Ok(Self::new("", other::TwoSpec { from, to }))
+    }
+}
+
+/// Asks every webhook the same.
+pub(super) fn read() -> Read {
+    let hooks = Webhooks::new()
+        .defaulting("/mutate", |map: &mut ConfigMap| {
+            let data = map.data.get_or_insert_default();
+            data.entry("color".to_owned())
+                .or_insert_with(|| "red".to_owned());
+            map.metadata.name = None;
+        })
+        .validating(
+            "/validate",
+            |map: &ConfigMap, old: Option<&ConfigMap>| match old
+                .is_some_and(|old| old.data != map.data)
+            {
+                true => Err("it changed"),
+                false => Ok(()),
+            },
+        )
+        .converting("/convert", Converter::<K>::hub().spoke::<other::K>());
+    Box::new(move |input| {
+        let told = hooks.paths().map(|path| told(&hooks, path, input));
+        let told: Vec<Told> = told.collect();
+        let accepted = told.iter().find(|told| told.is_accepted());
+        let all: Vec<&str> = told.iter().map(|told| told.0.as_str()).collect();
+        match accepted {
+            Some(_) => Told::accepted(all.join(" ")),
+            None => Told::refused(all.join(" ")),
+        }
+    })
+}
+
+fn told(hooks: &Webhooks, path: &str, input: &[u8]) -> Told {
+    let answer = hooks.answer(path, input).now_or_never();
+    match answer.expect("these functions do not wait") {
+        Answer::Review(review) => {
+            let text = String::from_utf8_lossy(&review).into_owned();
+            let read: serde_json::Value = serde_json::from_str(&text).expect("a review is JSON");
+            assert!(read["response"]["uid"].is_string(), "{text}");
+            Told::accepted(start(&read["response"].to_string()))
+        }
+        Answer::BadRequest(problem) => Told::refused(start(&problem)),
+        other => Told::refused(format!("{other:?}")),
+    }
+}
