@@ -213,24 +213,29 @@ impl Session<'_> {
             arguments.extend(self.hooks.arguments());
         }
         arguments.extend_from_slice(self.arguments);
-        let mut running = Some(Running::start(
-            program,
-            &self.folder.root,
-            &self.kubeconfig,
-            &arguments,
-        )?);
-        if hooked {
-            // One that ends early says itself why; to wait for it would be in vain.
-            tokio::select! {
-                biased;
-                status = Running::ended(&mut running) => anyhow::bail!("the program ended: {status}"),
-                served = self.hooks.are_served() => served?,
-            }
-        }
-        let configurations = self.hooks.configurations(inventory);
+        let root = &self.folder.root;
+        let mut running = Running::start(program, root, &self.kubeconfig, &arguments)?;
+        let configurations = match hooked && self.answers(&mut running).await {
+            true => self.hooks.configurations(inventory),
+            false => Vec::new(),
+        };
         hooks::remove_others(&self.client, &configurations).await?;
         APPLYING.all(&self.client, &configurations).await?;
-        running.context("the program has ended")
+        Ok(running)
+    }
+
+    /// Whether the program answers as soon as it runs. If not, nobody is led to it, and dev goes on.
+    async fn answers(&self, running: &mut Running) -> bool {
+        // A program that ends says itself why; to wait for it would be in vain.
+        let served = tokio::select! {
+            biased;
+            _ = running.end() => return false,
+            served = self.hooks.are_served() => served,
+        };
+        if let Err(error) = &served {
+            eprintln!("{error:#}; its webhooks are not called.");
+        }
+        served.is_ok()
     }
 
     fn tell(&self, error: &anyhow::Error) -> Option<Running> {

@@ -138,6 +138,20 @@ fn dev_leads_the_server_to_the_webhooks_of_the_program() {
     assert!(!Path::new(&certificates).exists());
 }
 
+#[test]
+fn program_with_webhooks_that_ends_at_once_does_not_end_dev() {
+    let project = Project::new("single");
+    let program = project.cargo.with_file_name("program");
+    let works = fs::read_to_string(&program).expect("it is there");
+    let broken = works.replace("exec 3<&0", "echo nothing works; exit 3");
+    fs::write(&program, broken).expect("it can be written");
+    let mut dev = start(&project, "dev");
+    dev.until("nothing works");
+    dev.until("The program ended: exit status: 3");
+    let (status, _) = dev.end();
+    assert!(status.success(), "{status}");
+}
+
 fn change(place: &Path) {
     let file = place.join("src/main.rs");
     let text = fs::read_to_string(&file).expect("it is there");

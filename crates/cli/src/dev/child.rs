@@ -37,11 +37,16 @@ impl Running {
     /// Waits for the end of the program; for ever if there is none.
     pub(super) async fn ended(running: &mut Option<Self>) -> String {
         match running {
-            Some(Self(child)) => match child.wait().await {
-                Ok(status) => shown(status),
-                Err(error) => error.to_string(),
-            },
+            Some(running) => running.end().await,
             None => pending().await,
+        }
+    }
+
+    /// Waits for the end of the program, and says how it ended.
+    pub(super) async fn end(&mut self) -> String {
+        match self.0.wait().await {
+            Ok(status) => shown(status),
+            Err(error) => error.to_string(),
         }
     }
 
