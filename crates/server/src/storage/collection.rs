@@ -94,6 +94,9 @@ pub enum CommitError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// The check that came with the write did not agree to it.
+    #[error("the write's condition does not hold")]
+    Unmet,
     /// The log has to catch up with the disk first. [`Collection::commit_durable`] waits for that.
     #[error("the log has fallen behind")]
     Busy,
@@ -137,7 +140,7 @@ impl Collection {
     /// [`CommitError`]; nothing has changed then.
     pub fn commit(&self, write: Write) -> Result<Committed, CommitError> {
         let step = self.prepare(write)?;
-        match self.inner.commit(self.table, step) {
+        match self.inner.commit(self.table, step, &mut |_| true) {
             Ok(applied) => Ok(self.announce(applied)),
             Err(Refusal::Error(error)) => Err(error),
             Err(Refusal::Busy(_)) => Err(CommitError::Busy),
@@ -151,10 +154,25 @@ impl Collection {
     /// # Errors
     /// [`CommitError`], but never [`CommitError::Busy`].
     pub async fn commit_durable(&self, write: Write) -> Result<Committed, CommitError> {
+        self.commit_durable_if(write, |_| true).await
+    }
+
+    /// As [`Collection::commit_durable`], for a write that also depends on something besides its own object. `check` is
+    /// called with the change that the write is about to make; no other write comes between its consent and the
+    /// change. It may be called again when the log had to catch up first, and is not called when nothing would change.
+    /// It holds up all writers: it must be quick and must not come back to the store.
+    ///
+    /// # Errors
+    /// [`CommitError::Unmet`] when `check` says no, and those of [`Collection::commit_durable`].
+    pub async fn commit_durable_if(
+        &self,
+        write: Write,
+        mut check: impl FnMut(&Event) -> bool + Send,
+    ) -> Result<Committed, CommitError> {
         let mut step = Box::new(self.prepare(write)?);
         let done = loop {
             let progress = self.inner.progress();
-            match self.inner.commit(self.table, *step) {
+            match self.inner.commit(self.table, *step, &mut check) {
                 Ok(applied) => break self.announce(applied),
                 Err(Refusal::Error(error)) => return Err(error),
                 Err(Refusal::Busy(same)) => step = same,

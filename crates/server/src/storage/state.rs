@@ -175,13 +175,8 @@ impl State {
         }
     }
 
-    /// Applies one write. The revision moves exactly when something changed.
-    pub(super) fn apply(
-        &mut self,
-        table: usize,
-        step: Step,
-        now: Timestamp,
-    ) -> Result<Applied, CommitError> {
+    /// What one write would do at the next revision. Nothing has changed until [`State::push`].
+    pub(super) fn plan(&self, table: usize, step: Step) -> Result<Applied, CommitError> {
         let revision = self.revision + 1;
         let root = &self.tables[table].root;
         let event = match step {
@@ -199,12 +194,11 @@ impl State {
             }
             Step::Delete { key, expected } => delete(find(root, &key, expected)?, revision),
         };
-        let event = Arc::new(event);
-        self.push(table, event.clone(), now);
-        Ok(Applied::Changed(event))
+        Ok(Applied::Changed(Arc::new(event)))
     }
 
-    fn push(&mut self, table: usize, event: Arc<Event>, now: Timestamp) {
+    /// Does what was planned since the last change. The revision moves with it.
+    pub(super) fn push(&mut self, table: usize, event: Arc<Event>, now: Timestamp) {
         let Table { root, log, .. } = &mut self.tables[table];
         match event.change() {
             Change::Deleted { .. } => root.remove(event.record().key()),

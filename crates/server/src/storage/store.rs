@@ -42,6 +42,9 @@ pub(super) struct Inner {
     observer: OnceLock<Observer>,
 }
 
+/// Agrees to a change that is about to be made, or not.
+pub(super) type Check<'a> = dyn FnMut(&Event) -> bool + Send + 'a;
+
 type Observer = Box<dyn Fn(&str, &Event) + Send + Sync>;
 
 /// A store has one observer for all its life.
@@ -247,6 +250,15 @@ impl Store {
     /// # Errors
     /// When this store is kept on disk: its log is of single writes.
     pub fn restore(&self, from: &Store) -> Result<(), RestoreError> {
+        self.restore_with(from, || {})
+    }
+
+    /// As [`Store::restore`], and calls `swap` together with it: no write and no read comes between the two. It must be
+    /// quick and must not come back to the store.
+    ///
+    /// # Errors
+    /// As [`Store::restore`]; `swap` is not called then.
+    pub fn restore_with(&self, from: &Store, swap: impl FnOnce()) -> Result<(), RestoreError> {
         if self.inner.journal.is_some() {
             return Err(RestoreError);
         }
@@ -254,6 +266,7 @@ impl Store {
         let (gone, wakers) = {
             let mut state = self.inner.state.write();
             let gone = state.restore(frozen);
+            swap();
             self.inner.revision.store(state.revision, Ordering::Release);
             let wakers: Vec<_> = state.tables.iter().map(|t| t.wakers.clone()).collect();
             (gone, wakers)
@@ -270,19 +283,32 @@ impl Inner {
         self.revision.load(Ordering::Acquire)
     }
 
-    pub(super) fn commit(&self, table: usize, step: Step) -> Result<Applied, Refusal> {
+    /// Does one write if `check` agrees to the change that it makes, between which and the change nothing happens.
+    pub(super) fn commit(
+        &self,
+        table: usize,
+        step: Step,
+        check: &mut Check<'_>,
+    ) -> Result<Applied, Refusal> {
         let now = self.environment.now();
         let (applied, gone) = {
             let mut state = self.state.write();
             let step = self.admit(state.revision + 1, step)?;
-            let applied = state.apply(table, step, now).map_err(Refusal::Error)?;
-            self.revision.store(state.revision, Ordering::Release);
-            if let (Applied::Changed(event), Some(journal)) = (&applied, &self.journal) {
-                // Under the lock, so that the log has the order of the revisions.
-                journal.push(state.tables[table].name.clone(), event.clone());
-            }
-            if let (Applied::Changed(event), Some(observer)) = (&applied, self.observer.get()) {
-                observer(&state.tables[table].name, event);
+            let applied = state.plan(table, step).map_err(Refusal::Error)?;
+            if let Applied::Changed(event) = &applied {
+                if !check(event) {
+                    return Err(Refusal::Error(CommitError::Unmet));
+                }
+                state.push(table, event.clone(), now);
+                if let Some(journal) = &self.journal {
+                    // Under the lock, so that the log has the order of the revisions.
+                    journal.push(state.tables[table].name.clone(), event.clone());
+                }
+                if let Some(observer) = self.observer.get() {
+                    observer(&state.tables[table].name, event);
+                }
+                // Last: whoever reads this number finds the observer done.
+                self.revision.store(state.revision, Ordering::Release);
             }
             (applied, state.trim(now))
         };

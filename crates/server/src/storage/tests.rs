@@ -387,6 +387,24 @@ fn an_observer_hears_of_every_change_in_order_and_of_nothing_else() {
     assert_eq!(*heard.lock(), expected);
 }
 
+#[tokio::test]
+async fn a_write_whose_check_refuses_changes_nothing() {
+    let (store, _) = store(HistoryLimits::default());
+    let pods = store.collection("pods");
+    let mut seen = Vec::new();
+    let refused = pods.commit_durable_if(create("a", "1"), |event| {
+        seen.push(event.revision());
+        false
+    });
+    assert!(matches!(refused.await, Err(CommitError::Unmet)));
+    assert_eq!((seen, store.revision()), (vec![2], 1));
+    assert!(pods.get("a").is_none());
+    let done = pods.commit_durable_if(create("a", "1"), |event| event.revision() == 2);
+    done.await.expect("the check agrees");
+    let unasked = pods.commit_durable_if(update("a", 2, "1"), |_| false);
+    unasked.await.expect("nothing would change");
+}
+
 #[test]
 fn a_fork_has_the_past_and_goes_its_own_way() {
     let (store, hand) = store(HistoryLimits::default());
