@@ -177,7 +177,9 @@ fn own_cost(
         ..Estimate::default()
     };
     let cost = match function {
-        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => scan(&arguments[0]),
+        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => {
+            scan(&arguments[0])
+        }
         "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" => {
             return sized(traversal(size(0)), size(0));
         }

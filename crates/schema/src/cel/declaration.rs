@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::escape::escape;
+use super::escape::{escape, escape_word};
 use crate::types::ListKind;
 
 /// Largest request that the API server accepts, from which it estimates how large values without a limit can be.
@@ -96,8 +96,14 @@ impl Object {
         Self { fields, all }
     }
 
-    /// The field behind an identifier.
+    /// The field behind an identifier. A word of the language stands for the field of that name, escaped or not
+    /// (types.go: `DeclTypeProvider.FindStructFieldType`).
     pub(crate) fn field(&self, identifier: &str) -> Option<&Property> {
+        self.identified(identifier)
+            .or_else(|| self.identified(&escape_word(identifier)?))
+    }
+
+    fn identified(&self, identifier: &str) -> Option<&Property> {
         let at = self
             .fields
             .binary_search_by(|field| (*field.identifier).cmp(identifier))

@@ -3,7 +3,7 @@
 /// Words of the grammar itself.
 const WORDS: [&str; 4] = ["true", "false", "null", "in"];
 
-/// Words that the language keeps for later; no name in an expression may be one.
+/// Words that the language keeps for later; no variable may have one as its name, but fields may.
 pub(super) const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -39,8 +39,8 @@ pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    if WORDS.contains(&name) || RESERVED.contains(&name) {
-        return Some(format!("__{name}__"));
+    if let Some(word) = escape_word(name) {
+        return Some(word);
     }
     let mut escaped = String::with_capacity(name.len());
     let mut rest = name;
@@ -60,6 +60,11 @@ pub fn escape(name: &str) -> Option<String> {
         rest = &rest[c.len_utf8()..];
     }
     Some(escaped)
+}
+
+/// The identifier that stands for a field whose name is a word of the language; nothing for other names.
+pub(super) fn escape_word(name: &str) -> Option<String> {
+    (WORDS.contains(&name) || RESERVED.contains(&name)).then(|| format!("__{name}__"))
 }
 
 #[cfg(test)]

@@ -32,9 +32,9 @@ pub(crate) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>])
         "indexOf" | "lastIndexOf" if matches!(args.first(), Some(Value::List(_))) => {
             lists::call(eval, name, args)
         }
-        "isSorted" | "sum" | "min" | "max" | "slice" | "flatten" | "distinct" | "reverse"
-        | "first" | "last" | "sort" | "lists.range" | "sets.contains" | "sets.equivalent"
-        | "sets.intersects" => lists::call(eval, name, args),
+        "includes" | "isSorted" | "sum" | "min" | "max" | "slice" | "flatten" | "distinct"
+        | "reverse" | "first" | "last" | "sort" | "lists.range" | "sets.contains"
+        | "sets.equivalent" | "sets.intersects" => lists::call(eval, name, args),
         _ if name.starts_with("get") => get(eval, name, args),
         _ if name.starts_with("optional.") => optionals::call(eval, name, args),
         "hasValue" | "value" | "or" | "orValue" | "unwrapOpt" => optionals::call(eval, name, args),

@@ -161,6 +161,7 @@ const SIGNATURES: &str = "
     duration::getSeconds() -> int
     duration::getMilliseconds() -> int
 
+    dyn::includes(dyn) -> bool
     list<A>::indexOf(A) -> int
     list<A>::lastIndexOf(A) -> int
     list<A>::slice(int, int) -> list<A>

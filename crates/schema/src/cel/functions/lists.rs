@@ -14,6 +14,15 @@ const MAX_RANGE: i64 = 1_000_000;
 pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Evaluated<'a> {
     match (name, args) {
         ("lists.range", [Value::Int(count)]) => range(eval, *count),
+        ("includes", [Value::List(list), value]) => {
+            eval.charge(list.len() as u64)?;
+            contains(eval, list, value).map(Value::Bool)
+        }
+        // Whatever is not a list includes what it equals (lists.go: `includes`).
+        ("includes", [target, value]) => {
+            eval.charge(1)?;
+            equal(eval, target, value).map(Value::Bool)
+        }
         (_, [Value::List(list)]) => of_list(eval, name, list),
         ("slice", [Value::List(list), Value::Int(from), Value::Int(to)]) => {
             slice(eval, list, *from, *to)
@@ -241,8 +250,8 @@ fn sets<'a>(
 ) -> Result<bool, EvalError> {
     eval.charge(1)?;
     match name {
-        "sets.contains" => includes(eval, a, b),
-        "sets.equivalent" => Ok(includes(eval, a, b)? && includes(eval, b, a)?),
+        "sets.contains" => superset(eval, a, b),
+        "sets.equivalent" => Ok(superset(eval, a, b)? && superset(eval, b, a)?),
         "sets.intersects" => {
             for item in b.items() {
                 if contains(eval, a, &item?)? {
@@ -255,7 +264,7 @@ fn sets<'a>(
     }
 }
 
-fn includes<'a>(
+fn superset<'a>(
     eval: &mut Evaluator<'a>,
     all: &List<'a>,
     some: &List<'a>,

@@ -280,6 +280,8 @@ fn lists_and_sets_have_functions() {
         "[duration('1s'), duration('1m')].sum() == duration('61s')",
         "[3, 1, 2].min() == 1 && [3, 1].max() == 3 && ['b', 'a'].min() == 'a'",
         "[1, 2, 1].indexOf(1) == 0 && [1, 2, 1].lastIndexOf(1) == 2 && [1].indexOf(5) == -1",
+        "[1, 2, 3].includes(2) && ![1, 2, 3].includes(4) && ![].includes('a')",
+        "'model-a'.includes('model-a') && !'model-a'.includes('model-b')",
         "[1, 2, 3].slice(1, 3) == [2, 3]",
         "[[1], [2, 3]].flatten() == [1, 2, 3]",
         "[1, 2, 1].distinct() == [1, 2]",

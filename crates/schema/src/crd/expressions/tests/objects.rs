@@ -179,6 +179,11 @@ fn values_have_the_types_of_their_schema() {
             json!({"a-b": 1, "namespace": 2}),
         ),
         (
+            json!({"type": "object", "properties": {"namespace": {"type": "string"}, "if": {"type": "integer"}}}),
+            "has(self.namespace) && self.namespace == 'x' && self.if == 1 && self.__if__ == 1",
+            json!({"namespace": "x", "if": 1}),
+        ),
+        (
             json!({"type": "object", "properties": {"n": {"type": "string", "nullable": true}}}),
             "dyn(self.n) == null",
             json!({"n": null}),
