@@ -2,12 +2,15 @@
 //!
 //! Made at start and kept in memory, or kept in a directory so that a kubeconfig outlives a restart.
 
+mod sec1;
+
 use std::fs;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
@@ -30,6 +33,11 @@ const NAMES: [&str; 5] = [
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 ];
+
+/// How long a client's certificate is good.
+const CLIENT_LIFETIME: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// How far behind the clock of whoever looks at a certificate may be.
+const CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 
 /// Why keys or certificates could not be made or read.
 #[derive(Debug, thiserror::Error)]
@@ -238,11 +246,25 @@ fn server(issuer: &Issuer<'_, KeyPair>, addresses: &[IpAddr]) -> Result<Pair, Pk
     signed(params, issuer, "server's certificate")
 }
 
+/// A client's certificate, which ends after a year as kubeadm's do, so that a kubeconfig that leaks is not good for ever.
+///
+/// The year is counted by the system's clock, because that is what the TLS library goes by.
 fn client(issuer: &Issuer<'_, KeyPair>, user: &User) -> Result<Pair, PkiError> {
     let mut params = CertificateParams::default();
     params.distinguished_name = distinguished_name(&user.name, &user.groups);
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    signed(params, issuer, "client certificate")
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = rcgen::date_time_ymd(1970, 1, 1) + now.unwrap_or_default();
+    params.not_before = now - CLOCK_SKEW;
+    params.not_after = now + CLIENT_LIFETIME;
+    let what = "client certificate";
+    let key = KeyPair::generate().map_err(making(what))?;
+    let certificate = params.signed_by(&key, issuer).map_err(making(what))?.pem();
+    Ok(Pair {
+        certificate,
+        key: sec1::pem(&key).ok_or(PkiError::Unusable { what })?,
+    })
 }
 
 fn signed(

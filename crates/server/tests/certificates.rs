@@ -130,3 +130,32 @@ async fn a_key_of_another_kind_is_refused_at_the_start() {
     let server = Server::builder().token_key("no key").start().await;
     assert!(server.is_err());
 }
+
+#[tokio::test]
+async fn administrators_certificate_ends_and_every_client_can_read_its_key() {
+    let server = Server::builder().start().await.expect("starts");
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let endpoint = server.listen(address).await.expect("listens");
+    let decoded = |name: &str| {
+        let mut lines = endpoint.kubeconfig().as_str().lines();
+        let value = lines.find_map(|line| line.trim().strip_prefix(name));
+        STANDARD.decode(value.expect("a field")).expect("base64")
+    };
+    let certificate = decoded("client-certificate-data: ");
+    let (_, pem) = x509_parser::pem::parse_x509_pem(&certificate).expect("PEM");
+    let validity = pem.parse_x509().expect("a certificate").validity().clone();
+    let day = 24 * 60 * 60;
+    let left = validity.time_to_expiration().expect("still good");
+    assert!(
+        (364 * day..=365 * day).contains(&left.whole_seconds()),
+        "{left}"
+    );
+    let key = decoded("client-key-data: ");
+    assert!(key.starts_with(b"-----BEGIN EC PRIVATE KEY-----\n"));
+    let kubeconfig = Kubeconfig::from_yaml(endpoint.kubeconfig().as_str()).expect("a kubeconfig");
+    let options = KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
+    let client = kube::Client::try_from(config.expect("a configuration")).expect("a client");
+    let user = who_am_i(client).await.expect("the administrator gets in");
+    assert_eq!(user.username.as_deref(), Some("kubernetes-admin"));
+}
