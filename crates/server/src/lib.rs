@@ -43,6 +43,7 @@ mod pki;
 mod printers;
 
 mod registry;
+mod request;
 mod resource;
 mod server;
 mod service;

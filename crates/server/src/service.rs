@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Body;
 use tower_service::Service;
 
@@ -22,10 +22,11 @@ use crate::health;
 use crate::http::accept::{Accept, Format, Protobuf};
 use crate::http::body::{self, ResponseBody};
 use crate::http::compress;
-use crate::http::path::{self, ResourcePath, Target};
+use crate::http::path::{self, Target};
 use crate::http::query::Query;
 use crate::http::respond::{self, Answer};
 use crate::listen::Stranger;
+use crate::request::RequestInfo;
 use crate::status::ApiError;
 
 /// Answers requests. Cheap to clone; clones answer for the same server.
@@ -118,19 +119,21 @@ impl ApiService {
         let target = path::parse(parts.uri.path());
         let user = self.identify(parts, &target, trail)?;
         let query = Query::parse(parts.uri.query().unwrap_or(""))?;
-        self.authorize(parts, &target, &query, &user, trail)?;
-        match target {
-            Target::Resource(path) => self.objects(parts, path, query, user, body, warnings).await,
-            _ if !matches!(parts.method, Method::GET | Method::HEAD) => {
-                Err(ApiError::method_not_allowed())
-            }
+        let info = RequestInfo::new(parts, target, query);
+        self.authorize(&info, &user, trail)?;
+        let query = match &info.target {
+            Target::Resource(_) => return self.objects(parts, info, user, body, warnings).await,
+            _ if !info.reads() => return Err(ApiError::method_not_allowed()),
+            _ => info.query,
+        };
+        match info.target {
             Target::Index => Ok(documents::index(&self.core)),
             Target::Health(path) => Ok(health::health(&self.core, &path, &query)),
             Target::Version => Ok(health::version()),
             Target::Metrics => Ok(health::metrics(&self.core)),
             Target::OpenIdConfiguration => Ok(token::configuration(&self.core.access.issuer)),
             Target::OpenIdKeys => Ok(token::keys(&self.core.access.issuer)),
-            Target::Unknown => Ok(respond::page_not_found()),
+            Target::Unknown | Target::Resource(_) => Ok(respond::page_not_found()),
             document => {
                 let accept = Accept::read(&parts.headers, &query, Protobuf::Objects);
                 documents::answer(&self.core, &document, &parts.headers, &query, accept)
@@ -173,9 +176,7 @@ impl ApiService {
     /// Whether the user may do what is asked.
     fn authorize(
         &self,
-        parts: &Parts,
-        target: &Target,
-        query: &Query,
+        info: &RequestInfo<'_>,
         user: &User,
         trail: &mut Trail,
     ) -> Result<(), ApiError> {
@@ -184,7 +185,7 @@ impl ApiService {
         if access.audit.is_none() && access.is_unrestricted(user) {
             return Ok(());
         }
-        let asked = Attributes::of_request(&parts.method, parts.uri.path(), target, query);
+        let asked = Attributes::of_request(info);
         if access.audit.is_none() && access.allows(user, &asked) {
             return Ok(());
         }
@@ -209,13 +210,12 @@ impl ApiService {
         let Some(audit) = &self.core.access.audit else {
             return;
         };
-        let (path, query) = (parts.uri.path(), parts.uri.query().unwrap_or(""));
-        let target = path::parse(path);
-        let query = Query::parse(query).unwrap_or_default();
+        let query = Query::parse(parts.uri.query().unwrap_or("")).unwrap_or_default();
+        let info = RequestInfo::new(parts, path::parse(parts.uri.path()), query);
         let exchange = Exchange {
             id,
             parts,
-            asked: Attributes::of_request(&parts.method, path, &target, &query),
+            asked: Attributes::of_request(&info),
             trail,
             code: answer.status().as_u16(),
             received,
@@ -226,8 +226,7 @@ impl ApiService {
     async fn objects<B>(
         &self,
         parts: &Parts,
-        path: ResourcePath,
-        query: Query,
+        info: RequestInfo<'_>,
         user: User,
         body: B,
         warnings: &mut Vec<String>,
@@ -235,9 +234,9 @@ impl ApiService {
     where
         B: Body<Data = Bytes> + Send + 'static,
     {
-        let load = match parts.method {
-            Method::GET | Method::HEAD => Load::Read,
-            _ => Load::Write,
+        let load = match info.reads() {
+            true => Load::Read,
+            false => Load::Write,
         };
         // Held until the answer is made, not until it is sent: a watch or a slow reader keeps nobody out.
         let _place = self.core.admit(load)?;
@@ -245,17 +244,7 @@ impl ApiService {
             Load::Read => Bytes::new(),
             Load::Write => body::read(&parts.headers, body).await?,
         };
-        api::dispatch(
-            &self.core,
-            &parts.method,
-            &parts.headers,
-            path,
-            query,
-            user,
-            bytes,
-            warnings,
-        )
-        .await
+        api::dispatch(&self.core, info, &parts.headers, user, bytes, warnings).await
     }
 }
 

@@ -191,6 +191,24 @@ async fn definition_goes_when_its_last_object_is_gone() {
 }
 
 #[tokio::test]
+async fn nothing_but_reads_crosses_namespaces() {
+    let server = server_with(vec![version("v1", true, color())]).await;
+    let all = "/apis/ex.io/v1/widgets";
+    assert_eq!(get(&server, all).await.0, 200);
+    for (method, path, expected) in [
+        ("DELETE", all, 404),
+        ("POST", all, 404),
+        ("PUT", all, 404),
+        ("DELETE", "/api/v1/configmaps", 405),
+        ("POST", "/api/v1/configmaps", 405),
+    ] {
+        let object = widget("ex.io/v1", "a", json!({}));
+        let (code, answer) = send(&server, method, path, "application/json", &object).await;
+        assert_eq!(code, expected, "{method} {path}: {answer:#}");
+    }
+}
+
+#[tokio::test]
 async fn names_that_are_taken_are_not_accepted() {
     let server = server_with(vec![version("v1", true, color())]).await;
     let mut rival = definition(vec![version("v1", true, color())]);

@@ -2,12 +2,13 @@
 
 use std::borrow::Cow;
 
-use http::Method;
+use kubewright_schema::catalog::Verb;
 use kubewright_schema::selector::FieldSelector;
 
 use crate::auth::User;
 use crate::http::path::{Plus, ResourcePath, Target, percent_decode};
 use crate::http::query::Query;
+use crate::request::RequestInfo;
 use crate::status::{About, ApiError};
 
 /// What somebody wants to do.
@@ -38,45 +39,29 @@ pub(crate) struct Resource<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// What a request asks for. Mirrors the rules by which the API derives verbs from methods and paths.
-    pub(crate) fn of_request(
-        method: &'a Method,
-        path: &'a str,
-        target: &'a Target,
-        query: &Query,
-    ) -> Self {
-        match target {
-            Target::Resource(resource) => Self::of_resource(method, resource, query),
+    /// What a request asks for.
+    pub(crate) fn of_request(info: &'a RequestInfo<'a>) -> Self {
+        match &info.target {
+            Target::Resource(resource) => Self::of_resource(info, resource),
             _ => Self {
-                verb: Cow::Owned(method.as_str().to_ascii_lowercase()),
+                verb: Cow::Owned(info.method.as_str().to_ascii_lowercase()),
                 // Roles are written without escapes.
-                subject: Subject::Path(percent_decode(path, Plus::Literal).unwrap_or(path.into())),
+                subject: Subject::Path(
+                    percent_decode(info.path, Plus::Literal).unwrap_or(info.path.into()),
+                ),
             },
         }
     }
 
-    fn of_resource(method: &Method, path: &'a ResourcePath, query: &Query) -> Self {
+    fn of_resource(info: &RequestInfo<'_>, path: &'a ResourcePath) -> Self {
         let mut name = Cow::Borrowed(path.name.as_deref().unwrap_or(""));
-        let collection = name.is_empty();
-        let reads = matches!(*method, Method::GET | Method::HEAD);
-        let watches = path.watch || (path.subresource.is_none() && query.flag("watch"));
-        if reads
-            && collection
-            && let Some(only) = selected_name(query)
+        if matches!(info.verb, Some(Verb::List | Verb::Watch))
+            && name.is_empty()
+            && let Some(only) = selected_name(&info.query)
         {
             name = Cow::Owned(only);
         }
-        let verb = match method.as_str() {
-            "GET" | "HEAD" if watches => "watch",
-            "GET" | "HEAD" if collection => "list",
-            "GET" | "HEAD" => "get",
-            "POST" => "create",
-            "PUT" => "update",
-            "PATCH" => "patch",
-            "DELETE" if collection => "deletecollection",
-            "DELETE" => "delete",
-            _ => "",
-        };
+        let verb = info.verb.map_or("", Verb::as_str);
         // A namespace is an object in itself: whoever may read namespaces there may read this one.
         let namespace = match (&path.namespace, &path.name) {
             (None, Some(name)) if path.resource == "namespaces" => name,
@@ -166,6 +151,8 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use http::Method;
+
     use super::*;
     use crate::http::path;
 
@@ -175,7 +162,8 @@ mod tests {
         let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
         let method: Method = method.parse().expect("a method");
         let (target, query) = (path::parse(path), Query::parse(query).expect("a query"));
-        let attributes = Attributes::of_request(&method, path, &target, &query);
+        let info = RequestInfo::of(&method, path, target, query);
+        let attributes = Attributes::of_request(&info);
         match attributes.subject {
             Subject::Path(path) => format!("{} {path}", attributes.verb),
             Subject::Resource(r) => format!(
@@ -193,6 +181,18 @@ mod tests {
             (
                 "GET /api/v1/watch/namespaces/a/pods",
                 r#"watch /pods/ "a" """#,
+            ),
+            (
+                "GET /api/v1/watch/namespaces/a/pods/x/log",
+                r#"watch /pods/log "a" "x""#,
+            ),
+            (
+                "DELETE /api/v1/watch/namespaces/a/pods/x",
+                r#"watch /pods/ "a" "x""#,
+            ),
+            (
+                "GET /api/v1/namespaces/a/pods/x?watch=true",
+                r#"get /pods/ "a" "x""#,
             ),
             (
                 "GET /api/v1/namespaces/a/pods?fieldSelector=metadata.name%3Dx",

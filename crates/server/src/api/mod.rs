@@ -22,43 +22,47 @@ pub(crate) use patch::check_size;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::HeaderMap;
 use kubewright_schema::catalog::Verb;
 
 use crate::access::review;
 use crate::auth::User;
 use crate::core::Core;
 use crate::http::accept::Accept;
-use crate::http::path::ResourcePath;
-use crate::http::query::Query;
+use crate::http::path::{ResourcePath, Target};
 use crate::http::respond::{self, Answer};
 use crate::registry::Lookup;
+use crate::request::RequestInfo;
 use crate::resource::Served;
 use crate::status::ApiError;
 use call::Call;
 use write::Part;
 
 /// Answers a request for objects.
-#[allow(
-    clippy::too_many_arguments,
-    reason = "the parts of one request, each used once"
-)]
 pub(crate) async fn dispatch(
     core: &Arc<Core>,
-    method: &Method,
+    info: RequestInfo<'_>,
     headers: &HeaderMap,
-    path: ResourcePath,
-    query: Query,
     user: User,
     body: Bytes,
     warnings: &mut Vec<String>,
 ) -> Result<Answer, ApiError> {
+    let reads = info.reads();
+    let Target::Resource(path) = info.target else {
+        return Ok(respond::page_not_found());
+    };
     let served = match core.registry.now().find(&path.gv, &path.resource) {
         Lookup::Found(served) => served,
         Lookup::NoResource => return Err(ApiError::no_such_resource()),
         Lookup::NoGroupVersion => return Ok(respond::page_not_found()),
     };
     check_scope(&served, &path)?;
+    // Collections and objects are watched below `watch/`; their parts are not there, and nothing is written there.
+    if path.watch && path.subresource.is_some() {
+        return Err(ApiError::no_such_resource());
+    }
+    let verb = info.verb.filter(|_| reads || !path.watch);
+    let verb = verb.ok_or_else(ApiError::method_not_allowed)?;
     warnings.extend(
         served
             .custom()
@@ -66,46 +70,40 @@ pub(crate) async fn dispatch(
     );
     let mut call = Call {
         core: core.clone(),
-        accept: Accept::read(headers, &query, served.protobuf())?,
+        accept: Accept::read(headers, &info.query, served.protobuf())?,
         namespace: path.namespace,
         name: path.name.unwrap_or_default(),
-        query,
+        query: info.query,
         headers: headers.clone(),
         user,
         warnings: std::mem::take(warnings),
         served,
     };
-    let watches = path.watch || call.query.flag("watch");
     let result = match path.subresource {
-        Some(part) => subresource::dispatch(&mut call, method, &part, &body).await,
-        None => verb(&mut call, method, watches, &body).await,
+        Some(part) => subresource::dispatch(&mut call, verb, &part, &body).await,
+        None => perform(&mut call, verb, &body).await,
     };
     *warnings = call.warnings;
     result
 }
 
-async fn verb(
-    call: &mut Call,
-    method: &Method,
-    watches: bool,
-    body: &[u8],
-) -> Result<Answer, ApiError> {
-    let on_object = !call.name.is_empty();
-    let verb = match (method.as_str(), on_object) {
-        ("GET" | "HEAD", _) if watches => Verb::Watch,
-        ("GET" | "HEAD", true) => Verb::Get,
-        ("GET" | "HEAD", false) => Verb::List,
-        ("POST", false) => Verb::Create,
-        ("PUT", true) => Verb::Update,
-        ("PATCH", true) => Verb::Patch,
-        ("DELETE", true) => Verb::Delete,
-        ("DELETE", false) => Verb::DeleteCollection,
-        _ => return Err(ApiError::method_not_allowed()),
+/// Does what the verb says to an object or a collection.
+async fn perform(call: &mut Call, verb: Verb, body: &[u8]) -> Result<Answer, ApiError> {
+    let fits = match verb {
+        Verb::Get | Verb::Update | Verb::Patch | Verb::Delete => !call.name.is_empty(),
+        Verb::List | Verb::Create | Verb::DeleteCollection => call.name.is_empty(),
+        Verb::Watch => true,
     };
     // Reads of all namespaces at once are fine; an object is created in one.
     let homeless = call.served.is_namespaced() && call.namespace.is_none();
-    let allowed = call.served.resource.verbs.contains(&verb);
-    if !allowed || (homeless && !matches!(verb, Verb::List | Verb::Watch)) {
+    if homeless && !matches!(verb, Verb::List | Verb::Watch) {
+        return Err(match call.served.custom() {
+            // customresource_handler.go, ServeHTTP: only list and watch cross namespaces, the rest is not found.
+            Some(_) => ApiError::no_such_resource(),
+            None => ApiError::method_not_allowed(),
+        });
+    }
+    if !fits || !call.served.resource.verbs.contains(&verb) {
         return Err(ApiError::method_not_allowed());
     }
     match verb {

@@ -279,6 +279,50 @@ async fn default_roles_come_back_and_additions_stay() {
 }
 
 #[tokio::test]
+async fn watch_paths_give_nothing_but_watches() {
+    let server = server().await;
+    let admin = Caller::admin(&server);
+    let rules = json!([rule(&["list", "watch"], "*", &["*"])]);
+    admin.grant("watcher", "default", user("bob"), rules).await;
+    let pod = json!({ "metadata": { "name": "p" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
+    admin.create("/api/v1/namespaces/default/pods", pod).await;
+    admin.create(MAPS, config_map("a")).await;
+    let bob = Caller::user(&server, "bob");
+    let old = "/api/v1/watch/namespaces/default";
+    for who in [&bob, &admin] {
+        for (method, path, expected) in [
+            ("GET", "pods/p/log", 404),
+            ("GET", "pods/p/status", 404),
+            ("PUT", "pods/p/status", 404),
+            ("DELETE", "configmaps/a", 405),
+            ("DELETE", "configmaps", 405),
+            ("POST", "configmaps", 405),
+            ("PATCH", "configmaps/a", 405),
+        ] {
+            let body = match method {
+                "GET" => Value::Null,
+                _ => config_map("a"),
+            };
+            let path = format!("{old}/{path}");
+            assert_eq!(
+                who.status(method, &path, &body).await,
+                expected,
+                "{method} {path}"
+            );
+        }
+        let path = format!("{old}/configmaps/a?timeoutSeconds=1&resourceVersion=0");
+        assert_eq!(who.get(&path).await.0, 200, "objects are watched there");
+    }
+    // A watch of one object is asked for of its collection; this is a read, and authorized as one.
+    let text = bob
+        .refused(403, "GET", &format!("{MAPS}/a?watch=true"), &Value::Null)
+        .await;
+    assert!(text.contains("cannot get resource"), "{text}");
+    let (_, object) = admin.get(&format!("{MAPS}/a?watch=true")).await;
+    assert_eq!(object["metadata"]["name"], "a");
+}
+
+#[tokio::test]
 async fn health_and_version_are_open_and_nothing_else_is() {
     let server = server().await;
     let nobody = Caller::nobody(&server);

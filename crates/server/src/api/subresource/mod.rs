@@ -6,7 +6,7 @@ mod namespace;
 mod pod;
 pub(crate) mod scale;
 
-use http::Method;
+use kubewright_schema::catalog::Verb;
 
 use super::call::Call;
 use super::write::Part;
@@ -18,25 +18,18 @@ use crate::status::ApiError;
 /// Answers a request for a part of an object.
 pub(crate) async fn dispatch(
     call: &mut Call,
-    method: &Method,
+    verb: Verb,
     part: &str,
     body: &[u8],
 ) -> Result<Answer, ApiError> {
     // Served where there is somebody to ask for logs; whoever asks elsewhere is told so.
-    if call.served.is("", "Pod") && part == "log" && method == Method::GET {
+    if call.served.is("", "Pod") && part == "log" && verb == Verb::Get {
         return log::log(call);
     }
     let Some(subresource) = call.served.resource.subresource(part) else {
         return Err(ApiError::no_such_resource());
     };
-    let verb = match *method {
-        Method::GET | Method::HEAD => "get",
-        Method::PUT => "update",
-        Method::PATCH => "patch",
-        Method::POST => "create",
-        _ => "",
-    };
-    if !subresource.verbs.iter().any(|v| v.as_str() == verb) {
+    if !subresource.verbs.contains(&verb) {
         return Err(ApiError::method_not_allowed());
     }
     match part {
@@ -55,14 +48,14 @@ pub(crate) async fn dispatch(
 
 async fn whole_or_part(
     call: &mut Call,
-    verb: &str,
+    verb: Verb,
     body: &[u8],
     part: Part,
 ) -> Result<Answer, ApiError> {
     match verb {
-        "get" => get::get(call).await,
-        "update" => update::update(call, body, part).await,
-        "patch" => patch::patch(call, body, part).await,
+        Verb::Get => get::get(call).await,
+        Verb::Update => update::update(call, body, part).await,
+        Verb::Patch => patch::patch(call, body, part).await,
         _ => Err(ApiError::method_not_allowed()),
     }
 }

@@ -1,6 +1,7 @@
 //! Parts of pods: binding to a node, eviction, containers added and resources changed while running.
 
 use http::StatusCode;
+use kubewright_schema::catalog::Verb;
 use kubewright_schema::{Table, TypeId};
 use serde_json::{Value, json};
 
@@ -100,20 +101,20 @@ pub(crate) async fn evict(call: &mut Call, body: &[u8]) -> Result<Answer, ApiErr
 /// Parts of an object that the main path does not let change: each through its own path, and nothing else with it.
 pub(crate) async fn restricted(
     call: &mut Call,
-    verb: &str,
+    verb: Verb,
     part: &str,
     body: &[u8],
 ) -> Result<Answer, ApiError> {
-    if verb == "get" {
+    if verb == Verb::Get {
         return crate::api::get::get(call).await;
     }
-    let options_kind = if verb == "patch" {
+    let options_kind = if verb == Verb::Patch {
         "PatchOptions"
     } else {
         "UpdateOptions"
     };
     let options = WriteOptions::read(&call.query, options_kind)?;
-    let source = if verb == "patch" {
+    let source = if verb == Verb::Patch {
         let (patch, duplicates) = Patch::read(call, body)?;
         call.strict(duplicates, options.field_validation)?;
         Source::Patch(patch)

@@ -3,6 +3,7 @@
 use http::StatusCode;
 use kubewright_schema::FieldError;
 use kubewright_schema::apply::{Force, Operation, ScaleManager, scale_conflicts};
+use kubewright_schema::catalog::Verb;
 use kubewright_schema::crd::Scale as ScalePaths;
 use kubewright_schema::selector::LabelSelector;
 use serde_json::{Value, json};
@@ -23,9 +24,9 @@ use kubewright_schema::{Table, decode};
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 /// Answers a request for an object's scale.
-pub(crate) async fn dispatch(call: &mut Call, verb: &str, body: &[u8]) -> Result<Answer, ApiError> {
+pub(crate) async fn dispatch(call: &mut Call, verb: Verb, body: &[u8]) -> Result<Answer, ApiError> {
     match verb {
-        "get" => {
+        Verb::Get => {
             let record = call
                 .served
                 .collection
@@ -40,7 +41,7 @@ pub(crate) async fn dispatch(call: &mut Call, verb: &str, body: &[u8]) -> Result
                 &scale,
             ))
         }
-        "update" => {
+        Verb::Update => {
             let options = WriteOptions::read(&call.query, "UpdateOptions")?;
             let scale = decode_scale(call, body)?;
             let writer = call.writer(&options, "scale");
