@@ -15,8 +15,10 @@
 //! # }
 //! ```
 
-pub mod environment;
-pub mod storage;
+#[doc(inline)]
+pub use kubewright_store as storage;
+#[doc(inline)]
+pub use kubewright_store::environment;
 
 mod access;
 mod admission;

@@ -2,9 +2,19 @@
 //!
 //! Values come from clients: every accessor copes with absent parts and wrong types.
 
+use kubewright_schema::selector::Labels;
 use serde_json::{Map, Value};
 
 use crate::storage::Pairs;
+
+/// The labels of a record, as a selector looks at them.
+pub(crate) struct StoredLabels<'a>(pub(crate) &'a Pairs);
+
+impl Labels for StoredLabels<'_> {
+    fn value_of(&self, key: &str) -> Option<&str> {
+        self.0.get(key)
+    }
+}
 
 /// The metadata, if the object has any.
 pub(crate) fn metadata(object: &Value) -> Option<&Map<String, Value>> {

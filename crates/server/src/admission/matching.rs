@@ -9,7 +9,7 @@ use super::attributes::{Asked, Operation};
 use super::lookup;
 use crate::core::Core;
 use crate::kinds::value::{items, strings, text};
-use crate::object;
+use crate::object::{self, StoredLabels};
 use crate::resource::Served;
 use crate::status::ApiError;
 
@@ -179,8 +179,9 @@ impl Criteria {
     }
 
     fn selects_object(&self, object: &Value, old: &Value) -> bool {
-        let selects =
-            |value: &Value| value.is_object() && self.objects.matches(&object::labels(value));
+        let selects = |value: &Value| {
+            value.is_object() && self.objects.matches(&StoredLabels(&object::labels(value)))
+        };
         self.objects.is_everything() || selects(object) || selects(old)
     }
 
@@ -200,13 +201,15 @@ impl Criteria {
                 Operation::Delete => old,
                 _ => object,
             };
-            return Ok(self.namespaces.matches(&object::labels(current)));
+            return Ok(self
+                .namespaces
+                .matches(&StoredLabels(&object::labels(current))));
         }
         let Some(namespace) = asked.namespace else {
             return Ok(true);
         };
         let found = lookup::namespaces(core).collection.get(namespace);
-        Ok(found.is_some_and(|record| self.namespaces.matches(record.labels())))
+        Ok(found.is_some_and(|record| self.namespaces.matches(&StoredLabels(record.labels()))))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::BodyExt;
-use kubewright_schema::selector::{FieldSelector, LabelSelector, Labels};
+use kubewright_schema::selector::{FieldSelector, LabelSelector};
 use serde_json::Value;
 
 use body::ListBody;
@@ -17,9 +17,10 @@ use super::options::{ListOptions, Version};
 use super::token::Token;
 use crate::http::accept::{Format, Representation};
 use crate::http::respond::{self, Answer};
+use crate::object::StoredLabels;
 use crate::printers::{Headers, ListMetadata, PartialList, Table};
 use crate::status::ApiError;
-use crate::storage::{At, Pairs, Record, SnapshotError};
+use crate::storage::{At, Record, SnapshotError};
 
 /// The objects of one page.
 pub(crate) struct Selection {
@@ -75,7 +76,7 @@ impl Matcher {
         self.name
             .as_deref()
             .is_none_or(|name| name == record.name())
-            && self.labels.matches(record.labels())
+            && self.labels.matches(&StoredLabels(record.labels()))
             && self.fields.matches(field)
     }
 
@@ -245,10 +246,4 @@ fn objects(call: &Call, bodies: Vec<Bytes>, meta: &ListMetadata<'_>) -> Result<A
         call.accept.format,
         body.into_bytes(),
     ))
-}
-
-impl Labels for Pairs {
-    fn value_of(&self, key: &str) -> Option<&str> {
-        self.get(key)
-    }
 }

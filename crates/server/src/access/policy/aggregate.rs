@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{ClusterRole, Policy};
 use crate::access::rule::Rule;
-use crate::object;
+use crate::object::{self, StoredLabels};
 use crate::storage::Pairs;
 
 /// The selectors of a ClusterRole's aggregation rule. One that cannot be read selects nothing.
@@ -49,8 +49,9 @@ impl Policy {
         let mut rules = Vec::new();
         for selector in selectors {
             let selected = self.cluster_roles.iter();
-            let selected =
-                selected.filter(|(name, role)| *name != own && selector.matches(&role.labels));
+            let selected = selected.filter(|(name, role)| {
+                *name != own && selector.matches(&StoredLabels(&role.labels))
+            });
             for rule in selected.flat_map(|(_, role)| role.rules.iter()) {
                 if seen.insert(rule) {
                     rules.push(rule.clone());
@@ -64,5 +65,5 @@ impl Policy {
 fn selects(role: &ClusterRole, labels: &Pairs) -> bool {
     role.selectors
         .iter()
-        .any(|selector| selector.matches(labels))
+        .any(|selector| selector.matches(&StoredLabels(labels)))
 }

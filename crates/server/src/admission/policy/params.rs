@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::core::Core;
 use crate::kinds::value::text;
+use crate::object::StoredLabels;
 use crate::resource::Served;
 use crate::storage::At;
 
@@ -99,7 +100,7 @@ async fn find(
         let prefix = namespace.map_or(String::new(), |namespace| format!("{namespace}/"));
         let records = snapshot.range(&prefix, None);
         records
-            .filter(|record| selector.matches(record.labels()))
+            .filter(|record| selector.matches(&StoredLabels(record.labels())))
             .cloned()
             .collect()
     } else {

@@ -9,7 +9,7 @@ use crate::api::call::Call;
 use crate::api::write::Part;
 use crate::fields::Writer;
 use crate::http::query::{Persist, WriteOptions};
-use crate::object;
+use crate::object::{self, StoredLabels};
 use crate::resource::Served;
 use crate::status::{About, ApiError};
 use crate::storage::At;
@@ -156,7 +156,7 @@ fn covering(
     for record in snapshot.range(&format!("{namespace}/"), None) {
         let budget = budgets.revive(record)?;
         let selector = LabelSelector::from_object(&budget["spec"]["selector"]);
-        if selector.is_ok_and(|selector| selector.matches(&labels)) {
+        if selector.is_ok_and(|selector| selector.matches(&StoredLabels(&labels))) {
             covering.push((record.key().to_owned(), budget));
         }
     }

@@ -10,13 +10,13 @@ use super::directory::{Directory, create_new, failed};
 use super::entry::{self, Entry};
 use super::frame::{FrameError, Frames};
 use super::recover::{Tables, insert};
-use crate::storage::state::Root;
+use crate::state::Root;
 
 /// All objects at one revision, still in memory.
 #[derive(Debug)]
-pub(in crate::storage) struct Frozen {
-    pub(in crate::storage) revision: u64,
-    pub(in crate::storage) tables: Vec<(std::sync::Arc<str>, Root)>,
+pub(crate) struct Frozen {
+    pub(crate) revision: u64,
+    pub(crate) tables: Vec<(std::sync::Arc<str>, Root)>,
 }
 
 /// An image that was read.

@@ -1,4 +1,4 @@
-//! What the server takes from the world outside: time and randomness, each in one place so that a run can be
+//! What a server takes from the world outside: time and randomness, each in one place so that a run can be
 //! replayed.
 
 use std::fmt;

@@ -11,9 +11,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::environment::Environment;
-use crate::storage::state::State;
-use crate::storage::tests::{Hand, create, delete, update};
-use crate::storage::{At, Collection, CommitError, Expired, Store};
+use crate::state::State;
+use crate::tests::{Hand, create, delete, update};
+use crate::{At, Collection, CommitError, Expired, Store};
 
 /// Key to uid, revision, creation and body.
 type Objects = BTreeMap<String, (String, u64, u64, Vec<u8>)>;

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::image::Frozen;
 use super::writer::Writer;
 use super::{OpenError, OpenOptions, Recovered};
-use crate::storage::event::Event;
+use crate::event::Event;
 
 /// Revisions reserved at a time. A store that was not closed continues so far above, at most.
 pub(super) const BLOCK: u64 = 10_000;
@@ -19,7 +19,7 @@ const MAX_WAITING: usize = 64 << 20;
 
 /// The writers' side. Dropping it writes what is waiting and closes the log.
 #[derive(Debug)]
-pub(in crate::storage) struct Journal {
+pub(crate) struct Journal {
     shared: Arc<Shared>,
     /// Until it is started.
     pub(super) writer: Mutex<Option<Writer>>,
@@ -55,7 +55,7 @@ pub(super) struct Progress {
 
 /// Whether a write may be done now.
 #[derive(Debug)]
-pub(in crate::storage) enum Admission {
+pub(crate) enum Admission {
     /// Yes.
     Granted,
     /// Not before the writing thread has caught up.
@@ -88,7 +88,7 @@ pub struct NotDurable {
 
 impl Durability {
     /// Of a store that promises nothing.
-    pub(in crate::storage) fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self { pending: None }
     }
 
@@ -113,10 +113,7 @@ impl Durability {
 
 impl Journal {
     /// Begins a new segment of the log. Nothing is written to it before [`Journal::start`].
-    pub(in crate::storage) fn open(
-        recovered: Recovered,
-        options: &OpenOptions,
-    ) -> Result<Self, OpenError> {
+    pub(crate) fn open(recovered: Recovered, options: &OpenOptions) -> Result<Self, OpenError> {
         let revision = recovered.recovery.revision;
         let reserved = revision + BLOCK;
         let shared = Arc::new(Shared::new(revision, reserved));
@@ -129,7 +126,7 @@ impl Journal {
     }
 
     /// Starts the writing thread, which calls `freeze` when it is time for an image.
-    pub(in crate::storage) fn start(
+    pub(crate) fn start(
         &self,
         freeze: impl Fn() -> Frozen + Send + 'static,
     ) -> std::io::Result<()> {
@@ -143,7 +140,7 @@ impl Journal {
     }
 
     /// Whether the write of a revision may be done.
-    pub(in crate::storage) fn admit(&self, revision: u64) -> Admission {
+    pub(crate) fn admit(&self, revision: u64) -> Admission {
         if let Some(reason) = self.failure() {
             return Admission::Refused(reason);
         }
@@ -158,7 +155,7 @@ impl Journal {
     }
 
     /// Hands over a change. Call it in order of revision.
-    pub(in crate::storage) fn push(&self, collection: Arc<str>, event: Arc<Event>) {
+    pub(crate) fn push(&self, collection: Arc<str>, event: Arc<Event>) {
         let mut queue = self.shared.queue.lock();
         queue.bytes += event.record().body().len();
         queue.waiting.push((collection, event));
@@ -166,14 +163,14 @@ impl Journal {
     }
 
     /// When a revision is durable.
-    pub(in crate::storage) fn durability(&self, revision: u64) -> Durability {
+    pub(crate) fn durability(&self, revision: u64) -> Durability {
         Durability {
             pending: Some((revision, self.shared.progress.subscribe())),
         }
     }
 
     /// Resolves when the writing thread has got anywhere after this call.
-    pub(in crate::storage) fn progress(&self) -> impl Future<Output = ()> + use<> {
+    pub(crate) fn progress(&self) -> impl Future<Output = ()> + use<> {
         let mut progress = self.shared.progress.subscribe();
         async move {
             // An error means that the thread is gone, which the next admission will say.
@@ -182,18 +179,18 @@ impl Journal {
     }
 
     /// Why the store is read-only, if it is.
-    pub(in crate::storage) fn failure(&self) -> Option<Arc<str>> {
+    pub(crate) fn failure(&self) -> Option<Arc<str>> {
         self.shared.progress.borrow().failure.clone()
     }
 
     /// Refuses writes from now on.
-    pub(in crate::storage) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.shared.queue.lock().ending = true;
         self.shared.news.notify_one();
     }
 
     /// Writes what is waiting and closes the log. Blocks until that is done.
-    pub(in crate::storage) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.end();
         // Held while waiting, so that a second call does not return before the end, either.
         let mut thread = self.thread.lock();

@@ -12,18 +12,18 @@ use super::frame::{FrameError, Frames};
 use super::image::{self, Image};
 use super::segment::{CLOSE_RECORD, FIRST_RECORD};
 use super::{OpenError, OpenOptions, Recovery};
-use crate::storage::record::Record;
-use crate::storage::state::Root;
+use crate::record::Record;
+use crate::state::Root;
 
 /// Objects by collection.
 pub(super) type Tables = BTreeMap<Arc<str>, Root>;
 
 /// A store as it was found on disk.
 #[derive(Debug)]
-pub(in crate::storage) struct Recovered {
+pub(crate) struct Recovered {
     pub(super) directory: Directory,
-    pub(in crate::storage) tables: Tables,
-    pub(in crate::storage) recovery: Recovery,
+    pub(crate) tables: Tables,
+    pub(crate) recovery: Recovery,
     /// Number of the segment to begin.
     pub(super) next_segment: u64,
     /// Bytes of log that were read, and of the image before them.
@@ -63,7 +63,7 @@ struct Extent {
 }
 
 /// Locks the directory and reads it. `first` is the revision of a store that is new.
-pub(in crate::storage) fn recover(
+pub(crate) fn recover(
     path: &Path,
     options: &OpenOptions,
     first: u64,

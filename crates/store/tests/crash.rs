@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use kubewright_server::environment::Environment;
-use kubewright_server::storage::{
+use kubewright_store::environment::Environment;
+use kubewright_store::{
     At, Collection, Draft, Fsync, OpenOptions, Pairs, Record, Recovery, Store, Write,
 };
 use rand::rngs::StdRng;

@@ -6,7 +6,7 @@ use std::io::Read;
 
 use crc32fast::Hasher;
 
-use crate::storage::record::MAX_BODY;
+use crate::record::MAX_BODY;
 
 /// Bytes before a payload.
 pub(super) const HEAD: usize = 8;

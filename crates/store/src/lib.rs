@@ -1,4 +1,5 @@
-//! Keeps the objects: in memory, multi-version, one global revision, with a history that watchers read.
+//! The storage of an API server: objects in memory, multi-version, with one global revision, a history that watchers
+//! read, and a log on disk where durability is wanted.
 //!
 //! Guarantees
 //! - Every write takes the next revision. Readers of one revision see exactly the state of that revision.
@@ -7,8 +8,8 @@
 //! - Each event is rendered once, whatever the number of watchers.
 //!
 //! ```
-//! use kubewright_server::environment::Environment;
-//! use kubewright_server::storage::{At, Draft, HistoryLimits, Pairs, Store, Write};
+//! use kubewright_store::environment::Environment;
+//! use kubewright_store::{At, Draft, HistoryLimits, Pairs, Store, Write};
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! let store = Store::new(Environment::system(), HistoryLimits::default());
@@ -46,6 +47,7 @@
 mod collection;
 mod cursor;
 pub mod durable;
+pub mod environment;
 mod event;
 mod history;
 mod pairs;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::frame;
-use crate::storage::event::{Change, Event};
-use crate::storage::pairs::Pairs;
-use crate::storage::record::{Record, digits_of};
+use crate::event::{Change, Event};
+use crate::pairs::Pairs;
+use crate::record::{Record, digits_of};
 
 /// The format that this code writes and reads.
 const FORMAT: u32 = 1;
