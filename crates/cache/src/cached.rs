@@ -1,5 +1,6 @@
 //! Typed views of cached objects: decoded when used, shared while in use; those of events for a little while after.
 
+use std::any::TypeId;
 use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,9 +10,11 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
-use crate::object::{Object, Value};
+use crate::Key;
+use crate::object::Object;
 use crate::report::{Report, Reporter};
 use crate::shape::AnyValue;
+use crate::value::{self, Known};
 
 /// How many values that nobody uses may still take memory: a `Weak` keeps the allocation, not what is in it.
 const UNUSED: usize = 256;
@@ -106,8 +109,17 @@ impl<K> Cached<K> {
 impl<K: Kind> Cached<K> {
     /// The value, decoded unless somebody is using it already.
     ///
-    /// Nothing when the object does not decode as `K`; that is reported once.
+    /// Nothing when the object does not decode as `K`; that is reported once for each type. Whoever must not take such an
+    /// object for one that does not exist asks for [`decoded`](Cached::decoded).
     pub fn value(&self) -> Option<Arc<K>> {
+        self.decoded().ok()
+    }
+
+    /// The value, decoded unless somebody is using it already.
+    ///
+    /// # Errors
+    /// When the object does not decode as `K`. It exists all the same, and may decode as another type.
+    pub fn decoded(&self) -> Result<Arc<K>, Undecodable> {
         self.decoder.value(&self.object, self.stay)
     }
 }
@@ -144,39 +156,41 @@ impl Decoder {
         })
     }
 
-    pub(crate) fn value<K: Kind>(&self, object: &Arc<Object>, stay: Stay) -> Option<Arc<K>> {
-        let existing = match &*object.value().lock() {
-            Value::Kept(value) => Some(value.clone()),
-            Value::Shared(value) => value.upgrade(),
-            Value::Broken => return None,
-            Value::None => None,
-        };
-        if let Some(value) = existing.and_then(|value| value.downcast::<K>().ok()) {
-            return Some(value);
+    pub(crate) fn value<K: Kind>(
+        &self,
+        object: &Arc<Object>,
+        stay: Stay,
+    ) -> Result<Arc<K>, Undecodable> {
+        // What is taken out under the lock may be the last of its kind: it is dropped after it.
+        let known = object.value().lock().known(TypeId::of::<K>());
+        match known {
+            Known::Value(value) => {
+                if let Ok(value) = value.downcast::<K>() {
+                    return Ok(value);
+                }
+            }
+            Known::Broken => return Err(Undecodable::of::<K>(object)),
+            Known::Nothing => {}
         }
         // Decoded outside of the lock: two readers may both do it, and the later value is the one that is shared.
         match serde_json::from_slice::<K>(object.json()) {
-            Ok(value) => Some(self.share(object, Arc::new(value), stay)),
+            Ok(value) => Ok(self.share(object, Arc::new(value), stay)),
             Err(error) => {
-                self.refuse(object, &error);
-                None
+                self.refuse::<K>(object, &error);
+                Err(Undecodable::new(object, error.to_string()))
             }
         }
     }
 
     fn share<K: Kind>(&self, object: &Arc<Object>, value: Arc<K>, stay: Stay) -> Arc<K> {
-        let shared: AnyValue = value.clone();
-        let mut slot = object.value().lock();
-        let is_new = matches!(&*slot, Value::None);
-        if !matches!(&*slot, Value::Kept(_)) {
-            *slot = Value::Shared(Arc::downgrade(&shared));
-        }
-        drop(slot);
-        if is_new {
+        let weak = value::weak(&value);
+        let noted = object.value().lock().share(TypeId::of::<K>(), weak);
+        if noted.is_first {
             self.remember(object);
         }
+        drop(noted.other);
         if stay == Stay::ForAWhile {
-            self.keep_for_a_while(shared, object.json().len());
+            self.keep_for_a_while(value.clone(), object.json().len());
         }
         value
     }
@@ -208,11 +222,10 @@ impl Decoder {
         }
     }
 
-    fn refuse(&self, object: &Arc<Object>, error: &serde_json::Error) {
-        let mut slot = object.value().lock();
-        if matches!(&*slot, Value::None) {
-            *slot = Value::Broken;
-            drop(slot);
+    fn refuse<K: Kind>(&self, object: &Arc<Object>, error: &serde_json::Error) {
+        let (is_news, other) = object.value().lock().refuse(TypeId::of::<K>());
+        drop(other);
+        if is_news {
             self.reporter.report(&Report::Undecodable {
                 key: Some(object.key().clone()),
                 message: error.to_string(),
@@ -221,16 +234,35 @@ impl Decoder {
     }
 }
 
-/// Frees the value unless it is in use.
+/// Frees the values that are not in use, and says whether none is left.
 fn free(object: &Object) -> bool {
-    let mut slot = object.value().lock();
-    match &*slot {
-        Value::Shared(value) if value.strong_count() > 0 => false,
-        Value::Shared(_) => {
-            *slot = Value::None;
-            true
-        }
-        _ => true,
+    object.value().lock().free()
+}
+
+/// An object exists and does not decode as the type that it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key} does not decode: {message}")]
+#[non_exhaustive]
+pub struct Undecodable {
+    /// The object.
+    pub key: Key,
+    /// What the decoder says.
+    pub message: String,
+}
+
+impl Undecodable {
+    fn new(object: &Object, message: String) -> Self {
+        let key = object.key().clone();
+        Self { key, message }
+    }
+
+    /// The error of an object that is known not to decode. It is decoded once more for the message, which nobody keeps.
+    fn of<K: Kind>(object: &Object) -> Self {
+        let message = match serde_json::from_slice::<K>(object.json()) {
+            Ok(_) => "its last state could not be read".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        Self::new(object, message)
     }
 }
 
@@ -272,7 +304,8 @@ mod tests {
         assert!(Arc::ptr_eq(&again, &cached.value().expect("it decodes")));
         drop(again);
         for n in 0..LAST {
-            decoder.value::<Config>(&object(&n.to_string(), "{}"), Stay::ForAWhile);
+            let decoded = decoder.value::<Config>(&object(&n.to_string(), "{}"), Stay::ForAWhile);
+            assert!(decoded.is_ok());
         }
         assert_eq!(weak.strong_count(), 0);
         assert!(cached.value().is_some());
@@ -292,7 +325,10 @@ mod tests {
         let text = "x".repeat(LAST_BYTES / 4);
         let large = |n: usize| object(&n.to_string(), &format!(r#"{{"k":"{text}"}}"#));
         let values: Vec<_> = (0..8)
-            .filter_map(|n| decoder.value::<Config>(&large(n), Stay::ForAWhile))
+            .filter_map(|n| {
+                let decoded = decoder.value::<Config>(&large(n), Stay::ForAWhile);
+                decoded.ok()
+            })
             .map(|value| Arc::downgrade(&value))
             .collect();
         let alive = values.iter().filter(|value| value.strong_count() > 0);
@@ -313,14 +349,59 @@ mod tests {
         assert_eq!(reports.lock().len(), 1);
     }
 
+    /// A cached object as two types: the one that it fits first, or last.
+    fn check_two_types(dynamic_first: bool) {
+        let (reporter, reports) = Reporter::recording();
+        let decoder = Decoder::new(reporter);
+        let object = object("a", "3");
+        let typed: Cached<Config> = Cached::new(object.clone(), decoder.clone());
+        let dynamic: Cached<serde_json::Value> = Cached::new(object, decoder);
+        let held = dynamic_first.then(|| dynamic.value().expect("it is JSON"));
+        for _ in 0..3 {
+            let error = typed.decoded().expect_err("it does not fit");
+            assert!(
+                error.message.contains("invalid type: integer"),
+                "{}",
+                error.message
+            );
+            let value = dynamic.value().expect("the other type is not affected");
+            assert_eq!(value["data"], 3);
+            if let Some(held) = &held {
+                assert!(Arc::ptr_eq(held, &value), "it stays shared");
+            }
+        }
+        assert_eq!(reports.lock().len(), 1, "{:?}", reports.lock());
+    }
+
+    #[test]
+    fn failure_of_one_type_does_not_hide_the_object_from_another_and_is_reported_once() {
+        check_two_types(true);
+        check_two_types(false);
+    }
+
+    #[test]
+    fn values_of_two_types_are_shared_side_by_side() {
+        let decoder = Decoder::new(Reporter::default());
+        let object = object("a", "{}");
+        let typed: Cached<Config> = Cached::new(object.clone(), decoder.clone());
+        let dynamic: Cached<serde_json::Value> = Cached::new(object, decoder);
+        let (one, other) = (typed.value(), dynamic.value());
+        let same = |a: &Option<Arc<Config>>, b: &Option<Arc<Config>>| matches!((a, b), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
+        assert!(same(&one, &typed.value()));
+        assert!(matches!((other, dynamic.value()), (Some(a), Some(b)) if Arc::ptr_eq(&a, &b)));
+        drop(one);
+        assert!(typed.value().is_some());
+    }
+
     #[test]
     fn values_that_nobody_uses_are_freed() {
         let decoder = Decoder::new(Reporter::default());
         let objects: Vec<_> = (0..2_000).map(|n| object(&n.to_string(), "{}")).collect();
         for object in &objects {
-            decoder.value::<Config>(object, Stay::No);
+            assert!(decoder.value::<Config>(object, Stay::No).is_ok());
         }
-        let with_value = |object: &&Arc<Object>| !matches!(&*object.value().lock(), Value::None);
+        let with_value =
+            |object: &&Arc<Object>| !matches!(&*object.value().lock(), value::Value::None);
         assert!(objects.iter().filter(with_value).count() <= UNUSED);
     }
 }

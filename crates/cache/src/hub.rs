@@ -71,10 +71,13 @@ impl Hub {
             self.writer.bookmark(&version);
         }
         // An object that nobody was told of is not told as deleted.
-        if removed.is_some() {
-            let observed = true;
-            tell(Change::Deleted { last, observed });
-        }
+        let Some(known) = removed else {
+            return;
+        };
+        // Where the last state could not be read, the one before it is the last that is known.
+        let observed = !last.is_identity();
+        let last = if observed { last } else { known };
+        tell(Change::Deleted { last, observed });
     }
 }
 

@@ -69,7 +69,7 @@ impl<K: Kind> Index<K> {
                 Arc::new(move |object| {
                     // Handlers are about to be told of the same object.
                     let value = decoder.value::<K>(object, Stay::ForAWhile);
-                    value.map_or_else(Vec::new, |value| function(&value))
+                    value.map_or_else(|_| Vec::new(), |value| function(&value))
                 })
             }
         }

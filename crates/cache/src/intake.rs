@@ -1,7 +1,8 @@
 //! Turns bytes of the wire into objects and watch events.
 //!
-//! One object that cannot be read is reported and skipped: the last state that could be read stays. An object of a list
-//! that the store has already, in the same state, is not copied again, so that a relist takes no second memory.
+//! One object that cannot be read is reported and skipped: the last state that could be read stays. Its deletion counts all
+//! the same: that needs its key and nothing else. An object of a list that the store has already, in the same state, is
+//! not copied again, so that a relist takes no second memory.
 
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ use crate::store::Shared;
 
 /// The annotation on the bookmark that ends the initial events.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+type Make = fn(Arc<Object>) -> WatchEvent;
 
 /// What a watch says.
 #[derive(Debug)]
@@ -53,8 +56,10 @@ impl Intake {
         match parse::parse(bytes, &self.shape, types) {
             Ok(object) => Some(self.reuse(object)),
             Err(error) => {
-                let bare = self.refuse(bytes, &error)?;
-                self.known(&bare)
+                let identity = self.refuse(bytes, &error)?;
+                let known = self.known(&identity);
+                // Another object of the same name is not a later state of the one that is known.
+                known.filter(|known| known.is_same_object(&identity))
             }
         }
     }
@@ -74,11 +79,7 @@ impl Intake {
         match kind {
             "ERROR" => Ok(WatchEvent::Error(Failure::from_status(0, object, None))),
             "BOOKMARK" => bookmark(object),
-            "ADDED" => Ok(match self.object(object, WatchEvent::Added) {
-                // Streams of the initial state repeat what is known already.
-                WatchEvent::Added(object) => WatchEvent::Added(self.reuse(object)),
-                other => other,
-            }),
+            "ADDED" => Ok(self.object(object, WatchEvent::Added)),
             "MODIFIED" => Ok(self.object(object, WatchEvent::Modified)),
             "DELETED" => Ok(self.object(object, WatchEvent::Deleted)),
             other => {
@@ -94,7 +95,6 @@ impl Intake {
     /// Reads a change as API servers write it: the type first, and nothing after the object. That the object ends where
     /// the line does is seen when it is parsed, so such a line is gone through once. Nothing when anything is unusual.
     fn usual(&self, line: &[u8]) -> Option<WatchEvent> {
-        type Make = fn(Arc<Object>) -> WatchEvent;
         const KINDS: [(&[u8], Make); 3] = [
             (b"MODIFIED", WatchEvent::Modified),
             (b"ADDED", WatchEvent::Added),
@@ -106,40 +106,52 @@ impl Intake {
             kinds.find_map(|(kind, event)| Some((event, rest.strip_prefix(kind)?)))?;
         let object = rest.strip_prefix(br#"","object":"#)?.strip_suffix(b"}")?;
         match parse::parse(object, &self.shape, None) {
-            Ok(object) => Some(match event(object) {
-                WatchEvent::Added(object) => WatchEvent::Added(self.reuse(object)),
-                other => other,
-            }),
             Err(ParseError::Malformed) => None,
-            Err(error) => {
-                self.refuse(object, &error);
-                Some(WatchEvent::Skipped)
-            }
+            parsed => Some(self.read(object, parsed, event)),
         }
     }
 
-    fn object(&self, bytes: &[u8], event: fn(Arc<Object>) -> WatchEvent) -> WatchEvent {
-        match parse::parse(bytes, &self.shape, None) {
-            Ok(object) => event(object),
+    fn object(&self, bytes: &[u8], event: Make) -> WatchEvent {
+        self.read(bytes, parse::parse(bytes, &self.shape, None), event)
+    }
+
+    fn read(
+        &self,
+        bytes: &[u8],
+        parsed: Result<Arc<Object>, ParseError>,
+        event: Make,
+    ) -> WatchEvent {
+        let object = match parsed {
+            Ok(object) => object,
             Err(error) => {
-                self.refuse(bytes, &error);
-                WatchEvent::Skipped
+                let Some(identity) = self.refuse(bytes, &error) else {
+                    return WatchEvent::Skipped;
+                };
+                return match event(identity) {
+                    deleted @ WatchEvent::Deleted(_) => deleted,
+                    _ => WatchEvent::Skipped,
+                };
             }
+        };
+        match event(object) {
+            // Streams of the initial state repeat what is known already.
+            WatchEvent::Added(object) => WatchEvent::Added(self.reuse(object)),
+            other => other,
         }
     }
 
-    /// Reports an object that cannot be read, and reads as much of it as its key.
+    /// Reports an object that cannot be read, and reads as much of it as says which object it is.
     fn refuse(&self, bytes: &[u8], error: &ParseError) -> Option<Arc<Object>> {
-        let bare = parse::parse(bytes, &Shape::default(), None).ok();
+        let identity = parse::identity(bytes);
         let message = match std::error::Error::source(error) {
             Some(source) => format!("{error}: {source}"),
             None => error.to_string(),
         };
         self.reporter.report(&Report::Undecodable {
-            key: bare.as_ref().map(|object| object.key().clone()),
+            key: identity.as_ref().map(|object| object.key().clone()),
             message,
         });
-        bare
+        identity
     }
 
     fn reuse(&self, object: Arc<Object>) -> Arc<Object> {
@@ -260,6 +272,55 @@ mod tests {
             reports.lock()[0].starts_with("a cannot be read: it does not decode: invalid type")
         );
         assert_eq!(reports.lock().len(), 3);
+    }
+
+    #[test]
+    fn deletion_counts_whatever_the_last_state_is_and_other_events_are_skipped() {
+        #[derive(serde::Deserialize)]
+        struct Strict {
+            #[serde(rename = "spec")]
+            _spec: u8,
+        }
+        let refuse = |_: &mut serde_json::Value| Err("no".to_owned());
+        let panic = |_: &mut serde_json::Value| panic!("a transform may panic");
+        for shape in [
+            Shape::default().keep(crate::Keep::Checked).of::<Strict>(),
+            Shape::default().keep(crate::Keep::Decoded).of::<Strict>(),
+            Shape::default().transform(refuse),
+            Shape::default().transform(panic),
+        ] {
+            let (intake, reports) = intake(shape);
+            let object = r#"{"metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7","labels":{"k":"v"}},"spec":"x"}"#;
+            for (kind, unusual) in [("ADDED", false), ("MODIFIED", false), ("ADDED", true)] {
+                let line = line(kind, object, unusual);
+                let event = intake.event(line.as_bytes());
+                assert!(matches!(event, Ok(WatchEvent::Skipped)), "{kind}");
+            }
+            for unusual in [false, true] {
+                let event = intake.event(line("DELETED", object, unusual).as_bytes());
+                let Ok(WatchEvent::Deleted(identity)) = event else {
+                    panic!("the deletion is lost: {event:?}");
+                };
+                assert_eq!(identity.key().as_str(), "n/a");
+                assert_eq!(
+                    (&*identity.uid(), &*identity.resource_version()),
+                    ("u", "7")
+                );
+                assert!(identity.is_identity());
+                assert!(
+                    identity.labels().is_empty(),
+                    "nothing else of a state that was refused goes further"
+                );
+            }
+            assert_eq!(reports.lock().len(), 5);
+        }
+    }
+
+    fn line(kind: &str, object: &str, unusual: bool) -> String {
+        match unusual {
+            true => format!(r#"{{"object":{object},"type":"{kind}"}}"#),
+            false => format!(r#"{{"type":"{kind}","object":{object}}}"#),
+        }
     }
 
     #[test]

@@ -70,9 +70,10 @@ pub mod source;
 mod stats;
 pub mod store;
 mod table;
+mod value;
 
 pub use backoff::Backoff;
-pub use cached::{Cached, Kind};
+pub use cached::{Cached, Kind, Undecodable};
 pub use connections::Connections;
 pub use event::Event;
 pub use factory::{Factory, FactorySyncError};

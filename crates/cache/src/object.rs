@@ -3,19 +3,18 @@
 //! Guarantees: an object never changes; its key is known; its body is the object as the server sent it, less what the
 //! [`Shape`](crate::Shape) cuts. Deliberately absent: proof that the body decodes as any type.
 
-use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde::Deserialize;
 
 use crate::Key;
 use crate::json;
-use crate::shape::AnyValue;
+use crate::value::Value;
 
 /// An object of any kind, as the store keeps it.
 pub struct Object {
@@ -35,16 +34,6 @@ pub(crate) struct Spans {
     pub(crate) annotations: Range<u32>,
     pub(crate) owner_references: Range<u32>,
     pub(crate) deletion_timestamp: Range<u32>,
-}
-
-/// The decoded form of an object, made when somebody first asks for it.
-pub(crate) enum Value {
-    None,
-    /// In use somewhere, or was until lately.
-    Shared(Weak<dyn Any + Send + Sync>),
-    Kept(AnyValue),
-    /// Does not decode; already reported.
-    Broken,
 }
 
 /// Who owns an object, as far as it matters for finding the owner.
@@ -153,6 +142,11 @@ impl Object {
     /// Whether `other` is a state of the same object: not another one of the same name.
     pub(crate) fn is_same_object(&self, other: &Self) -> bool {
         self.slice(&self.spans.uid) == other.slice(&other.spans.uid)
+    }
+
+    /// Whether this is a key and a version only, of a state that could not be read.
+    pub(crate) fn is_identity(&self) -> bool {
+        matches!(&*self.value.lock(), Value::Identity)
     }
 
     pub(crate) fn value(&self) -> &Mutex<Value> {

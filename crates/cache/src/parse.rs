@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use crate::Key;
 use crate::json::{self, Malformed, Member, Span, Walk};
-use crate::object::{Object, Spans, Value};
+use crate::object::{Object, Spans};
 use crate::shape::{Keep, Shape};
+use crate::value::Value;
 
 /// Why bytes are no object. One such object is reported and skipped; the rest goes on.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +71,23 @@ pub(crate) fn parse(
             build(&edited, shape, types)
         }
     }
+}
+
+/// Which object these bytes are about, and which version of it: all that is needed to remove it. Of an object that cannot be
+/// read nothing else is kept, since its transform has not had its say.
+pub(crate) fn identity(json: &[u8]) -> Option<Arc<Object>> {
+    const KEPT: [&[u8]; 4] = [b"name", b"namespace", b"uid", b"resourceVersion"];
+    if json.len() > LARGEST {
+        return None;
+    }
+    let layout = Layout::find(json, &Shape::default()).ok()?;
+    let mut layout = layout.metadata_only();
+    layout
+        .metadata
+        .retain(|member| KEPT.contains(&&json[member.name.clone()]));
+    let key = layout.key(json)?;
+    let (body, spans) = layout.write(json, None);
+    Some(Arc::new(Object::new(key, body, spans, Value::Identity)))
 }
 
 fn build(json: &[u8], shape: &Shape, types: Option<&TypeMeta>) -> Result<Arc<Object>, ParseError> {

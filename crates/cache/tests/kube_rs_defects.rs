@@ -320,3 +320,56 @@ async fn every_task_that_waits_for_the_first_state_is_woken() {
     }
     assert!(running.informer.has_synced());
 }
+
+/// What an informer of strict ConfigMaps tells of one that is changed to something unreadable and then deleted.
+async fn told_of_unreadable(shape: Shape) -> Vec<String> {
+    let world = World::new().await;
+    world.create("a").await;
+    world.update("a", "1").await;
+    let scope = Scope::all().namespace("default");
+    let source = ListWatch::typed::<Strict>(world.wire.client(), scope);
+    let informer: SharedInformer<Strict> = SharedInformer::new(source, options().shape(shape));
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let sink = told.clone();
+    let handler = move |event: Event<Strict>| {
+        let Event::Deleted { last, observed } = event else {
+            return;
+        };
+        let digit = last.value().and_then(|value| value.data.n);
+        sink.lock()
+            .push(format!("{} {digit:?} observed: {observed}", last.key()));
+    };
+    informer.add_handler(handler).expect("it runs");
+    let mut tasks = JoinSet::new();
+    let running = informer.clone();
+    tasks.spawn(async move { running.run(CancellationToken::new()).await });
+    informer.synced().await.expect("it syncs");
+    let reader = informer.reader();
+    assert!(reader.contains(&Key::new("default", "a")));
+    world.update("a", "x").await;
+    world.delete("a").await;
+    until("the store has no ghost", async || reader.is_empty()).await;
+    until("the handler is told", async || !told.lock().is_empty()).await;
+    told.lock().clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn deletion_of_an_object_that_can_no_longer_be_read_is_told() {
+    let refuse = |value: &mut serde_json::Value| match value["data"]["n"] == "x" {
+        true => Err("not this one".to_owned()),
+        false => Ok(()),
+    };
+    let panic = |value: &mut serde_json::Value| {
+        assert!(value["data"]["n"] != "x", "a transform may panic");
+        Ok(())
+    };
+    for shape in [
+        Shape::default().keep(Keep::Checked),
+        Shape::default().keep(Keep::Decoded),
+        Shape::default().transform(refuse),
+        Shape::default().transform(panic),
+    ] {
+        let told = told_of_unreadable(shape).await;
+        assert_eq!(told, ["default/a Some(One) observed: false"]);
+    }
+}
