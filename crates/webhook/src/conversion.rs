@@ -13,8 +13,9 @@ type Convert = Arc<dyn Fn(Value) -> Result<Value, String> + Send + Sync>;
 
 /// A version of a kind that can become the hub's and be made of it.
 ///
-/// Metadata is taken over: what is converted is everything else. Labels and annotations that a conversion sets replace those
-/// of the object; an annotation is the place for what the other version has no field for, so that nothing gets lost.
+/// Metadata is taken over: what is converted is everything else. Labels and annotations that a conversion sets are added to
+/// those of the object; an annotation is the place for what the other version has no field for, so that nothing gets lost.
+/// A conversion that returns the object's own metadata, with its uid, can remove labels and annotations as well.
 pub trait Spoke<H>: Sized {
     /// The same object in the version of the hub.
     ///
@@ -205,11 +206,29 @@ where
     Ok(converted)
 }
 
-/// The metadata of the object, with the labels and annotations of what it was converted to if it has any.
+/// The metadata of the object, with the labels and annotations that the conversion set.
+///
+/// A conversion that takes the metadata over, which its uid shows, says what all of them are, and may remove some. One that
+/// makes new metadata only adds: it knows nothing of what others wrote there.
 fn carry(mut metadata: Value, converted: &Value) -> Value {
+    let uid = metadata.get("uid").filter(|uid| !uid.is_null());
+    let is_taken_over = uid.is_some() && uid == converted.get("uid");
+    let Some(fields) = metadata.as_object_mut() else {
+        return metadata;
+    };
     for name in ["labels", "annotations"] {
-        if let Some(own) = converted.get(name).filter(|own| own.is_object()) {
-            metadata[name] = own.clone();
+        let set = converted.get(name).and_then(Value::as_object);
+        match (set, fields.get_mut(name)) {
+            (None, _) if is_taken_over => {
+                fields.remove(name);
+            }
+            (None, _) => {}
+            (Some(set), Some(Value::Object(present))) if !is_taken_over => {
+                present.extend(set.iter().map(|(key, value)| (key.clone(), value.clone())));
+            }
+            (Some(set), _) => {
+                fields.insert(name.to_owned(), Value::Object(set.clone()));
+            }
         }
     }
     metadata

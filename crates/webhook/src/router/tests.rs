@@ -272,6 +272,69 @@ async fn objects_are_converted_by_way_of_the_hub_and_keep_their_metadata() {
     assert_eq!(response["convertedObjects"], json!([expected]));
 }
 
+/// Says what annotations an object has after a conversion to the hub that sets `was`.
+async fn annotations_after<S: Spoke<Job> + kube::Resource<DynamicType = ()>>(
+    converter: Converter<Job>,
+) -> Value {
+    let webhooks = Webhooks::new().converting("/convert", converter);
+    let object = json!({
+        "apiVersion": S::api_version(&()), "kind": "Job",
+        "metadata": {"name": "a", "uid": "1", "annotations": {"other": "theirs", "stash": "x"}},
+        "spec": {"minute": "5", "hour": "*"},
+    });
+    let to_one = conversion("example.com/v1", json!([object]));
+    let response = respond(&webhooks, "/convert", &to_one).await;
+    response["convertedObjects"][0]["metadata"]["annotations"].clone()
+}
+
+mod v3 {
+    use super::*;
+
+    #[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
+    #[kube(
+        group = "example.com",
+        version = "v3",
+        kind = "Job",
+        namespaced,
+        schema = "disabled"
+    )]
+    pub(super) struct JobSpec {
+        pub(super) minute: String,
+    }
+
+    /// Takes the metadata over, and an annotation out of it.
+    impl Spoke<super::Job> for Job {
+        fn to_hub(self) -> Result<super::Job, String> {
+            let at = self.spec.minute;
+            let mut hub = super::Job::new("ignored", super::JobSpec { at });
+            hub.metadata = self.metadata;
+            let annotations = hub.metadata.annotations.get_or_insert_default();
+            annotations.remove("stash");
+            annotations.insert("was".to_owned(), "v3".to_owned());
+            Ok(hub)
+        }
+
+        fn from_hub(hub: super::Job) -> Result<Self, String> {
+            Ok(Job::new(
+                "ignored",
+                JobSpec {
+                    minute: hub.spec.at,
+                },
+            ))
+        }
+    }
+}
+
+#[tokio::test]
+async fn annotations_of_others_survive_a_conversion_that_sets_one() {
+    let converter = Converter::<Job>::hub().spoke::<v2::Job>();
+    let added = json!({"other": "theirs", "stash": "x", "was": "v2"});
+    assert_eq!(annotations_after::<v2::Job>(converter).await, added);
+    let converter = Converter::<Job>::hub().spoke::<v3::Job>();
+    let removed = json!({"other": "theirs", "was": "v3"});
+    assert_eq!(annotations_after::<v3::Job>(converter).await, removed);
+}
+
 #[tokio::test]
 async fn object_that_cannot_be_converted_fails_the_whole_and_says_why() {
     let webhooks =
