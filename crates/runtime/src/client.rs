@@ -40,7 +40,6 @@ use trail::Trail;
 pub use trail::Write;
 pub use upsert::Change;
 
-use crate::controller::is_namespaced;
 use crate::seam::Seams;
 use guard::SharedGuard;
 use objects::Shape;
@@ -48,12 +47,19 @@ use objects::Shape;
 /// Any object that can be read and written: every type of `k8s-openapi`, every `CustomResource`, and
 /// `DynamicObject`.
 pub trait Object:
-    Resource + Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static
+    Resource<Scope: 'static> + Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static
 {
 }
 
 impl<K> Object for K where
-    K: Resource + Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static
+    K: Resource<Scope: 'static>
+        + Serialize
+        + DeserializeOwned
+        + Clone
+        + Debug
+        + Send
+        + Sync
+        + 'static
 {
 }
 
@@ -61,6 +67,16 @@ impl<K> Object for K where
 pub trait TypedObject: Object + Resource<DynamicType = ()> {}
 
 impl<K: Object + Resource<DynamicType = ()>> TypedObject for K {}
+
+/// Whether objects of a type live in no namespace. A type that is only known at run time may do so and does not say it.
+pub(crate) fn is_cluster_scoped<K: Object>() -> bool {
+    TypeId::of::<K::Scope>() == TypeId::of::<k8s_openapi::ClusterResourceScope>()
+}
+
+/// Whether objects of a type are known to live in namespaces.
+pub(crate) fn is_namespaced<K: Object>() -> bool {
+    TypeId::of::<K::Scope>() == TypeId::of::<k8s_openapi::NamespaceResourceScope>()
+}
 
 /// Whether reads wait for what the same manager wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,9 +265,9 @@ impl Client {
             let guard = self.guard(&resource);
             Arc::new(Shape::<K>::new(resource, guard, |factory, _, scope| {
                 // A client of one namespace still sees what lives in none.
-                factory.informer_in(match is_namespaced::<K>() {
-                    true => scope,
-                    false => scope.everywhere(),
+                factory.informer_in(match is_cluster_scoped::<K>() {
+                    true => scope.everywhere(),
+                    false => scope,
                 })
             }))
         });

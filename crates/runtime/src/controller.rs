@@ -27,7 +27,6 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 pub use builder::Builder;
-pub(crate) use builder::is_namespaced;
 pub use history::{History, Reconciled};
 
 use crate::client::Client;

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Selector};
 use kubewright_runtime::cause::Trigger;
-use kubewright_runtime::client::Ownership;
+use kubewright_runtime::client::{ClientError, Ownership};
 use kubewright_runtime::serving::Listener;
 use kubewright_runtime::watch::{Channel, OwnedBy, OwnerScope};
 use kubewright_runtime::{
@@ -504,6 +504,36 @@ async fn deletion_needs_the_very_object_and_the_very_version_where_asked() {
             .expect("read")
             .is_none()
     );
+}
+
+#[tokio::test]
+async fn queries_that_a_server_cannot_answer_are_refused_and_delete_nothing() {
+    let (_server, kube) = server().await;
+    let client = Client::new(kube);
+    for name in ["a", "b"] {
+        client.create(&config(name)).await.expect("it is created");
+    }
+    let maps = client.of::<ConfigMap>();
+    let here = || Query::all().namespace("default");
+    let check = |result: Result<(), ClientError>, problem: &str| {
+        let text = result.expect_err("it is refused").to_string();
+        assert!(text.contains(problem), "{text}");
+    };
+    let limited = maps.delete_all(here().limit(1), Delete::background());
+    check(limited.await, "up to a limit");
+    let indexed = maps.delete_all(here().index("i", "v"), Delete::background());
+    check(indexed.await, "by index");
+    let everywhere = maps.delete_all(Query::all(), Delete::background());
+    check(everywhere.await, "one namespace at a time");
+    let live = maps.list_live(here().index("i", "v")).await;
+    check(live.map(|_| ()), "live by index");
+    let left = maps.list_live(here()).await.expect("they are read");
+    assert_eq!(left.len(), 2);
+    // Only the server knows of a dynamic kind whether it lives in namespaces.
+    let resource = ApiResource::erase::<ConfigMap>(&());
+    let dynamic = client.dynamic(&resource);
+    let refused = dynamic.delete_all(Query::all(), Delete::background()).await;
+    assert_eq!(refused.expect_err("no such route").code(), Some(405));
 }
 
 #[tokio::test]

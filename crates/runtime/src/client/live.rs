@@ -23,7 +23,7 @@ impl Live<'_> {
     /// Objects as the server has them now.
     ///
     /// # Errors
-    /// What the server says.
+    /// What the server says, or that the query names an index: those are of the cache.
     pub async fn list<K: TypedObject>(self, query: Query) -> Result<Vec<K>, ClientError> {
         self.0.of::<K>().list_live(query).await
     }
@@ -40,15 +40,17 @@ impl<K: Object> Objects<K> {
         answer.ignore_not_found()
     }
 
-    /// Objects as the server has them now. An index of the query is asked for as a field selector of that name.
+    /// Objects as the server has them now.
     ///
     /// # Errors
-    /// What the server says.
+    /// What the server says, or that the query names an index: those are of the cache.
     pub async fn list_live(&self, query: Query) -> Result<Vec<K>, ClientError> {
+        if query.index.is_some() {
+            return Err(self.problem("cannot be listed live by index: the server has none"));
+        }
         let namespace = query.namespace.as_deref();
         let params = ListParams {
             label_selector: query.labels.map(|selector| selector.to_string()),
-            field_selector: query.index.map(|(field, value)| format!("{field}={value}")),
             limit: query.limit.and_then(|limit| u32::try_from(limit).ok()),
             ..ListParams::default()
         };

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::merge::difference;
-use super::{ClientError, Delete, DryRun, Object, Objects, Query, Write};
+use super::{ClientError, Delete, DryRun, Object, Objects, Query, Write, is_namespaced};
 use crate::seam::Point;
 
 /// The name under which an apply manages fields where the client has none.
@@ -224,13 +224,22 @@ impl<K: Object> Objects<K> {
         Ok(())
     }
 
-    /// Deletes all objects of a namespace, or of the whole cluster, that have these labels, in one call.
+    /// Deletes all objects of a namespace that have these labels, in one call; those of the whole cluster only where the
+    /// kind lives in no namespace.
     ///
     /// # Errors
-    /// What the server says, or that an index was asked for: the server has none.
+    /// What the server says, or that the query asks for what a server does not do: an index, a number of objects, a kind
+    /// with namespaces in all of them at once. Nothing is deleted then.
     pub async fn delete_all(&self, query: Query, how: Delete) -> Result<(), ClientError> {
         if query.index.is_some() {
             return Err(self.problem("cannot be deleted by index: the server has none"));
+        }
+        if query.limit.is_some() {
+            return Err(self.problem("cannot be deleted up to a limit: the server deletes all"));
+        }
+        // The server has no such route either: 405, and 404 for custom resources.
+        if query.namespace.is_none() && is_namespaced::<K>() {
+            return Err(self.problem("are deleted in one namespace at a time: name it"));
         }
         let list = ListParams {
             label_selector: query.labels.map(|selector| selector.to_string()),
@@ -411,7 +420,7 @@ impl<K: Object> Objects<K> {
             .map_err(|error| self.problem(&format!("cannot be written as JSON: {error}")))
     }
 
-    fn problem(&self, problem: &str) -> ClientError {
+    pub(super) fn problem(&self, problem: &str) -> ClientError {
         ClientError::Object {
             resource: self.shape.name.clone(),
             problem: problem.to_owned(),

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::core::{ApiResource, DynamicObject, Resource};
+use kube::core::{ApiResource, DynamicObject};
 use kubewright_cache::{Key, Scope};
 use kubewright_workqueue::{RateLimiter, limiter};
 
 use super::worker::Worker;
 use super::{Controller, Leadership, Settings, WarmUp};
-use crate::client::{Client, Object, Objects, TypedObject};
+use crate::client::{Client, Object, Objects, TypedObject, is_cluster_scoped};
 use crate::predicate::Predicate;
 use crate::reconciler::Reconciler;
 use crate::watch::{OwnedBy, OwnerScope, Relation, Source, Watch};
@@ -32,10 +32,9 @@ pub struct Builder<K> {
 impl Controller {
     /// A controller of objects of a type. The name is in logs, metrics and events.
     pub fn of<K: TypedObject>(name: &str) -> Builder<K> {
-        // A type with a namespaced scope has a path with a namespace in it.
-        let reach = match is_namespaced::<K>() {
-            true => OwnerScope::Namespaced,
-            false => OwnerScope::Cluster,
+        let reach = match is_cluster_scoped::<K>() {
+            true => OwnerScope::Cluster,
+            false => OwnerScope::Namespaced,
         };
         let resource = ApiResource::erase::<K>(&());
         Builder::new(name, resource, reach, Watch::of(), |client, _| client.of())
@@ -50,12 +49,6 @@ impl Controller {
         let watch = Watch::dynamic(resource);
         Builder::new(name, resource.clone(), reach, watch, Client::dynamic)
     }
-}
-
-/// Whether objects of a type live in namespaces, as its scope says.
-pub(crate) fn is_namespaced<K: Resource>() -> bool {
-    let scope = std::any::type_name::<K::Scope>();
-    !scope.ends_with("ClusterResourceScope")
 }
 
 impl<K: Object> Builder<K> {
