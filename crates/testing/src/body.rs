@@ -32,6 +32,8 @@ pub enum Break {
     Truncate,
     /// A line comes that is no event, and then nothing.
     Garbage,
+    /// It stays open and nothing ever comes, as on a half-open connection.
+    Silence,
 }
 
 /// The body, until it is broken.
@@ -39,7 +41,10 @@ pub(crate) fn breakable(body: WireBody, breaks: broadcast::Receiver<Break>) -> W
     let frames = stream::unfold(Some((body, breaks)), |open| async move {
         let (mut body, mut breaks) = open?;
         tokio::select! { biased; // What is broken tells no more.
-            Ok(how) = breaks.recv() => broken(how).map(|frame| (frame, None)),
+            Ok(how) = breaks.recv() => match how {
+                Break::Silence => std::future::pending().await,
+                how => broken(how).map(|frame| (frame, None)),
+            },
             frame = body.frame() => Some((frame?, Some((body, breaks)))),
         }
     });
@@ -49,13 +54,26 @@ pub(crate) fn breakable(body: WireBody, breaks: broadcast::Receiver<Break>) -> W
 fn broken(how: Break) -> Option<WireFrame> {
     let frame = |bytes| Ok(Frame::data(Bytes::from_static(bytes)));
     match how {
-        Break::Close => None,
+        Break::Close | Break::Silence => None,
         Break::Reset => Some(Err("connection reset".into())),
         Break::Truncate => Some(frame(
             br#"{"type":"MODIFIED","object":{"metadata":{"name":"x"#,
         )),
         Break::Garbage => Some(frame(b"<html>bad gateway\n")),
     }
+}
+
+/// The first half of the body's first frame, and then nothing for ever.
+pub(crate) fn stalled(body: WireBody) -> WireBody {
+    let frames = stream::unfold(Some(body), |open| async move {
+        let Some(mut body) = open else {
+            return std::future::pending().await;
+        };
+        let frame = body.frame().await?;
+        let half = frame.map(|frame| frame.map_data(|data| data.slice(..data.len() / 2)));
+        Some((half, None))
+    });
+    StreamBody::new(frames).boxed_unsync()
 }
 
 /// The body, each part of it later. The order stays: a part that is quicker than the one before waits for it.

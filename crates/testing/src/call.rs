@@ -58,12 +58,22 @@ pub enum Fault {
     LoseAnswer,
     /// It takes this long, and then happens.
     Delay(Duration),
+    /// The request is accepted and nothing ever comes back, as on a half-open connection. The server does not see it.
+    Silence,
+    /// The server does it, and nothing ever comes back.
+    SilentAnswer,
+    /// The server answers with the head and the first half of the first part of the body, and then nothing ever comes:
+    /// a page of a list that stops in the middle, a watch that stops in its first event.
+    Stall,
 }
 
 impl Fault {
     /// Whether the server gets to see the call.
     pub fn arrives(&self) -> bool {
-        !matches!(self, Self::Refuse { .. } | Self::LoseRequest)
+        !matches!(
+            self,
+            Self::Refuse { .. } | Self::LoseRequest | Self::Silence
+        )
     }
 }
 

@@ -1,11 +1,18 @@
 //! Waiting for something that has no signal: looked at again and again, by tokio's clock, which tests pause.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::IntoFuture;
+use std::panic::Location;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
 /// How often is looked.
 const INTERVAL: Duration = Duration::from_millis(100);
+/// The longest that a test waits for anything. With a paused clock this takes no time at all.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// What is found within a time, or nothing. With a paused clock this takes no time at all.
 pub async fn within<T>(time: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> Option<T> {
@@ -26,8 +33,51 @@ pub async fn within<T>(time: Duration, mut look: impl AsyncFnMut() -> Option<T>)
 /// # Panics
 /// When nothing is, with what was looked for.
 pub async fn until<T>(what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
-    let found = within(Duration::from_secs(600), look).await;
-    found.unwrap_or_else(|| panic!("never: {what}"))
+    let found = within(LIMIT, look).await;
+    found.unwrap_or_else(|| panic!("never: {what}; last seen: {}", last_seen()))
+}
+
+/// What [`limit`] tells of at most.
+const REMEMBERED: usize = 12;
+
+thread_local! {
+    static SEEN: RefCell<VecDeque<String>> = const { RefCell::new(VecDeque::new()) };
+}
+
+/// Remembers what a test saw last, for [`limit`] to tell. A [`Wire`](crate::Wire) does so with every call.
+pub fn seen(what: impl fmt::Display) {
+    SEEN.with_borrow_mut(|seen| {
+        if seen.len() == REMEMBERED {
+            seen.pop_front();
+        }
+        seen.push_back(what.to_string());
+    });
+}
+
+/// Waits for a future, but for ten minutes of tokio's clock at most.
+///
+/// # Panics
+/// When it is not ready by then, with where it was waited for and what was [seen] last.
+#[track_caller]
+pub fn limit<F: IntoFuture>(future: F) -> impl Future<Output = F::Output> {
+    let place = Location::caller();
+    let future = future.into_future();
+    async move {
+        let ready = tokio::time::timeout(LIMIT, future).await;
+        ready.unwrap_or_else(|_| {
+            panic!(
+                "not ready within {LIMIT:?} at {place}; last seen: {}",
+                last_seen()
+            )
+        })
+    }
+}
+
+fn last_seen() -> String {
+    SEEN.with_borrow(|seen| match seen.is_empty() {
+        true => "nothing".to_owned(),
+        false => seen.iter().cloned().collect::<Vec<_>>().join("; "),
+    })
 }
 
 #[cfg(test)]
@@ -49,5 +99,14 @@ mod tests {
         assert_eq!(start.elapsed(), Duration::ZERO, "nobody waits for it");
         assert_eq!(after(4).await, Some(4));
         assert_eq!(after(9).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    #[should_panic(expected = "last seen: first; second")]
+    async fn limit_tells_what_was_seen_last() {
+        assert_eq!(limit(async { 7 }).await, 7);
+        seen("first");
+        seen("second");
+        limit(std::future::pending::<()>()).await;
     }
 }

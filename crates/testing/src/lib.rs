@@ -33,5 +33,5 @@ mod wire;
 
 pub use body::Break;
 pub use call::{Call, Fault, Verb};
-pub use eventually::{until, within};
+pub use eventually::{limit, seen, until, within};
 pub use wire::Wire;

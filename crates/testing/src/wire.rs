@@ -16,8 +16,9 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tower::{BoxError, Service, ServiceExt};
 
-use crate::body::{Break, Delay, WireBody, breakable, delayed};
+use crate::body::{Break, Delay, WireBody, breakable, delayed, stalled};
 use crate::call::{Call, Fault, Verb};
+use crate::eventually::seen;
 
 /// Calls that are remembered.
 const REMEMBERED: usize = 100_000;
@@ -108,6 +109,7 @@ impl Wire {
         };
         let plan = self.shared.plan.lock().clone();
         let fault = plan.map_or(Fault::None, |plan| plan(&call));
+        seen(format_args!("{:?} {} {fault:?}", call.verb, call.path));
         let mut calls = self.shared.calls.lock();
         if calls.len() < REMEMBERED {
             calls.push((call.clone(), fault.clone()));
@@ -121,14 +123,20 @@ impl Wire {
             Fault::Refuse { code, reason } => return refusal(*code, reason),
             Fault::LoseRequest => return Err("connection reset before the request arrived".into()),
             Fault::Delay(time) => tokio::time::sleep(*time).await,
-            Fault::None | Fault::LoseAnswer => {}
+            Fault::Silence => return std::future::pending().await,
+            Fault::None | Fault::LoseAnswer | Fault::SilentAnswer | Fault::Stall => {}
         }
         let response = self.service.clone().oneshot(request).await?;
-        if fault == Fault::LoseAnswer {
-            return Err("connection reset before the answer arrived".into());
+        match fault {
+            Fault::LoseAnswer => return Err("connection reset before the answer arrived".into()),
+            Fault::SilentAnswer => return std::future::pending().await,
+            _ => {}
         }
         let (head, body) = response.into_parts();
-        let body = body.map_err(BoxError::from).boxed_unsync();
+        let mut body = body.map_err(BoxError::from).boxed_unsync();
+        if fault == Fault::Stall {
+            body = stalled(body);
+        }
         let body = match call.verb {
             Verb::Watch => self.disturbed(body),
             _ => body,
