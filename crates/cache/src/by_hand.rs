@@ -1,12 +1,13 @@
 //! Lists and watches step by step, for those who want no reflector.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::delta::Delta;
 use crate::frames::{Line, Lines};
 use crate::intake::{Intake, WatchEvent};
 use crate::object::Object;
-use crate::reflector::read_page;
+use crate::reflector::{SILENCE, heard, read_page};
 use crate::report::Reporter;
 use crate::shape::Shape;
 use crate::source::{Failure, FailureKind, ListRequest, Source, WatchRequest};
@@ -37,7 +38,8 @@ pub async fn list(
         ..ListRequest::default()
     };
     loop {
-        let page = read_page(source.list(request.clone()).await?, &intake).await?;
+        let chunks = heard(SILENCE, source.list(request.clone())).await?;
+        let page = read_page(chunks, &intake, SILENCE).await?;
         listed.objects.extend(page.objects);
         if listed.resource_version.is_empty() {
             listed.resource_version = page.resource_version;
@@ -61,11 +63,11 @@ pub async fn watch(
 ) -> Result<Watch, Failure> {
     let request = WatchRequest {
         resource_version: resource_version.to_owned(),
-        timeout: std::time::Duration::from_secs(300),
+        timeout: Duration::from_secs(300),
         ..WatchRequest::default()
     };
     Ok(Watch {
-        lines: Lines::new(source.watch(request).await?),
+        lines: Lines::new(heard(SILENCE, source.watch(request)).await?),
         intake: Intake::new(shape, reporter),
     })
 }

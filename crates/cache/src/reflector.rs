@@ -35,7 +35,7 @@ use crate::source::{Failure, Source};
 use crate::stats::Counters;
 use crate::store::Shared;
 
-pub(crate) use shell::{Page, Status, read_page};
+pub(crate) use shell::{Page, SILENCE, Status, heard, read_page};
 
 /// How a reflector goes about it.
 #[must_use]
@@ -44,6 +44,7 @@ pub struct Options {
     pub(crate) shortest_watch: Duration,
     pub(crate) backoff: Backoff,
     pub(crate) internal_errors: Duration,
+    pub(crate) silence: Duration,
     pub(crate) chance: Chance,
     pub(crate) shape: Shape,
     pub(crate) reporter: Reporter,
@@ -60,6 +61,7 @@ impl Default for Options {
             shortest_watch: Duration::from_secs(300),
             backoff: Backoff::default(),
             internal_errors: Duration::ZERO,
+            silence: SILENCE,
             chance: Box::new(move || random.random::<f64>()),
             shape: Shape::default(),
             reporter: Reporter::default(),
@@ -93,6 +95,14 @@ impl Options {
     /// internal errors. Unlike client-go, which asks again at once, there is a delay that grows before each.
     pub fn retry_internal_errors(mut self, duration: Duration) -> Self {
         self.internal_errors = duration;
+        self
+    }
+
+    /// How long the server may say nothing while a watch is opened or a list is read. By default 30 s.
+    ///
+    /// After that the request counts as failed and is made again: a connection that is half open never ends by itself.
+    pub fn silence(mut self, duration: Duration) -> Self {
+        self.silence = duration;
         self
     }
 
@@ -134,6 +144,8 @@ pub struct Reflector {
     deltas: delta::Sender,
     status: Latest<Status>,
     counters: Arc<Counters>,
+    /// How long the server may say nothing while a watch is opened or a list is read.
+    silence: Duration,
 }
 
 impl Reflector {
@@ -141,6 +153,7 @@ impl Reflector {
     pub fn new(source: Arc<dyn Source>, deltas: delta::Sender, options: Options) -> Self {
         let intake = Intake::new(options.shape.clone(), options.reporter.clone());
         Self {
+            silence: options.silence,
             machine: machine::Machine::new(options, source.streaming_list()),
             source,
             intake,

@@ -149,7 +149,7 @@ impl Machine {
     fn stream_failed(&mut self, now: Duration, failure: Failure) -> Step {
         use FailureKind as Kind;
         match failure.kind {
-            Kind::ConnectionRefused | Kind::TooManyRequests | Kind::Interrupted => {
+            Kind::ConnectionRefused | Kind::TooManyRequests | Kind::Interrupted | Kind::Silence => {
                 self.wait(now, Some(failure), Then::Stream)
             }
             Kind::Expired | Kind::VersionTooLarge if !self.unavailable => {
@@ -339,7 +339,10 @@ impl Machine {
 
     fn watch_failed(&mut self, now: Duration, failure: Failure) -> Step {
         let then = match failure.kind {
-            FailureKind::ConnectionRefused | FailureKind::TooManyRequests => Then::Watch,
+            // Nothing says that the version is no good.
+            FailureKind::ConnectionRefused
+            | FailureKind::TooManyRequests
+            | FailureKind::Silence => Then::Watch,
             FailureKind::Internal if self.patience.endures(now) => Then::Watch,
             _ => Then::Restart,
         };

@@ -1,8 +1,10 @@
 //! Does what the machine says: asks, reads, waits.
 
+use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::Reflector;
@@ -16,6 +18,9 @@ use crate::pages::PageReader;
 use crate::report::Report;
 use crate::source::{Chunks, Failure, FailureKind, Initial, ListRequest};
 use crate::stats::Counters;
+
+/// How long a server may say nothing while a watch is opened or a list is read, where nothing else is said.
+pub(crate) const SILENCE: Duration = Duration::from_secs(30);
 
 impl Counters {
     fn count(&self, next: &Next, delta: Option<&Delta>) {
@@ -102,7 +107,7 @@ impl Reflector {
                 Input::Elapsed
             }
             Next::List(request) => self.list(request).await,
-            Next::Watch(request) => match self.source.watch(request).await {
+            Next::Watch(request) => match heard(self.silence, self.source.watch(request)).await {
                 Ok(chunks) => {
                     *watch = Some(Lines::new(chunks));
                     self.succeed();
@@ -138,8 +143,8 @@ impl Reflector {
     }
 
     async fn list(&mut self, request: ListRequest) -> Input {
-        let answer = match self.source.list(request).await {
-            Ok(chunks) => read_page(chunks, &self.intake).await,
+        let answer = match heard(self.silence, self.source.list(request)).await {
+            Ok(chunks) => read_page(chunks, &self.intake, self.silence).await,
             Err(failure) => Err(failure),
         };
         match answer {
@@ -175,15 +180,34 @@ pub(crate) struct Page {
     pub(crate) continue_token: String,
 }
 
-/// Reads a page while it arrives.
+/// The answer, or a failure when the server says nothing for too long: a connection that is half open never ends by itself.
+pub(crate) async fn heard<T>(
+    silence: Duration,
+    answer: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    timeout(silence, answer)
+        .await
+        .unwrap_or_else(|_| Err(silent(silence)))
+}
+
+fn silent(silence: Duration) -> Failure {
+    let message = format!("the server said nothing for {silence:?}");
+    Failure::new(FailureKind::Silence, message)
+}
+
+/// Reads a page while it arrives. A page may take long, as long as some of it keeps coming.
 pub(crate) async fn read_page(
     mut chunks: Box<dyn Chunks>,
     intake: &Intake,
+    silence: Duration,
 ) -> Result<Page, Failure> {
     let malformed = |Malformed| Failure::new(FailureKind::Malformed, "no list");
     let mut reader = PageReader::default();
     let mut objects: Vec<Arc<Object>> = Vec::new();
-    while let Some(chunk) = chunks.next().await {
+    while let Some(chunk) = timeout(silence, chunks.next())
+        .await
+        .map_err(|_| silent(silence))?
+    {
         let item = |bytes: &[u8], types: Option<&_>| objects.extend(intake.item(bytes, types));
         reader.feed(&chunk?, item).map_err(malformed)?;
         tokio::task::coop::consume_budget().await;

@@ -340,8 +340,12 @@ fn backoff_grows_while_lists_fail() {
 }
 
 #[test]
-fn busy_or_absent_server_is_asked_for_the_watch_again_without_a_list() {
-    for kind in [Kind::TooManyRequests, Kind::ConnectionRefused] {
+fn busy_silent_or_absent_server_is_asked_for_the_watch_again_without_a_list() {
+    for kind in [
+        Kind::TooManyRequests,
+        Kind::ConnectionRefused,
+        Kind::Silence,
+    ] {
         let first = format!("report {kind:?}, sleep 0.8");
         let second = format!("report {kind:?}, sleep 1.6");
         check(
@@ -502,7 +506,7 @@ async fn table_is_no_list() {
     let intake = Intake::new(Shape::default(), Reporter::default());
     let table = br#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"rows":[]}"#;
     let body = Body(Some(bytes::Bytes::from_static(table)));
-    let failure = read_page(Box::new(body), &intake)
+    let failure = read_page(Box::new(body), &intake, SILENCE)
         .await
         .expect_err("a table cannot be cached");
     assert_eq!(failure.kind, Kind::Malformed);
