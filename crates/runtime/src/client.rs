@@ -16,6 +16,7 @@ mod live;
 mod merge;
 mod objects;
 mod query;
+mod requests;
 mod trail;
 mod upsert;
 mod write;
@@ -36,6 +37,7 @@ pub use error::{ClientError, IgnoreNotFound};
 pub use live::Live;
 pub use objects::Objects;
 pub use query::{Delete, DryRun, Ownership, Query, WriteOptions};
+pub use requests::RequestPolicy;
 use trail::Trail;
 pub use trail::Write;
 pub use upsert::Change;
@@ -113,6 +115,7 @@ struct Shared {
     factory: Factory,
     consistency: Consistency,
     sync_timeout: Duration,
+    requests: RequestPolicy,
     seams: Seams,
     /// Never iterated: a look-up table cannot decide an order.
     shapes: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -133,6 +136,7 @@ pub struct ClientBuilder {
     factory: Option<Factory>,
     consistency: Consistency,
     sync_timeout: Duration,
+    requests: RequestPolicy,
     seams: Seams,
 }
 
@@ -164,6 +168,12 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets how long requests may take.
+    pub fn requests(mut self, policy: RequestPolicy) -> Self {
+        self.requests = policy;
+        self
+    }
+
     /// Who holds or observes reads and writes.
     pub fn seam(mut self, seam: Arc<dyn crate::seam::Seam>) -> Self {
         self.seams = Seams(Some(seam));
@@ -180,6 +190,7 @@ impl ClientBuilder {
             factory,
             consistency: self.consistency,
             sync_timeout: self.sync_timeout,
+            requests: self.requests,
             seams: self.seams,
             shapes: Mutex::default(),
             named: Mutex::default(),
@@ -206,6 +217,7 @@ impl Client {
             factory: None,
             consistency: Consistency::default(),
             sync_timeout: Duration::from_secs(120),
+            requests: RequestPolicy::new(),
             seams: Seams::default(),
         }
     }

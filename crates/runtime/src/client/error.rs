@@ -22,6 +22,18 @@ pub enum ClientError {
         #[source]
         source: Box<kube::Error>,
     },
+    /// The server did not answer in time. A write may have happened.
+    #[error("cannot {verb} {resource} {name}: no answer within {waited:?}")]
+    Timeout {
+        /// The verb of the request.
+        verb: &'static str,
+        /// The resource, as `deployments.apps`.
+        resource: Arc<str>,
+        /// Namespace and name; empty for a list.
+        name: String,
+        /// How long the client waited.
+        waited: Duration,
+    },
     /// The cache has not got its first state.
     #[error("the cache of {resource} has no state yet")]
     NotSynced {
@@ -89,6 +101,11 @@ impl ClientError {
 
     fn reason(&self) -> &str {
         self.status().map_or("", |status| status.reason.as_str())
+    }
+
+    /// The server did not answer in time.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Timeout { .. })
     }
 
     /// There is no such object, or no such resource.

@@ -68,8 +68,9 @@ impl<K: Object> Objects<K> {
         name: &str,
         built: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Result<T, ClientError> {
-        let failed = |error| self.failed(verb, name, error);
-        let request = built.map_err(|error| failed(kube::Error::BuildRequest(error)))?;
-        self.client.kube().request(request).await.map_err(failed)
+        let request =
+            built.map_err(|error| self.failed(verb, name, kube::Error::BuildRequest(error)))?;
+        let within = self.client.shared.requests.read;
+        self.call(verb, name, within, request).await
     }
 }

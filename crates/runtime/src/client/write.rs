@@ -331,9 +331,9 @@ impl<K: Object> Objects<K> {
         let request =
             built.map_err(|error| self.failed(verb, name, kube::Error::BuildRequest(error)))?;
         shared.seams.pass(before).await;
-        let answer = shared.kube.request::<T>(request).await;
+        let answer = self.call(verb, name, shared.requests.write, request).await;
         shared.seams.pass(after).await;
-        answer.map_err(|error| self.failed(verb, name, error))
+        answer
     }
 
     fn wrote(&self, verb: &'static str, object: &K) {

@@ -14,6 +14,9 @@ use crate::predicate::Predicate;
 use crate::reconciler::Reconciler;
 use crate::watch::{OwnedBy, OwnerScope, Relation, Source, Watch};
 
+/// How long one reconcile may take by default: far more than any should, and less than for ever.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
 /// Describes a controller of objects of one kind.
 #[must_use = "a builder does nothing until it is given a reconciler"]
 pub struct Builder<K> {
@@ -68,7 +71,7 @@ impl<K: Object> Builder<K> {
             scope: None,
             sources: Vec::new(),
             limiter: Box::new(limiter::controller_default()),
-            timeout: None,
+            timeout: Some(TIMEOUT),
             settings: Settings {
                 workers: 1,
                 sync_timeout: Duration::from_secs(120),
@@ -126,7 +129,7 @@ impl<K: Object> Builder<K> {
         self
     }
 
-    /// How long one reconcile may take. By default as long as it likes.
+    /// How long one reconcile may take before it is dropped and retried as an error. By default five minutes.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
