@@ -39,13 +39,13 @@ fn speed(results: &Results) -> Vec<Row> {
     let row = |what, unit, figure: fn(&Figures) -> f64| row(results, what, unit, figure);
     vec![
         row("no-op reconciles", Unit::PerSecond, |f| f.keys.per_second)
-            .than_go(CONTROLLER_RUNTIME, Aim::AtLeast(4.0)),
+            .than_go(CONTROLLER_RUNTIME, Aim::AtLeast(2.0)),
         row(
             "no-op reconciles that have their object",
             Unit::PerSecond,
             |f| f.objects.per_second,
         )
-        .than_go(CONTROLLER_RUNTIME, Aim::AtLeast(4.0)),
+        .than_go(CONTROLLER_RUNTIME, Aim::AtLeast(2.0)),
         row("event to reconcile, p50", Unit::Seconds, |f| {
             f.latency.latency_p50_seconds
         })

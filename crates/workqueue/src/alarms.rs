@@ -1,125 +1,66 @@
-//! Delays: which slot is due when, earliest first, ties in the order of setting.
-//!
-//! A slot has at most one alarm. Replacing it leaves the old heap entry behind, to be skipped when its time
-//! comes; the heap is swept once such entries outnumber the living ones, so it stays proportional to them.
+//! Delays: which key is due when, earliest first, ties in the order of setting.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 
 use crate::moment::Moment;
-use crate::slots::Slots;
 
-/// Dead entries are tolerated up to this many, however few alarms live.
-const SLACK: usize = 64;
-
-/// One alarm. Ordered by time, then by the order of setting.
+/// When the alarm of one key goes off: its time, then the order of setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Alarm {
-    pub(crate) due: Moment,
-    pub(crate) sequence: u64,
-    pub(crate) slot: u32,
+pub(crate) struct Due {
+    pub(crate) at: Moment,
+    sequence: u64,
 }
 
-/// All alarms of one queue.
-#[derive(Debug, Default)]
-pub(crate) struct Alarms {
-    heap: BinaryHeap<Reverse<Alarm>>,
-    /// Alarms that some slot still holds.
-    living: usize,
+/// The alarms of one queue. A key has at most one, which its slot names.
+#[derive(Debug)]
+pub(crate) struct Alarms<K> {
+    keys: BTreeMap<Due, K>,
     next_sequence: u64,
 }
 
-/// What became of an alarm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Set {
-    /// It is the next one to go off.
-    First,
-    /// Others go off before it.
-    Later,
-    /// The slot already had an earlier one, which stays.
-    KeptEarlier,
-}
-
-impl Alarms {
-    /// How many slots wait for their time.
-    pub(crate) fn len(&self) -> usize {
-        self.living
+impl<K> Alarms<K> {
+    pub(crate) fn new() -> Self {
+        Self {
+            keys: BTreeMap::new(),
+            next_sequence: 0,
+        }
     }
 
-    /// Sets the alarm of a slot unless it already has an earlier one.
-    pub(crate) fn set<K, N>(&mut self, slots: &mut Slots<K, N>, slot: u32, due: Moment) -> Set {
-        let held = &mut slots[slot];
-        if held.has_alarm() && held.alarm_due <= due {
-            return Set::KeptEarlier;
+    /// How many keys wait for their time.
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Sets the alarm of a key whose present alarm is `current`. The earlier of the two stays, and is returned.
+    pub(crate) fn set(&mut self, key: K, current: Option<Due>, at: Moment) -> Due {
+        if let Some(earlier) = current.filter(|current| current.at <= at) {
+            return earlier;
         }
-        let sequence = self.next_sequence;
-        self.next_sequence += 1;
-        self.living += usize::from(!held.has_alarm());
-        let alarm = Alarm {
-            due,
-            sequence,
-            slot,
+        if let Some(later) = current {
+            self.keys.remove(&later);
+        }
+        let due = Due {
+            at,
+            sequence: self.next_sequence,
         };
-        held.set_alarm(&alarm);
-        self.heap.push(Reverse(alarm));
-        self.sweep(slots);
-        if self.heap.peek() == Some(&Reverse(alarm)) {
-            Set::First
-        } else {
-            Set::Later
-        }
+        self.next_sequence += 1;
+        self.keys.insert(due, key);
+        due
     }
 
     /// When the next alarm goes off.
-    pub(crate) fn next_due<K, N>(&mut self, slots: &Slots<K, N>) -> Option<Moment> {
-        while let Some(Reverse(alarm)) = self.heap.peek() {
-            if slots[alarm.slot].holds(alarm) {
-                return Some(alarm.due);
-            }
-            self.heap.pop();
-        }
-        None
+    pub(crate) fn next_due(&self) -> Option<Moment> {
+        self.keys.first_key_value().map(|(due, _)| due.at)
     }
 
-    /// Takes the first alarm that is due, and clears it from its slot.
-    pub(crate) fn ring<K, N>(&mut self, slots: &mut Slots<K, N>, now: Moment) -> Option<u32> {
-        if self.next_due(slots)? > now {
-            return None;
-        }
-        let Reverse(alarm) = self.heap.pop()?;
-        slots[alarm.slot].clear_alarm();
-        self.living -= 1;
-        Some(alarm.slot)
+    /// Takes the key whose alarm goes off first, if it is due.
+    pub(crate) fn ring(&mut self, now: Moment) -> Option<K> {
+        let first = self.keys.first_entry()?;
+        (first.key().at <= now).then(|| first.remove())
     }
 
-    /// Forgets every alarm and returns the slots that had one.
-    pub(crate) fn clear<K, N>(&mut self, slots: &mut Slots<K, N>) -> Vec<u32> {
-        let mut cleared = Vec::with_capacity(self.living);
-        for Reverse(alarm) in std::mem::take(&mut self.heap) {
-            if slots[alarm.slot].holds(&alarm) {
-                slots[alarm.slot].clear_alarm();
-                cleared.push(alarm.slot);
-            }
-        }
-        self.living = 0;
-        cleared
-    }
-
-    /// How many entries there are, dead ones too.
-    #[cfg(test)]
-    pub(crate) fn entries(&self) -> usize {
-        self.heap.len()
-    }
-
-    /// Drops entries and their memory. Only for when no slot has an alarm.
-    pub(crate) fn reset(&mut self) {
-        self.heap = BinaryHeap::new();
-    }
-
-    fn sweep<K, N>(&mut self, slots: &Slots<K, N>) {
-        if self.heap.len() > 2 * self.living + SLACK {
-            self.heap
-                .retain(|Reverse(alarm)| slots[alarm.slot].holds(alarm));
-        }
+    /// Forgets every alarm, and returns the keys that had one.
+    pub(crate) fn clear(&mut self) -> impl Iterator<Item = K> + use<K> {
+        std::mem::take(&mut self.keys).into_values()
     }
 }

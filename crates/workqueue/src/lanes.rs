@@ -1,51 +1,41 @@
 //! The ready keys in the order in which they will run: one first-in first-out lane for each priority.
 //!
-//! A key whose priority is raised moves to the tail of the higher lane; its entry in the lower lane stays behind
-//! and is skipped, because its ticket is no longer the one its slot holds.
+//! A key whose priority is raised moves to the tail of the higher lane. Its entry in the lower lane becomes stale and is
+//! skipped later, because its ticket is no longer the one that the key's slot names.
 
 use std::collections::VecDeque;
 
 use crate::priority::{Priority, PriorityPolicy};
 
-/// More lanes than this and empty ones are thrown away. Few programs use more than three.
+/// More lanes than this and empty ones are removed. Few programs use more than three.
 const LANES_KEPT: usize = 16;
 
-/// One place in a lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) slot: u32,
-    /// Unique and rising: also the age of the entry.
-    ticket: u64,
-}
-
-impl Entry {
-    /// The ticket as slots keep it. Should an invalid entry live for 2^32 turns and meet its like, a key runs early.
-    pub(crate) fn ticket(self) -> u32 {
-        self.ticket as u32
-    }
-}
+/// A place in a lane. Tickets are unique and rise, so they also tell the age of an entry.
+pub(crate) type Ticket = u64;
 
 /// All lanes of one queue.
 #[derive(Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct Lanes<K> {
     policy: PriorityPolicy,
     /// Sorted from the most to the least urgent.
-    lanes: Vec<Lane>,
-    next_ticket: u64,
+    lanes: Vec<Lane<K>>,
+    next_ticket: Ticket,
     /// Turns in a row that passed over the oldest key.
     passed_over: u32,
 }
 
 #[derive(Debug)]
-struct Lane {
+struct Lane<K> {
     priority: Priority,
-    /// Keys of this priority that have yet to run: those in `entries`, and those that will enter when their
-    /// present run ends.
+    /// Keys of this priority that have yet to run: those in `entries` that are not stale, and those that will enter when
+    /// their present run ends.
     depth: usize,
-    entries: VecDeque<Entry>,
+    /// How many of the entries belong to keys that moved to another lane.
+    stale: usize,
+    entries: VecDeque<(Ticket, K)>,
 }
 
-impl Lanes {
+impl<K> Lanes<K> {
     pub(crate) fn new(policy: PriorityPolicy) -> Self {
         Self {
             policy,
@@ -67,37 +57,35 @@ impl Lanes {
         }
     }
 
-    /// Puts a slot at the tail of its lane and returns the ticket that makes the entry valid.
-    pub(crate) fn push(&mut self, priority: Priority, slot: u32) -> u32 {
+    /// Puts a key at the tail of its lane, and returns the ticket that makes the entry valid.
+    pub(crate) fn push(&mut self, priority: Priority, key: K) -> Ticket {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let entry = Entry { slot, ticket };
-        self.lane(priority).entries.push_back(entry);
-        entry.ticket()
+        self.lane(priority).entries.push_back((ticket, key));
+        ticket
     }
 
-    /// Puts an entry that was taken where it was: entries of a lane are sorted by age.
-    pub(crate) fn put_back(&mut self, priority: Priority, entry: Entry) {
-        let entries = &mut self.lane(priority).entries;
-        let younger = entries.partition_point(|other| other.ticket < entry.ticket);
-        entries.insert(younger, entry);
+    /// An entry of this lane is not valid any more.
+    pub(crate) fn mark_stale(&mut self, priority: Priority) {
+        self.lane(priority).stale += 1;
     }
 
-    /// Takes the entry whose turn it is. Entries that are not `valid` are dropped on the way.
-    pub(crate) fn pop(&mut self, valid: impl Fn(Entry) -> bool) -> Option<Entry> {
+    /// Takes the key whose turn it is. Stale entries are dropped on the way.
+    pub(crate) fn pop(&mut self, is_valid: impl Fn(&K, Ticket) -> bool) -> Option<K> {
         let mut urgent: Option<usize> = None;
-        let mut oldest: Option<(u64, usize)> = None;
+        let mut oldest: Option<(Ticket, usize)> = None;
         for (index, lane) in self.lanes.iter_mut().enumerate() {
-            let Some(front) = lane.front(&valid) else {
+            let Some(front) = lane.front(&is_valid) else {
                 continue;
             };
             urgent.get_or_insert(index);
-            if oldest.is_none_or(|(ticket, _)| front.ticket < ticket) {
-                oldest = Some((front.ticket, index));
+            if oldest.is_none_or(|(ticket, _)| front < ticket) {
+                oldest = Some((front, index));
             }
         }
         let chosen = self.choose(urgent?, oldest?.1);
-        self.lanes[chosen].entries.pop_front()
+        let entry = self.lanes[chosen].entries.pop_front();
+        entry.map(|(_, key)| key)
     }
 
     /// Decides between the lane of the most urgent key and that of the oldest one.
@@ -128,21 +116,22 @@ impl Lanes {
         self.lanes.iter().map(|lane| (lane.priority, lane.depth))
     }
 
-    /// All entries with the priority of their lane, invalid ones too.
+    /// All entries with the priority of their lane, stale ones too.
     #[cfg(test)]
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (Priority, Entry)> {
-        let entries = |lane: &Lane| (lane.priority, lane.entries.clone());
-        let lanes = self.lanes.iter().map(entries);
-        lanes.flat_map(|(priority, entries)| entries.into_iter().map(move |e| (priority, e)))
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (Priority, Ticket, &K)> {
+        self.lanes.iter().flat_map(|lane| {
+            let entries = lane.entries.iter();
+            entries.map(|(ticket, key)| (lane.priority, *ticket, key))
+        })
     }
 
-    /// Drops entries and their memory. Only for when every entry left is invalid.
+    /// Gives memory back. Only for when no key is ready: every entry that is left is stale.
     pub(crate) fn reset(&mut self) {
         self.lanes.clear();
     }
 
-    fn lane(&mut self, priority: Priority) -> &mut Lane {
-        let found = |lane: &Lane| priority.cmp(&lane.priority);
+    fn lane(&mut self, priority: Priority) -> &mut Lane<K> {
+        let found = |lane: &Lane<K>| priority.cmp(&lane.priority);
         let index = match self.lanes.binary_search_by(found) {
             Ok(index) => index,
             Err(_) => self.insert(priority),
@@ -159,6 +148,7 @@ impl Lanes {
         let lane = Lane {
             priority,
             depth: 0,
+            stale: 0,
             entries: VecDeque::new(),
         };
         self.lanes.insert(index, lane);
@@ -166,14 +156,16 @@ impl Lanes {
     }
 }
 
-impl Lane {
-    /// The first valid entry. Those before it are dropped.
-    fn front(&mut self, valid: impl Fn(Entry) -> bool) -> Option<Entry> {
-        while let Some(&entry) = self.entries.front() {
-            if valid(entry) {
-                return Some(entry);
+impl<K> Lane<K> {
+    /// The ticket of the first valid entry. Those before it are dropped.
+    fn front(&mut self, is_valid: impl Fn(&K, Ticket) -> bool) -> Option<Ticket> {
+        while let Some((ticket, key)) = self.entries.front() {
+            // Most lanes have no stale entry, and then no slot needs to be looked up.
+            if self.stale == 0 || is_valid(key, *ticket) {
+                return Some(*ticket);
             }
             self.entries.pop_front();
+            self.stale -= 1;
         }
         None
     }
@@ -183,13 +175,13 @@ impl Lane {
 mod tests {
     use super::*;
 
-    /// Pushes every slot of `waiting` in order, then takes all of them.
+    /// Pushes every key of `waiting` in order, then takes all of them.
     fn order(policy: PriorityPolicy, waiting: &[(u32, i32)]) -> Vec<u32> {
         let mut lanes = Lanes::new(policy);
-        for &(slot, priority) in waiting {
-            lanes.push(lanes.effective(Priority(priority)), slot);
+        for &(key, priority) in waiting {
+            lanes.push(lanes.effective(Priority(priority)), key);
         }
-        std::iter::from_fn(|| lanes.pop(|_| true).map(|entry| entry.slot)).collect()
+        std::iter::from_fn(|| lanes.pop(|_, _| true)).collect()
     }
 
     #[test]
@@ -215,7 +207,7 @@ mod tests {
         loop {
             lanes.push(Priority::NORMAL, 2);
             turns += 1;
-            if lanes.pop(|_| true).is_some_and(|entry| entry.slot == 1) {
+            if lanes.pop(|_, _| true) == Some(1) {
                 break;
             }
         }
@@ -227,7 +219,7 @@ mod tests {
         let mut lanes = Lanes::new(PriorityPolicy::Strict);
         for priority in 0..1000 {
             lanes.push(Priority(priority), 1);
-            lanes.pop(|_| true);
+            lanes.pop(|_, _| true);
         }
         assert!(lanes.lanes.len() <= LANES_KEPT);
     }

@@ -5,12 +5,13 @@
 //! limited and given a [`Priority`]. The rules are those of client-go's `workqueue`, case by case; where this
 //! queue does more, `docs/parity-workqueue.md` says so.
 //!
-//! - The rules are one pure state machine, given the time with each call; [`Queue`] is a thin shell around it: a short
-//!   lock for those who work, another for those who add, and one wake-up for each ready key.
+//! - The rules are one pure state machine, given the time with each call; [`Queue`] is a thin shell around it: one short
+//!   lock, one wake-up for each ready key, and one waiting worker that sleeps until the next delayed key is due.
 //! - A run can be repeated exactly: no order depends on a hash, and the time comes from a [`Clock`] that can be
 //!   replaced, by default tokio's, which tests can pause.
 //! - A [`Note`] goes with a key from its adds to its run, for those who want to know why it runs.
-//! - An [`Item`] is a guard: a worker that panics or is cancelled gives its key back.
+//! - An [`Item`] is a guard: a worker that panics or is cancelled gives its key back. A [`RateLimiter`] that panics loses
+//!   no key either.
 //! - [`Stats`] are counted at all times, durations for queues with a name; [`prometheus`] writes them under the names
 //!   that dashboards know.
 //!
@@ -18,7 +19,6 @@
 
 mod alarms;
 mod clock;
-mod hand;
 mod item;
 mod lanes;
 pub mod limiter;
@@ -29,9 +29,7 @@ mod options;
 mod priority;
 pub mod prometheus;
 mod queue;
-mod slots;
 mod stats;
-mod table;
 
 pub use clock::{Clock, TokioClock};
 pub use item::Item;
@@ -40,5 +38,5 @@ pub use machine::Finish;
 pub use note::Note;
 pub use options::{Add, Options};
 pub use priority::{Priority, PriorityPolicy};
-pub use queue::{Drain, Key, Queue};
+pub use queue::{Drain, Queue, Request};
 pub use stats::{Histogram, Stats};

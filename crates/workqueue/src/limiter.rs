@@ -3,6 +3,8 @@
 //! The queue counts the rate-limited adds of each key; a limiter turns that count and the time into a delay. So the
 //! usual limiters remember nothing about keys, and there is nothing to leak.
 
+pub(crate) mod guarded;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -19,6 +21,8 @@ pub struct Retry<'a, K> {
 }
 
 /// Decides how long a retry waits. Called once for each rate-limited add, under the queue's lock: be quick.
+///
+/// Should it panic, the retry waits as long as [`controller_default`] says, and [`Stats`](crate::Stats) count it.
 pub trait RateLimiter<K>: Send + 'static {
     /// How long this retry waits.
     fn delay(&mut self, retry: &Retry<'_, K>) -> Duration;

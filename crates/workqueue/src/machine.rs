@@ -5,218 +5,106 @@
 //! - a key added while it runs becomes ready again, at the tail, when that run is done;
 //! - a key that is ready is not added a second time, at most it becomes more urgent;
 //! - of several delays for one key the earliest wins, and a delay is independent of the key being ready or running;
-//! - after shutdown nothing is added, what is ready is still handed out, and what waits for a delay is dropped.
+//! - after shutdown nothing is added, what is ready is still handed out, and what waits for a delay is dropped;
+//! - a limiter that panics loses no key: the key then waits as it would with the default limiter.
 //!
 //! What others must be told is collected in [`Wake`] and taken by the shell after each call.
 
-mod along;
-mod ending;
-mod intake;
+mod schedule;
+mod slot;
 mod terms;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::time::Duration;
 
-pub use terms::Finish;
-pub(crate) use terms::{Added, Durations, Life, Needed, Next, Run, Wake};
+use foldhash::fast::RandomState;
 
-use crate::alarms::{Alarms, Set};
-use crate::lanes::{Entry, Lanes};
-use crate::limiter::{RateLimiter, Retry};
+pub use terms::Finish;
+pub(crate) use terms::{End, Life, Next, Run, Wake};
+
+use crate::limiter::guarded::Guarded;
 use crate::moment::Moment;
 use crate::note::Note;
-use crate::options::{Add, When};
+use crate::options::{Add, Options, When};
 use crate::priority::{Priority, PriorityPolicy};
-use crate::slots::{Hashed, Phase, Slots};
+use crate::queue::Request;
 use crate::stats::{Histogram, Stats};
+use schedule::Schedule;
+use slot::{Phase, Slot};
 
 /// At most this many delayed keys become ready in one call, so that no call holds the shell's lock for long.
 const RINGS_PER_CALL: usize = 256;
+/// An empty queue keeps room for this many keys; what a larger burst took is given back.
+const ROOM_KEPT: usize = 1 << 16;
 
 /// The state of one queue.
 pub(crate) struct Machine<K, N> {
-    slots: Slots<K, N>,
-    /// Every slot whose phase is `Ready` has exactly one valid entry here, and no other slot has one.
-    lanes: Lanes,
-    alarms: Alarms,
-    /// Every slot whose phase is `Running` or `RunningAgain`, at the index it names, in no order that matters.
-    running: Vec<Running>,
-    /// How many of them were taken along, and wait for their worker to get to them.
-    along: usize,
-    /// How many slots are `Ready`.
-    ready: usize,
-    limiter: Box<dyn RateLimiter<K>>,
+    /// Every key that is ready, runs, waits for a delay, or has failures to remember. Nothing depends on its order.
+    slots: HashMap<K, Slot<N>, RandomState>,
+    schedule: Schedule<K>,
+    limiter: Guarded<K>,
+    /// How many slots are `Running` or `RunningAgain`.
+    running: usize,
     life: Life,
-    durations: Durations,
-    /// The latest time seen: time does not go back, even if callers raced for the lock. Without durations and alarms
-    /// nobody asks for the time, and this falls behind.
-    now: Moment,
-    wake: Wake,
-    adds: u64,
-    retries: u64,
+    /// Whether it is measured how long keys wait and run. Reading the clock costs about as much as all the rest.
+    measures: bool,
     queue_duration: Histogram,
     work_duration: Histogram,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Running {
-    slot: u32,
-    started: Moment,
-}
-
-impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
-    pub(crate) fn new(
-        policy: PriorityPolicy,
-        limiter: Box<dyn RateLimiter<K>>,
-        durations: Durations,
-        capacity: usize,
-    ) -> Self {
+impl<K: Request, N: Note> Machine<K, N> {
+    pub(crate) fn new(options: Options<K>) -> Self {
         Self {
-            slots: Slots::with_capacity(capacity),
-            lanes: Lanes::new(policy),
-            alarms: Alarms::default(),
-            running: Vec::new(),
-            along: 0,
-            ready: 0,
-            limiter,
+            slots: HashMap::with_capacity_and_hasher(options.capacity, RandomState::default()),
+            schedule: Schedule::new(options.priorities),
+            limiter: Guarded::new(options.limiter),
+            running: 0,
             life: Life::Open,
-            durations,
-            now: Moment::default(),
-            wake: Wake::default(),
-            adds: 0,
-            retries: 0,
+            measures: !options.name.is_empty(),
             queue_duration: Histogram::default(),
             work_duration: Histogram::default(),
         }
     }
 
-    /// Adds a key. The time is asked for only if something depends on it.
-    pub(crate) fn add(&mut self, key: Hashed<K>, note: N, how: Add, now: impl FnOnce() -> Moment) {
+    /// Adds a key.
+    pub(crate) fn add(&mut self, key: K, note: N, how: Add, now: Moment) {
         if self.life != Life::Open {
             return;
         }
-        let priority = self.lanes.effective(how.priority);
-        let slot = self.slots.intern(key);
-        self.slots[slot].note.merge(note);
-        match how.when {
-            When::Now => {
-                if !self.would_change(slot, priority) {
-                    return;
-                }
-                self.advance_if_it_matters(now);
-                self.want_run(slot, priority);
-            }
-            When::After(_) | When::RateLimited => {
-                self.advance(now());
-                self.retry(slot, how.when, priority);
-            }
-        }
-    }
-
-    /// Whether a run with this priority is more than what is already asked for.
-    fn would_change(&self, slot: u32, priority: Priority) -> bool {
-        let slot = &self.slots[slot];
-        match slot.phase {
-            Phase::Idle | Phase::Running { .. } => true,
-            Phase::Ready { .. } | Phase::RunningAgain { .. } => slot.priority < priority,
-        }
-    }
-
-    /// The key in this slot is to run once more, after the delay that `when` says.
-    fn retry(&mut self, slot: u32, when: When, priority: Priority) {
-        let delay = match when {
-            When::Now => Duration::ZERO,
-            When::After(delay) => delay,
-            When::RateLimited => self.limited_delay(slot),
-        };
-        self.retries += 1;
-        if delay.is_zero() {
-            self.want_run(slot, priority);
-            return;
-        }
-        let held = &mut self.slots[slot];
-        held.alarm_priority = match held.has_alarm() {
-            true => held.alarm_priority.max(priority),
-            false => priority,
-        };
-        if self
-            .alarms
-            .set(&mut self.slots, slot, self.now.after(delay))
-            == Set::First
-        {
-            self.wake.timekeeper = Needed::Yes;
-        }
-    }
-
-    fn limited_delay(&mut self, slot: u32) -> Duration {
-        let held = &mut self.slots[slot];
-        let earlier = held.requeues;
-        held.requeues = earlier.saturating_add(1);
-        let key = held.key.as_ref().expect("a slot in use has a key");
-        let now = self.now.since_epoch();
-        self.limiter.delay(&Retry { key, earlier, now })
-    }
-
-    /// Makes sure that the key in this slot runs, now or as soon as its present run is done.
-    fn want_run(&mut self, slot: u32, priority: Priority) {
-        if !self.would_change(slot, priority) {
-            return;
-        }
-        let held = &mut self.slots[slot];
-        let phase = held.phase;
-        match phase {
-            Phase::Idle | Phase::Running { .. } => {
-                self.adds += 1;
-                held.added = self.now;
-            }
-            Phase::Ready { .. } | Phase::RunningAgain { .. } => self.lanes.lighten(held.priority),
-        }
-        held.priority = priority;
-        self.lanes.deepen(priority);
-        match phase {
-            Phase::Idle => self.make_ready(slot),
-            Phase::Ready { .. } => {
-                let ticket = self.lanes.push(priority, slot);
-                held.phase = Phase::Ready { ticket };
-            }
-            Phase::Running { index } => held.phase = Phase::RunningAgain { index },
-            Phase::RunningAgain { .. } => {}
-        }
-    }
-
-    fn make_ready(&mut self, slot: u32) {
-        let held = &mut self.slots[slot];
-        let ticket = self.lanes.push(held.priority, slot);
-        held.phase = Phase::Ready { ticket };
-        self.ready += 1;
-        self.wake.workers += 1;
-    }
-
-    /// Moves the time on if anything depends on it, and says what it was moved to.
-    fn advance_if_it_matters(&mut self, now: impl FnOnce() -> Moment) -> Option<Moment> {
-        let matters = self.durations == Durations::Measured || self.alarms.len() > 0;
-        matters.then(|| self.advance_to(now()))
-    }
-
-    fn advance_to(&mut self, now: Moment) -> Moment {
         self.advance(now);
-        now
+        let priority = self.schedule.lanes.effective(how.priority);
+        let slot = self.slots.entry(key.clone()).or_default();
+        slot.note.merge(note);
+        let delay = match how.when {
+            When::Now => return self.schedule.want_run(key, slot, priority),
+            When::After(delay) => delay,
+            When::RateLimited => {
+                let now = self.schedule.now.since_epoch();
+                self.limiter.delay(&key, slot.count_requeue(), now)
+            }
+        };
+        self.schedule.retry(key, slot, delay, priority);
     }
 
     /// Moves the time on: delayed keys that are due become ready, in the order in which they are due.
     pub(crate) fn advance(&mut self, now: Moment) {
-        self.now = self.now.max(now);
+        self.schedule.now = self.schedule.now.max(now);
         for _ in 0..RINGS_PER_CALL {
-            let Some(slot) = self.alarms.ring(&mut self.slots, self.now) else {
+            let Some(key) = self.schedule.alarms.ring(self.schedule.now) else {
                 return;
             };
-            let priority = self.slots[slot].alarm_priority;
-            self.want_run(slot, priority);
+            if let Some(slot) = self.slots.get_mut(&key) {
+                slot.alarm = None;
+                let priority = slot.alarm_priority;
+                self.schedule.want_run(key, slot, priority);
+            }
         }
     }
 
     /// The key whose turn it is.
-    pub(crate) fn get(&mut self, now: impl FnOnce() -> Moment) -> Next<K, N> {
-        self.advance_if_it_matters(now);
+    pub(crate) fn get(&mut self, now: Moment) -> Next<K, N> {
+        self.advance(now);
         match self.start_next() {
             Some(run) => Next::Run(run),
             None if self.life == Life::Open => Next::Empty,
@@ -226,115 +114,181 @@ impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
 
     fn start_next(&mut self) -> Option<Run<K, N>> {
         let slots = &self.slots;
-        let valid = |entry: Entry| {
-            let ticket = entry.ticket();
-            slots[entry.slot].phase == Phase::Ready { ticket }
+        let is_valid = |key: &K, ticket| {
+            let slot = slots.get(key);
+            slot.is_some_and(|slot| slot.phase == Phase::Ready { ticket })
         };
-        let entry = self.lanes.pop(valid)?;
-        self.ready -= 1;
-        Some(self.start(entry))
-    }
-
-    fn start(&mut self, entry: Entry) -> Run<K, N> {
-        let (slot, started) = (entry.slot, self.now);
-        // Slot numbers are `u32`, and no slot runs twice.
-        let index = self.running.len() as u32;
-        self.running.push(Running { slot, started });
-        let held = &mut self.slots[slot];
-        held.phase = Phase::Running { index };
-        if self.durations == Durations::Measured {
-            let waited = started.nanoseconds_since(held.added);
+        let key = self.schedule.lanes.pop(is_valid)?;
+        let slot = self.slots.get_mut(&key)?;
+        let started = self.schedule.now;
+        slot.phase = Phase::Running { started };
+        self.schedule.ready -= 1;
+        self.schedule.lanes.lighten(slot.priority);
+        self.running += 1;
+        if self.measures {
+            let waited = started.nanoseconds_since(slot.added);
             self.queue_duration.observe(waited);
         }
-        self.lanes.lighten(held.priority);
-        Run {
-            entry,
-            key: held.key.clone().expect("a slot in use has a key"),
-            note: std::mem::take(&mut held.note),
-            priority: held.priority,
-            requeues: held.requeues,
+        Some(Run {
+            key,
+            note: std::mem::take(&mut slot.note),
+            priority: slot.priority,
+            requeues: slot.requeues,
             started,
+        })
+    }
+
+    /// The worker is done with a key.
+    pub(crate) fn done(&mut self, run: &Run<K, N>, end: End<N>, now: Moment) {
+        self.advance(now);
+        if self.measures {
+            let spent = now.nanoseconds_since(run.started);
+            self.work_duration.observe(spent);
+        }
+        let Entry::Occupied(mut entry) = self.slots.entry(run.key.clone()) else {
+            return;
+        };
+        let slot = entry.get_mut();
+        self.running -= 1;
+        if matches!(slot.phase, Phase::RunningAgain { .. }) {
+            self.schedule.line_up(run.key.clone(), slot);
+        } else {
+            slot.phase = Phase::Idle;
+        }
+        if matches!(end.finish, Finish::Succeeded | Finish::Again(_)) {
+            self.limiter.forget(&run.key);
+            slot.requeues = 0;
+        }
+        let delay = match end.finish {
+            _ if self.life != Life::Open => None,
+            Finish::Ended | Finish::Succeeded => None,
+            Finish::Again(delay) => Some(delay),
+            Finish::Failed => {
+                let now = self.schedule.now.since_epoch();
+                Some(self.limiter.delay(&run.key, slot.count_requeue(), now))
+            }
+        };
+        if let Some(delay) = delay {
+            slot.note.merge(end.left);
+            let priority = end.priority.unwrap_or(run.priority);
+            let priority = self.schedule.lanes.effective(priority);
+            self.schedule.retry(run.key.clone(), slot, delay, priority);
+        }
+        if slot.is_forgettable() {
+            entry.remove();
+            self.shrink();
+        }
+        self.schedule.wake.everybody |= self.life != Life::Open && self.is_drained();
+    }
+
+    /// Starts the count of requeues of a key again at zero.
+    pub(crate) fn forget(&mut self, key: &K) {
+        self.limiter.forget(key);
+        if let Some(slot) = self.slots.get_mut(key) {
+            slot.requeues = 0;
+        }
+        self.release(key);
+    }
+
+    /// Takes no more keys and drops those that are not due yet; a second call may change how the end is waited for.
+    pub(crate) fn shut_down(&mut self, life: Life, now: Moment) {
+        self.advance(now);
+        while self.next_due().is_some_and(|due| due <= self.now()) {
+            self.advance(now);
+        }
+        self.life = life;
+        self.schedule.wake.everybody = true;
+        for key in self.schedule.alarms.clear() {
+            if let Some(slot) = self.slots.get_mut(&key) {
+                slot.alarm = None;
+            }
+            self.release(&key);
+        }
+    }
+
+    /// Forgets the key if there is nothing to remember.
+    fn release(&mut self, key: &K) {
+        let slot = self.slots.get(key);
+        if slot.is_some_and(Slot::is_forgettable) {
+            self.slots.remove(key);
+            self.shrink();
+        }
+    }
+
+    /// Gives back the memory of a past burst once its last key is forgotten.
+    fn shrink(&mut self) {
+        if self.slots.is_empty() && self.slots.capacity() > 2 * ROOM_KEPT {
+            self.slots.shrink_to(ROOM_KEPT);
+            self.schedule.lanes.reset();
         }
     }
 
     /// How many rate-limited adds a key had since it was last forgotten.
-    pub(crate) fn requeues(&self, key: &K, hash: u32) -> u32 {
-        let slot = self.slots.find(key, hash);
-        slot.map_or(0, |slot| self.slots[slot].requeues)
+    pub(crate) fn requeues(&self, key: &K) -> u32 {
+        self.slots.get(key).map_or(0, |slot| slot.requeues)
     }
 
     /// How many keys are ready. Those that are due but have not been moved yet count from the next call on.
     pub(crate) fn len(&self) -> usize {
-        self.ready
+        self.schedule.ready
     }
 
     /// When the next delayed key is due.
-    pub(crate) fn next_due(&mut self) -> Option<Moment> {
-        self.alarms.next_due(&self.slots)
+    pub(crate) fn next_due(&self) -> Option<Moment> {
+        self.schedule.alarms.next_due()
     }
 
     pub(crate) fn life(&self) -> Life {
         self.life
     }
 
-    /// Takes no more keys and drops those that are not due yet; a second call may change how the end is waited for.
-    pub(crate) fn shut_down(&mut self, life: Life, now: Moment) {
-        self.advance(now);
-        while self.next_due().is_some_and(|due| due <= self.now) {
-            self.advance(now);
-        }
-        self.life = life;
-        self.wake.everybody = Needed::Yes;
-        for slot in self.alarms.clear(&mut self.slots) {
-            self.slots.retire(slot);
-        }
-        self.free_retired();
-    }
-
-    /// The latest time that anybody told.
+    /// The latest time that a caller passed.
     pub(crate) fn now(&self) -> Moment {
-        self.now
+        self.schedule.now
     }
 
     /// Whether nothing is ready and nothing runs.
     pub(crate) fn is_drained(&self) -> bool {
-        self.ready == 0 && self.running.is_empty()
+        self.schedule.ready == 0 && self.running == 0
     }
 
     /// Who must look again because of the calls since the last time this was asked.
     pub(crate) fn take_wake(&mut self) -> Wake {
-        let mut wake = std::mem::take(&mut self.wake);
-        wake.workers = wake.workers.min(self.ready);
+        let mut wake = std::mem::take(&mut self.schedule.wake);
+        wake.workers = wake.workers.min(self.schedule.ready);
         wake
     }
 
     pub(crate) fn stats(&mut self, name: &str, now: Moment) -> Stats {
         self.advance(now);
-        self.free_retired();
-        let spent = |run: &Running| match self.durations {
-            Durations::Measured => self.now.since(run.started),
-            Durations::Unknown => Duration::ZERO,
-        };
+        let (lanes, now) = (&self.schedule.lanes, self.now());
         let mut by_priority = Vec::new();
-        if self.lanes.policy() != PriorityPolicy::Ignore {
-            by_priority.extend(self.lanes.depths());
+        if lanes.policy() != PriorityPolicy::Ignore {
+            by_priority.extend(lanes.depths());
             if by_priority.is_empty() {
                 by_priority.push((Priority::NORMAL, 0));
             }
         }
+        let spent = |slot: &Slot<N>| match slot.phase {
+            Phase::Running { started } | Phase::RunningAgain { started } if self.measures => {
+                now.since(started)
+            }
+            _ => Duration::ZERO,
+        };
         Stats {
             name: name.to_owned(),
-            depth: self.lanes.depths().map(|(_, depth)| depth).sum(),
+            depth: lanes.depths().map(|(_, depth)| depth).sum(),
             depth_by_priority: by_priority,
-            running: self.running.len() - self.along,
-            waiting: self.alarms.len(),
+            running: self.running,
+            waiting: self.schedule.alarms.len(),
             known: self.slots.len(),
-            adds: self.adds,
-            retries: self.retries,
+            adds: self.schedule.adds,
+            retries: self.schedule.retries,
+            limiter_panics: self.limiter.panics(),
             queue_duration: self.queue_duration.clone(),
             work_duration: self.work_duration.clone(),
-            unfinished_work: self.running.iter().map(spent).sum(),
-            longest_running: self.running.iter().map(spent).max().unwrap_or_default(),
+            unfinished_work: self.slots.values().map(spent).sum(),
+            longest_running: self.slots.values().map(spent).max().unwrap_or_default(),
         }
     }
 }

@@ -56,7 +56,7 @@ impl<K> Options<K> {
         self
     }
 
-    /// Room for this many keys from the start. Saves the pauses in which a growing queue moves house.
+    /// Room for this many keys from the start, which saves the pauses in which a growing queue moves its keys.
     pub fn capacity(mut self, keys: usize) -> Self {
         self.capacity = keys;
         self

@@ -30,6 +30,8 @@ pub struct Stats {
     pub adds: u64,
     /// Delayed and rate-limited adds.
     pub retries: u64,
+    /// How often the rate limiter panicked; the keys then waited as by default.
+    pub limiter_panics: u64,
     /// From the add to the start of the run.
     pub queue_duration: Histogram,
     /// From the start of a run to its end.

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
-use jiff::Timestamp;
 use kube::core::ApiResource;
 use kubewright_cache::source::BoxFuture;
 use kubewright_cache::{Key, Reader, Scope, SharedInformer};
@@ -56,25 +55,6 @@ struct Bench<K> {
     lent: Arc<Lent>,
 }
 
-/// What a run leaves for the next one of its worker, to make it cheaper.
-#[derive(Default)]
-struct Carry {
-    /// A context that is over.
-    spare: Option<Context>,
-    /// When the run ended, if the next one begins at once.
-    ended: Option<Timestamp>,
-}
-
-impl Carry {
-    fn after(started: Timestamp, took: Duration, spare: Option<Context>, task: &Task) -> Self {
-        let ended = || started.checked_add(took).ok();
-        Self {
-            spare,
-            ended: task.has_next().then(ended).flatten(),
-        }
-    }
-}
-
 impl<K: Object, R: Reconciler<K>> Work for Worker<K, R> {
     fn work(
         self: Arc<Self>,
@@ -104,14 +84,13 @@ impl<K: Object, R: Reconciler<K>> Work for Worker<K, R> {
             }),
         };
         Box::pin(async move {
-            let mut carry = Carry::default();
+            // A context that is over makes the next one cheaper.
+            let mut spare = None;
             while let Some(mut item) = bench.next(&stop).await {
-                // Nobody knows how long it has waited.
-                carry.ended = None;
                 loop {
-                    let finish = self.step(&bench, &mut item, &mut carry).await;
+                    let finish = self.step(&bench, &mut item, &mut spare).await;
                     // After a stop no further key is taken.
-                    if !item.has_next() && stop.is_cancelled() {
+                    if stop.is_cancelled() {
                         item.finish(finish);
                         break;
                     }
@@ -137,7 +116,7 @@ impl<K> Bench<K> {
 
 impl<K: Object, R: Reconciler<K>> Worker<K, R> {
     /// Reconciles the key, and says what becomes of it.
-    async fn step(&self, bench: &Bench<K>, task: &mut Task, carry: &mut Carry) -> Finish {
+    async fn step(&self, bench: &Bench<K>, task: &mut Task, spare: &mut Option<Context>) -> Finish {
         let controller = &*self.name;
         let reasons = task.take_note();
         let own_doing = self.loops.is_own_doing(task.key(), &reasons);
@@ -148,8 +127,8 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             attempt: task.requeues(),
             reasons,
         };
-        let cx = Context::new(&bench.lent, carry.spare.take(), new);
-        let started = carry.ended.take().unwrap_or_else(|| cx.now());
+        let cx = Context::new(&bench.lent, spare.take(), new);
+        let started = cx.now();
         let outcome = tracing::field::Empty;
         let span = tracing::info_span!(
             "reconcile",
@@ -162,7 +141,7 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             // Pinned where it is: a future that is wrapped is moved, which is most of what a short one costs.
             let mut attempt = pin!(self.attempt(bench, &cx));
             let attempt = poll_fn(|context| span.in_scope(|| attempt.as_mut().poll(context)));
-            task.during(attempt).await
+            attempt.await
         };
         let took = task.stop_watch();
         let _in = span.enter();
@@ -171,7 +150,7 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
         bench.metrics.finished(verdict, took);
         let key = cx.key().clone();
         let (Left { why, writes }, over) = cx.conclude();
-        *carry = Carry::after(started, took, over, task);
+        *spare = over;
         if let Some(length) = self.loops.ran(&key, own_doing, &writes) {
             bench.metrics.hot_loop(&key);
             tracing::warn!(length, write = ?writes.last(), "hot loop: the reconcile's own write makes it run again");

@@ -2,44 +2,31 @@
 
 use super::*;
 
-impl<K: Eq + Clone + 'static, N: Note> Machine<K, N> {
-    pub(super) fn alarm_entries(&self) -> usize {
-        self.alarms.entries()
-    }
-
-    pub(super) fn slot_count(&self) -> usize {
-        self.slots.all().len()
+impl<K: Request, N: Note> Machine<K, N> {
+    pub(super) fn capacity(&self) -> usize {
+        self.slots.capacity()
     }
 
     /// The invariants that the fields promise each other.
     pub(super) fn check_invariants(&self) {
-        let count = |wanted: fn(&Phase) -> bool| {
-            let slots = self.slots.all().iter();
-            slots.filter(|slot| wanted(&slot.phase)).count()
+        let count = |wanted: fn(&Slot<N>) -> bool| {
+            let slots = self.slots.values();
+            slots.filter(|slot| wanted(slot)).count()
         };
-        let ready = count(|phase| matches!(phase, Phase::Ready { .. }));
-        let idle = count(|phase| matches!(phase, Phase::Idle));
-        assert_eq!(ready, self.ready);
-        assert_eq!(ready + idle + self.running.len(), self.slot_count());
-        for (at, run) in self.running.iter().enumerate() {
-            match self.slots[run.slot].phase {
-                Phase::Running { index } | Phase::RunningAgain { index } => {
-                    assert_eq!(index as usize, at);
-                }
-                phase => panic!("{phase:?} is listed as running"),
-            }
-        }
-        let entries = self.lanes.entries();
-        let valid = entries.filter(|(priority, entry)| {
-            let slot = &self.slots[entry.slot];
-            let ticket = entry.ticket();
-            let current = slot.phase == Phase::Ready { ticket };
-            assert!(!current || slot.priority == *priority);
-            current
+        let ready = count(|slot| matches!(slot.phase, Phase::Ready { .. }));
+        let idle = count(|slot| slot.phase == Phase::Idle);
+        assert_eq!(ready, self.schedule.ready);
+        assert_eq!(ready + idle + self.running, self.slots.len());
+        let alarms = count(|slot| slot.alarm.is_some());
+        assert_eq!(alarms, self.schedule.alarms.len());
+        assert_eq!(count(Slot::is_forgettable), 0);
+        let valid = self.schedule.lanes.entries().filter(|entry| {
+            let (priority, ticket, key) = *entry;
+            let slot = self.slots.get(key);
+            let current = slot.filter(|slot| slot.phase == Phase::Ready { ticket });
+            assert!(current.is_none_or(|slot| slot.priority == priority));
+            current.is_some()
         });
-        assert_eq!(valid.count(), self.ready);
-        for slot in self.slots.all().iter().filter(|slot| slot.key.is_none()) {
-            assert!(slot.phase == Phase::Idle && !slot.has_alarm() && slot.requeues == 0);
-        }
+        assert_eq!(valid.count(), ready);
     }
 }

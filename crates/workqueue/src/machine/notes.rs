@@ -1,8 +1,7 @@
 //! Notes: what is left with a key, and which run gets it.
 
-use super::tests::{hashed, ms};
+use super::tests::{machine, ms};
 use super::*;
-use crate::limiter::ExponentialBackoff;
 
 impl Note for Vec<u32> {
     fn merge(&mut self, later: Self) {
@@ -14,28 +13,24 @@ struct Desk(Machine<&'static str, Vec<u32>>);
 
 impl Desk {
     fn new() -> Self {
-        let limiter = Box::new(ExponentialBackoff::new(ms(1), ms(1000)));
-        Self(Machine::new(
-            PriorityPolicy::FAIR,
-            limiter,
-            Durations::Measured,
-            0,
-        ))
+        Self(machine(PriorityPolicy::FAIR, "desk"))
     }
 
     fn add(&mut self, note: u32, how: Add) {
-        self.0.add(hashed("a"), vec![note], how, Moment::default);
+        self.0.add("a", vec![note], how, Moment::default());
     }
 
     fn get_at(&mut self, milliseconds: u64) -> Run<&'static str, Vec<u32>> {
-        match self.0.get(|| Moment::at(ms(milliseconds))) {
+        match self.0.get(Moment::at(ms(milliseconds))) {
             Next::Run(run) => run,
             Next::Empty | Next::ShutDown => panic!("a key is ready"),
         }
     }
 
     fn done(&mut self, run: &Run<&'static str, Vec<u32>>, finish: Finish, left: u32) {
-        self.0.done(run, finish, vec![left], Moment::default);
+        let mut end = End::from(finish);
+        end.left = vec![left];
+        self.0.done(run, end, Moment::default());
     }
 }
 

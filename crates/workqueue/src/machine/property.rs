@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::tests::{hashed, ms};
+use super::tests::{machine, ms};
 use super::*;
-use crate::limiter::ExponentialBackoff;
 
 #[derive(Debug, Clone)]
 enum Operation {
@@ -17,8 +16,6 @@ enum Operation {
     Get,
     /// The n-th of those running, and whether it succeeded.
     Done(usize, Finish),
-    /// The n-th of those running does not get its turn.
-    PutBack(usize),
     Advance(u64),
     ShutDown,
 }
@@ -31,8 +28,7 @@ struct Model {
     /// By the number of their place in the line.
     ready: BTreeMap<u64, usize>,
     dirty: BTreeSet<usize>,
-    /// With the place that each had.
-    processing: BTreeMap<usize, u64>,
+    processing: BTreeSet<usize>,
     /// Due time and order of setting.
     waiting: BTreeMap<usize, (u64, u64)>,
     requeues: BTreeMap<usize, u32>,
@@ -43,7 +39,7 @@ struct Model {
 
 impl Model {
     fn add(&mut self, key: usize) {
-        if !self.shut && self.dirty.insert(key) && !self.processing.contains_key(&key) {
+        if !self.shut && self.dirty.insert(key) && !self.processing.contains(&key) {
             self.line_up(key);
         }
     }
@@ -67,23 +63,17 @@ impl Model {
     fn add_rate_limited(&mut self, key: usize) {
         if !self.shut {
             let earlier = self.requeues.entry(key).or_default();
-            let delay = (1 << *earlier).min(8);
+            let delay = 1_u64.checked_shl(*earlier).unwrap_or(1000).min(1000);
             *earlier += 1;
             self.add_after(key, delay);
         }
     }
 
     fn get(&mut self) -> Option<usize> {
-        let (place, key) = self.ready.pop_first()?;
+        let (_, key) = self.ready.pop_first()?;
         self.dirty.remove(&key);
-        self.processing.insert(key, place);
+        self.processing.insert(key);
         Some(key)
-    }
-
-    fn put_back(&mut self, key: usize) {
-        let place = self.processing.remove(&key);
-        self.ready.insert(place.expect("it has its place"), key);
-        self.dirty.insert(key);
     }
 
     fn done(&mut self, key: usize, finish: Finish) {
@@ -127,10 +117,9 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(policy: PriorityPolicy, durations: Durations) -> Self {
-        let limiter = Box::new(ExponentialBackoff::new(ms(1), ms(8)));
+    fn new(policy: PriorityPolicy, name: &str) -> Self {
         Self {
-            machine: Machine::new(policy, limiter, durations, 0),
+            machine: machine(policy, name),
             model: Model::default(),
             runs: Vec::new(),
         }
@@ -142,7 +131,7 @@ impl Pair {
 
     fn add(&mut self, key: usize, how: Add) {
         let now = self.now();
-        self.machine.add(hashed(KEYS[key]), (), how, || now);
+        self.machine.add(KEYS[key], (), how, now);
     }
 
     /// Does the same to both, and compares what they answer.
@@ -161,12 +150,11 @@ impl Pair {
                 self.model.add_rate_limited(key);
             }
             Operation::Forget(key) => {
-                self.machine.forget(&KEYS[key], hashed(KEYS[key]).hash);
+                self.machine.forget(&KEYS[key]);
                 self.model.requeues.remove(&key);
             }
             Operation::Get => self.get(),
             Operation::Done(index, finish) => self.done(index, finish),
-            Operation::PutBack(index) => self.put_back(index),
             Operation::Advance(milliseconds) => self.model.advance(milliseconds),
             Operation::ShutDown => {
                 self.machine.shut_down(Life::ShutDown, self.now());
@@ -178,7 +166,7 @@ impl Pair {
     fn get(&mut self) {
         let expected = self.model.get().map(|key| KEYS[key]);
         let now = self.now();
-        match self.machine.get(|| now) {
+        match self.machine.get(now) {
             Next::Run(run) => {
                 assert_eq!(Some(run.key), expected);
                 assert!(self.runs.iter().all(|other| other.key != run.key));
@@ -194,15 +182,8 @@ impl Pair {
             return;
         };
         let now = self.now();
-        self.machine.done(&run, finish, (), || now);
+        self.machine.done(&run, finish.into(), now);
         self.model.done(key, finish);
-    }
-
-    fn put_back(&mut self, index: usize) {
-        if let Some((key, run)) = self.take_run(index) {
-            self.machine.put_back(run);
-            self.model.put_back(key);
-        }
     }
 
     fn take_run(&mut self, index: usize) -> Option<(usize, Run<&'static str, ()>)> {
@@ -220,7 +201,7 @@ impl Pair {
         assert_eq!(stats.running, self.model.processing.len());
         assert_eq!(stats.waiting, self.model.waiting.len());
         for (key, name) in KEYS.iter().enumerate() {
-            let requeues = self.machine.requeues(name, hashed(name).hash);
+            let requeues = self.machine.requeues(name);
             let expected = self.model.requeues.get(&key).copied();
             assert_eq!(requeues, expected.unwrap_or(0), "{name}");
         }
@@ -244,10 +225,11 @@ impl Pair {
         self.check();
         let now = self.now();
         assert_eq!(
-            self.machine.get(|| now),
-            match self.model.shut {
-                true => Next::ShutDown,
-                false => Next::Empty,
+            self.machine.get(now),
+            if self.model.shut {
+                Next::ShutDown
+            } else {
+                Next::Empty
             }
         );
         assert_eq!(self.machine.stats("", self.now()).known, 0);
@@ -268,7 +250,6 @@ fn operation() -> impl Strategy<Value = Operation> {
         4 => key.clone().prop_map(Operation::AddRateLimited),
         2 => key.prop_map(Operation::Forget),
         12 => Just(Operation::Get),
-        4 => (0usize..6).prop_map(Operation::PutBack),
         10 => (0usize..6, finish).prop_map(|(index, finish)| Operation::Done(index, finish)),
         6 => (0u64..20).prop_map(Operation::Advance),
         1 => Just(Operation::ShutDown),
@@ -281,16 +262,12 @@ proptest! {
     #[test]
     fn any_history_agrees_with_the_model(
         history in prop::collection::vec(operation(), 1..120),
-        durations in prop_oneof![Just(Durations::Measured), Just(Durations::Unknown)],
-        checks in any::<bool>(),
+        name in prop_oneof![Just("named"), Just("")],
     ) {
-        let mut pair = Pair::new(PriorityPolicy::FAIR, durations);
+        let mut pair = Pair::new(PriorityPolicy::FAIR, name);
         for operation in &history {
             pair.apply(operation);
-            // A check tells the machine the time, which would hide that it did not ask for it.
-            if checks {
-                pair.check();
-            }
+            pair.check();
         }
         pair.wind_up();
     }
@@ -300,27 +277,22 @@ proptest! {
         history in prop::collection::vec((operation(), -2i32..3), 1..120),
         passes in 0u32..4,
     ) {
-        let mut machine = Pair::new(PriorityPolicy::Fair { passes }, Durations::Unknown).machine;
+        let mut machine = Pair::new(PriorityPolicy::Fair { passes }, "").machine;
         let (mut now, mut runs, mut dirty) = (Moment::default(), Vec::<Run<_, ()>>::new(), BTreeSet::new());
         for (operation, priority) in history {
             match operation {
                 Operation::Add(key) => {
-                    machine.add(hashed(KEYS[key]), (), Add::now().priority(Priority(priority)), || now);
+                    machine.add(KEYS[key], (), Add::now().priority(Priority(priority)), now);
                     dirty.insert(KEYS[key]);
                 }
-                Operation::Get => if let Next::Run(run) = machine.get(|| now) {
+                Operation::Get => if let Next::Run(run) = machine.get(now) {
                     prop_assert!(dirty.remove(run.key));
                     prop_assert!(runs.iter().all(|other| other.key != run.key));
                     runs.push(run);
                 },
                 Operation::Done(index, _) if !runs.is_empty() => {
                     let run = runs.swap_remove(index % runs.len());
-                    machine.done(&run, Finish::Ended, (), || now);
-                }
-                Operation::PutBack(index) if !runs.is_empty() => {
-                    let run = runs.swap_remove(index % runs.len());
-                    dirty.insert(run.key);
-                    machine.put_back(run);
+                    machine.done(&run, Finish::Ended.into(), now);
                 }
                 Operation::Advance(milliseconds) => now = now.after(ms(milliseconds)),
                 _ => {}
@@ -329,11 +301,11 @@ proptest! {
             prop_assert_eq!(machine.stats("", now).depth, dirty.len());
         }
         for run in runs {
-            machine.done(&run, Finish::Ended, (), || now);
+            machine.done(&run, Finish::Ended.into(), now);
         }
-        while let Next::Run(run) = machine.get(|| now) {
+        while let Next::Run(run) = machine.get(now) {
             prop_assert!(dirty.remove(run.key));
-            machine.done(&run, Finish::Ended, (), || now);
+            machine.done(&run, Finish::Ended.into(), now);
         }
         prop_assert!(dirty.is_empty());
         prop_assert_eq!(machine.stats("", now).known, 0);

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use crate::lanes::Entry;
 use crate::moment::Moment;
 use crate::priority::Priority;
-use crate::slots::Hashed;
 
 /// Whether the queue takes and gives keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,26 +16,10 @@ pub(crate) enum Life {
     ShutDown,
 }
 
-/// Whether it is measured how long keys wait and run. Three looks at the clock cost about as much as all the rest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Durations {
-    Measured,
-    Unknown,
-}
-
-/// A key that is to run at once.
-pub(crate) struct Added<K, N> {
-    pub(crate) key: Hashed<K>,
-    pub(crate) note: N,
-    pub(crate) priority: Priority,
-    /// When it was added, if durations are measured.
-    pub(crate) at: Moment,
-}
-
 /// What the answer to a worker is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next<K, N> {
-    /// A key to run. Its slot must be handed back with [`Machine::done`].
+    /// A key to run, to be handed back with [`Machine::done`](super::Machine::done).
     Run(Run<K, N>),
     /// Nothing is ready.
     Empty,
@@ -48,8 +30,6 @@ pub(crate) enum Next<K, N> {
 /// A key that a worker has.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Run<K, N> {
-    /// The place in the line that it had.
-    pub(crate) entry: Entry,
     pub(crate) key: K,
     /// What adds left for this run.
     pub(crate) note: N,
@@ -62,15 +42,36 @@ pub(crate) struct Run<K, N> {
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Finish {
     /// Nothing more is known; the count of requeues stays.
     Ended,
-    /// The count of requeues starts afresh.
+    /// The count of requeues starts again at zero.
     Succeeded,
     /// Another run after the limiter's delay.
     Failed,
     /// It succeeded, and is to run again after this delay.
     Again(Duration),
+}
+
+/// What a worker reports when it hands a key back.
+#[derive(Debug)]
+pub(crate) struct End<N> {
+    pub(crate) finish: Finish,
+    /// For the run that this one asks for.
+    pub(crate) left: N,
+    /// How urgent that run is, if not as urgent as this one.
+    pub(crate) priority: Option<Priority>,
+}
+
+impl<N: Default> From<Finish> for End<N> {
+    fn from(finish: Finish) -> Self {
+        Self {
+            finish,
+            left: N::default(),
+            priority: None,
+        }
+    }
 }
 
 /// Who must look again after a call.
@@ -79,16 +80,8 @@ pub enum Finish {
 pub(crate) struct Wake {
     /// So many workers: keys became ready.
     pub(crate) workers: usize,
-    /// Whoever minds the alarms: the next one goes off earlier than it did.
-    pub(crate) timekeeper: Needed,
+    /// Whoever waits for the next alarm: it goes off at another time than it did.
+    pub(crate) timer: bool,
     /// Everybody who waits, for a key or for the end: the queue was shut down, or has drained.
-    pub(crate) everybody: Needed,
-}
-
-/// Whether something is needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Needed {
-    #[default]
-    No,
-    Yes,
+    pub(crate) everybody: bool,
 }

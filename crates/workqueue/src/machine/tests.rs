@@ -1,7 +1,7 @@
 //! The rules of the queue, one fact at a time, with a clock that is a number.
 
 use super::*;
-use crate::limiter::{ExponentialBackoff, MaxOf};
+use crate::limiter::{ExponentialBackoff, RateLimiter, Retry};
 
 type Word = &'static str;
 
@@ -17,9 +17,8 @@ impl Bench {
     }
 
     fn with_policy(policy: PriorityPolicy) -> Self {
-        let limiter = ExponentialBackoff::new(ms(1), ms(1000));
         Self {
-            machine: Machine::new(policy, Box::new(limiter), Durations::Measured, 0),
+            machine: machine(policy, "bench"),
             now: Moment::default(),
         }
     }
@@ -33,12 +32,11 @@ impl Bench {
     }
 
     fn add_with(&mut self, key: Word, how: Add) {
-        let now = self.now;
-        self.machine.add(hashed(key), (), how, || now);
+        self.machine.add(key, (), how, self.now);
     }
 
     fn get(&mut self) -> Option<Run<Word, ()>> {
-        match self.machine.get(|| self.now) {
+        match self.machine.get(self.now) {
             Next::Run(run) => Some(run),
             Next::Empty | Next::ShutDown => None,
         }
@@ -49,7 +47,7 @@ impl Bench {
     }
 
     fn finish(&mut self, run: &Run<Word, ()>, finish: Finish) {
-        self.machine.done(run, finish, (), || self.now);
+        self.machine.done(run, finish.into(), self.now);
     }
 
     fn step(&mut self, milliseconds: u64) {
@@ -57,11 +55,11 @@ impl Bench {
     }
 
     fn requeues(&self, key: Word) -> u32 {
-        self.machine.requeues(&key, hashed(key).hash)
+        self.machine.requeues(&key)
     }
 
     fn forget(&mut self, key: Word) {
-        self.machine.forget(&key, hashed(key).hash);
+        self.machine.forget(&key);
     }
 
     fn stats(&mut self) -> Stats {
@@ -79,10 +77,15 @@ impl Bench {
     }
 }
 
-/// A poor hash, so that different keys collide.
-pub(super) fn hashed<K: AsRef<str>>(key: K) -> Hashed<K> {
-    let hash = u32::from(key.as_ref().bytes().next().unwrap_or(0) % 4);
-    Hashed { key, hash }
+/// A machine whose retries wait 1, 2, 4, … ms.
+pub(super) fn machine<K: Request, N: Note>(policy: PriorityPolicy, name: &str) -> Machine<K, N> {
+    let limiter = ExponentialBackoff::new(ms(1), ms(1000));
+    Machine::new(
+        Options::new()
+            .name(name)
+            .priorities(policy)
+            .limiter(limiter),
+    )
 }
 
 pub(super) fn ms(milliseconds: u64) -> Duration {
@@ -147,13 +150,12 @@ fn len_counts_ready_keys_only() {
 #[test]
 fn key_that_is_done_is_dropped() {
     let key: std::sync::Arc<str> = "a".into();
-    let limiter = Box::new(MaxOf::new());
-    let mut machine = Machine::new(PriorityPolicy::FAIR, limiter, Durations::Unknown, 0);
-    machine.add(hashed(key.clone()), (), Add::now(), Moment::default);
-    let Next::Run(run) = machine.get(Moment::default) else {
+    let mut machine: Machine<_, ()> = machine(PriorityPolicy::FAIR, "");
+    machine.add(key.clone(), (), Add::now(), Moment::default());
+    let Next::Run(run) = machine.get(Moment::default()) else {
         panic!("the key is ready");
     };
-    machine.done(&run, Finish::Ended, (), Moment::default);
+    machine.done(&run, Finish::Ended.into(), Moment::default());
     drop(run);
     assert_eq!(std::sync::Arc::strong_count(&key), 1);
 }
@@ -246,7 +248,6 @@ fn replaced_delays_do_not_pile_up() {
     }
     let stats = bench.stats();
     assert_eq!((stats.waiting, stats.known), (0, 0));
-    assert!(bench.machine.alarm_entries() <= 128);
 }
 
 #[test]
@@ -401,7 +402,7 @@ fn shutdown_hands_out_what_is_ready_and_drops_the_rest() {
     bench.step(10);
     bench.finish(&run, Finish::Failed);
     assert_eq!(bench.drain(), ["ready", "running"]);
-    assert_eq!(bench.machine.get(|| bench.now), Next::ShutDown);
+    assert_eq!(bench.machine.get(bench.now), Next::ShutDown);
     assert_eq!(bench.stats().known, 0);
 }
 
@@ -427,10 +428,10 @@ fn drain_waits_for_ready_and_running_keys() {
     let _ = bench.machine.take_wake();
     bench.done(&a);
     assert!(!bench.machine.is_drained());
-    assert_eq!(bench.machine.take_wake().everybody, Needed::No);
+    assert!(!bench.machine.take_wake().everybody);
     assert_eq!(bench.drain(), ["b", "a"]);
     assert!(bench.machine.is_drained());
-    assert_eq!(bench.machine.take_wake().everybody, Needed::Yes);
+    assert!(bench.machine.take_wake().everybody);
 }
 
 #[test]
@@ -454,12 +455,12 @@ fn each_ready_key_wakes_one_worker() {
 }
 
 #[test]
-fn only_an_earlier_alarm_wakes_the_timekeeper() {
+fn only_an_earlier_alarm_wakes_the_timer() {
     let mut bench = Bench::new();
-    for (delay, expected) in [(50, Needed::Yes), (60, Needed::No), (40, Needed::Yes)] {
+    for (delay, expected) in [(50, true), (60, false), (40, true)] {
         let key: Word = format!("{delay}").leak();
         bench.add_after(key, delay);
-        assert_eq!(bench.machine.take_wake().timekeeper, expected, "{delay}");
+        assert_eq!(bench.machine.take_wake().timer, expected, "{delay}");
     }
 }
 
@@ -476,20 +477,66 @@ fn time_that_goes_back_is_not_believed() {
 
 #[test]
 fn memory_of_a_burst_is_given_back() {
-    let mut bench = Bench::with_policy(PriorityPolicy::Strict);
-    for i in 0..5000 {
-        let key: Word = format!("{i}").leak();
-        bench.add_with(key, Add::now().priority(Priority::LOW));
-        bench.add_after(key, 1000);
-        bench.add_after(key, 10);
+    let mut machine: Machine<u32, ()> = machine(PriorityPolicy::Strict, "");
+    let now = Moment::default();
+    for key in 0..3 * ROOM_KEPT as u32 {
+        machine.add(key, (), Add::now().priority(Priority::LOW), now);
     }
-    bench.step(10);
-    bench.add("0");
-    assert_eq!(bench.drain().len(), 5000);
-    assert_eq!(bench.machine.slot_count(), 0);
-    bench.add("again");
-    bench.step(5000);
-    assert_eq!(bench.drain(), ["again"]);
+    while let Next::Run(run) = machine.get(now) {
+        machine.done(&run, Finish::Ended.into(), now);
+    }
+    assert!(machine.capacity() <= 2 * ROOM_KEPT);
+    machine.check_invariants();
+}
+
+/// A limiter that always panics, without a word on stderr.
+struct Broken;
+
+impl<K> RateLimiter<K> for Broken {
+    fn delay(&mut self, _retry: &Retry<'_, K>) -> Duration {
+        std::panic::resume_unwind(Box::new("broken"))
+    }
+
+    fn forget(&mut self, _key: &K) {
+        std::panic::resume_unwind(Box::new("broken"))
+    }
+}
+
+#[test]
+fn key_of_a_limiter_that_panics_waits_as_by_default_and_is_not_kept_running() {
+    let mut machine: Machine<Word, ()> = Machine::new(Options::new().limiter(Broken));
+    machine.add("a", (), Add::now(), Moment::default());
+    for delay in [5, 10, 20] {
+        let now = machine.next_due().unwrap_or_default();
+        let Next::Run(run) = machine.get(now) else {
+            panic!("the key is ready");
+        };
+        machine.done(&run, Finish::Failed.into(), now);
+        machine.check_invariants();
+        assert_eq!(machine.next_due(), Some(now.after(ms(delay))));
+    }
+    let now = machine.next_due().unwrap_or_default();
+    let Next::Run(run) = machine.get(now) else {
+        panic!("the key is ready");
+    };
+    machine.done(&run, Finish::Succeeded.into(), now);
+    let stats = machine.stats("", now);
+    assert_eq!(
+        (stats.running, stats.known, stats.limiter_panics),
+        (0, 0, 4)
+    );
+}
+
+#[test]
+fn run_decides_how_urgent_the_next_one_is() {
+    let mut bench = Bench::new();
+    bench.add("a");
+    let run = bench.get().unwrap();
+    let mut end = End::from(Finish::Again(ms(5)));
+    end.priority = Some(Priority(7));
+    bench.machine.done(&run, end, bench.now);
+    bench.step(5);
+    assert_eq!(bench.get().map(|run| run.priority), Some(Priority(7)));
 }
 
 #[test]
@@ -518,91 +565,4 @@ fn statistics_follow_the_keys() {
     assert_eq!(stats.work_duration.count(), 2);
     assert_eq!((stats.depth, stats.waiting, stats.retries), (1, 1, 1));
     assert_eq!(stats.unfinished_work, Duration::ZERO);
-}
-
-#[test]
-fn nobody_asks_for_the_time_without_need() {
-    let limiter = Box::new(MaxOf::new());
-    let mut machine = Machine::new(PriorityPolicy::FAIR, limiter, Durations::Unknown, 0);
-    let never = || panic!("nothing here depends on the time");
-    machine.add(hashed("a"), (), Add::now(), never);
-    machine.add(hashed("a"), (), Add::now(), never);
-    let Next::Run(run) = machine.get(never) else {
-        panic!("the key is ready");
-    };
-    machine.done(&run, Finish::Succeeded, (), never);
-    let stats = machine.stats("", Moment::at(ms(50)));
-    assert_eq!((stats.adds, stats.work_duration.count()), (1, 0));
-}
-
-#[test]
-fn adds_taken_in_together_come_out_as_if_added_one_by_one() {
-    let (now, how) = (Moment::default(), |key: u32| Priority((key % 3) as i32));
-    let hashed = |key: u32| Hashed {
-        key,
-        hash: key % 50,
-    };
-    // Twice each, so that there are duplicates.
-    let keys = || (0..300).map(|turn| turn % 150);
-    let order = |durations, together: bool| {
-        let limiter = Box::new(ExponentialBackoff::new(ms(1), ms(1000)));
-        let mut machine = Machine::new(PriorityPolicy::Strict, limiter, durations, 0);
-        if together {
-            let added = |key| Added {
-                key: hashed(key),
-                note: (),
-                priority: how(key),
-                at: now,
-            };
-            machine.take_in(&mut keys().map(added).collect());
-        } else {
-            keys().for_each(|key| {
-                let how = Add::now().priority(how(key));
-                machine.add(hashed(key), (), how, || now);
-            });
-        }
-        let mut order = Vec::new();
-        while let Next::Run(run) = machine.get(|| now) {
-            order.push(run.key);
-            machine.done(&run, Finish::Ended, (), || now);
-        }
-        machine.check_invariants();
-        assert!(machine.is_drained());
-        order
-    };
-    for durations in [Durations::Unknown, Durations::Measured] {
-        let one_by_one = order(durations, false);
-        assert_eq!(one_by_one.len(), 150);
-        assert_eq!(order(durations, true), one_by_one);
-    }
-}
-
-#[test]
-fn key_due_before_one_that_is_taken_in_later_runs_before_it() {
-    let mut bench = Bench::new();
-    bench.add_after("due", 5);
-    let added = |key, at| Added {
-        key: hashed(key),
-        note: (),
-        priority: Priority::NORMAL,
-        at: Moment::at(ms(at)),
-    };
-    let mut adds = vec![added("early", 4), added("late", 6)];
-    bench.machine.take_in(&mut adds);
-    bench.step(10);
-    assert_eq!(bench.drain(), ["early", "due", "late"]);
-}
-
-#[test]
-fn nothing_is_taken_in_after_shutdown() {
-    let mut bench = Bench::new();
-    bench.machine.shut_down(Life::ShutDown, bench.now);
-    let mut adds = vec![Added {
-        key: hashed("a"),
-        note: (),
-        priority: Priority::NORMAL,
-        at: bench.now,
-    }];
-    bench.machine.take_in(&mut adds);
-    assert_eq!((adds.len(), bench.stats().known), (0, 0));
 }

@@ -201,7 +201,7 @@ async fn delayed_key_wakes_a_worker_when_due() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delay_set_while_all_workers_sleep_is_minded() {
+async fn delay_set_while_all_workers_sleep_wakes_one() {
     let queue = queue();
     let workers = workers(&queue, 3, Duration::ZERO);
     settle().await;
@@ -227,7 +227,7 @@ async fn earlier_delay_moves_the_alarm_forward() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn timekeeper_that_leaves_is_replaced() {
+async fn worker_that_leaves_passes_the_timer_on() {
     let queue = queue();
     queue.add_after("first", ms(10));
     queue.add_after("second", ms(20));
@@ -238,17 +238,17 @@ async fn timekeeper_that_leaves_is_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cancelled_timekeeper_is_replaced() {
+async fn cancelled_worker_passes_the_timer_on() {
     let queue = queue();
     queue.add_after("a", ms(10));
-    let timekeeper = tokio::spawn({
+    let waiting = tokio::spawn({
         let queue = queue.clone();
         async move { drop(queue.get().await) }
     });
     settle().await;
     let workers = workers(&queue, 1, Duration::ZERO);
     settle().await;
-    timekeeper.abort();
+    waiting.abort();
     sleep(ms(11)).await;
     assert_eq!(workers.taken(), ["a"]);
 }
@@ -262,6 +262,19 @@ async fn keys_due_together_wake_several_workers() {
     let workers = workers(&queue, 3, ms(1000));
     sleep(ms(11)).await;
     assert_eq!(workers.taken(), ["a", "b", "c"]);
+}
+
+/// The worker that rings two alarms at once leaves with one key and wakes another worker for the other key. A third
+/// worker must still wait for the next alarm.
+#[tokio::test(start_paused = true)]
+async fn keys_due_together_leave_a_worker_for_the_next_alarm() {
+    let queue = queue();
+    for (key, delay) in [("x", 10), ("y", 10), ("z", 20)] {
+        queue.add_after(key, ms(delay));
+    }
+    let workers = workers(&queue, 3, ms(1000));
+    sleep(ms(21)).await;
+    assert_eq!(workers.taken(), ["x", "y", "z"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -452,24 +465,24 @@ async fn time_comes_from_the_given_clock() {
     workers.finish().await;
 }
 
-/// With nothing left to mind, a timekeeper that did not sleep would spin here for ever.
+/// With nothing left to wait for, a worker that did not sleep would spin here for ever.
 #[tokio::test]
-async fn timekeeper_sleeps_when_another_worker_took_the_last_delayed_key() {
+async fn worker_with_the_timer_sleeps_when_another_took_the_last_delayed_key() {
     let clock = HandClock::default();
     let queue = Queue::new(Options::new().clock(clock.clone()));
     queue.add_after("a", ms(10));
-    let timekeeper = workers(&queue, 1, Duration::ZERO);
+    let waiting = workers(&queue, 1, Duration::ZERO);
     settle().await;
     clock.milliseconds.store(10, Ordering::SeqCst);
     assert_eq!(queue.try_get().map(|item| *item.key()), Some("a"));
     clock.moved.notify_one();
     settle().await;
-    assert_eq!(timekeeper.taken(), [] as [&str; 0]);
+    assert_eq!(waiting.taken(), [] as [&str; 0]);
     queue.add_after("b", ms(10));
     clock.milliseconds.store(20, Ordering::SeqCst);
     clock.moved.notify_one();
     settle().await;
-    assert_eq!(timekeeper.taken(), ["b"]);
+    assert_eq!(waiting.taken(), ["b"]);
 }
 
 #[tokio::test(start_paused = true)]
