@@ -4,19 +4,15 @@
 use serde_json::{Value, json};
 
 use crate::access::Authorization;
-use crate::admission::used;
 use crate::core::Core;
 use crate::fields::Writer;
 use crate::status::ApiError;
-use crate::storage::At;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 impl Core {
-    /// Makes sure that what every cluster has is there, and takes up what an earlier run left.
+    /// Makes sure that what every cluster has is there, and finishes what an earlier run left unfinished.
     pub(crate) async fn bootstrap(&self) -> Result<(), ApiError> {
-        self.adopt_addresses()?;
-        self.load_policy()?;
         if self.access.mode() == Authorization::Rbac {
             self.ensure_policy().await?;
         }
@@ -27,7 +23,8 @@ impl Core {
         }
         self.ensure("services", Some("default"), kubernetes_service())
             .await?;
-        self.load_definitions().await
+        self.reconcile_all().await;
+        Ok(())
     }
 
     async fn ensure(
@@ -46,20 +43,6 @@ impl Core {
             let writer = Writer::server("");
             self.create(&served, namespace, value, &writer, &mut Vec::new())
                 .await?;
-        }
-        Ok(())
-    }
-
-    /// Marks the addresses and ports of stored Services as taken.
-    fn adopt_addresses(&self) -> Result<(), ApiError> {
-        let services = self.registry.now().builtin("", "v1", "services");
-        let snapshot = services
-            .collection
-            .snapshot(At::Latest)
-            .map_err(ApiError::internal)?;
-        for record in snapshot.range("", None) {
-            let (address, ports) = used(&services.revive(record)?);
-            self.addresses.adopt(&address, &ports);
         }
         Ok(())
     }

@@ -2,22 +2,21 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{RwLock, RwLockReadGuard, Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
-use crate::admission::{Admission, Gate, has_consequences};
-use crate::allocate::Addresses;
+use crate::admission::{Admission, Gate};
 use crate::api::watch::Watches;
 use crate::auth::Tokens;
 use crate::callout::Services;
+use crate::derived::Derived;
 use crate::documents::Documents;
 use crate::environment::Environment;
 use crate::fields::FieldManagement;
 use crate::fork::ForkOptions;
 use crate::logs::PodLogs;
 use crate::registry::Registry;
-use crate::resource::Served;
 use crate::status::ApiError;
 use crate::storage::{RestoreError, Store};
 
@@ -47,9 +46,11 @@ impl Default for RequestLimits {
 pub(crate) struct Core {
     pub(crate) store: Store,
     pub(crate) environment: Environment,
-    pub(crate) registry: Registry,
+    /// Everything that follows from the objects.
+    pub(crate) derived: Arc<Derived>,
+    /// The part of `derived` that says which resources are served.
+    pub(crate) registry: Arc<Registry>,
     pub(crate) documents: Documents,
-    pub(crate) addresses: Addresses,
     pub(crate) watches: Watches,
     pub(crate) tokens: Tokens,
     pub(crate) access: Access,
@@ -58,8 +59,6 @@ pub(crate) struct Core {
     pub(crate) services: Services,
     pub(crate) field_management: FieldManagement,
     limits: RequestLimits,
-    /// Read by writes that change more than an object, until all of it is done: a fork finds none half done.
-    settling: RwLock<()>,
     /// Who is asked for logs of containers, if anybody.
     pub(crate) pod_logs: Option<Arc<dyn PodLogs>>,
     /// Cancelled when the server stops: watches end.
@@ -91,18 +90,18 @@ impl Core {
         admission: Admission,
         services: Services,
     ) -> Arc<Self> {
+        let derived = Derived::follow(&store, None);
         Arc::new(Self {
-            registry: Registry::builtin(&store),
-            addresses: Addresses::default(),
+            registry: derived.registry.clone(),
             documents: Documents::default(),
             watches: Watches::new(limits.watches_per_user),
             tokens,
-            access,
-            gate: Gate::new(admission),
+            access: access.by(derived.policy.clone()),
+            gate: Gate::new(admission, derived.hooks.clone()),
+            derived,
             services,
             field_management,
             limits: limits.clone(),
-            settling: RwLock::default(),
             pod_logs,
             stopping: CancellationToken::new(),
             reads: Semaphore::new(limits.reads),
@@ -112,27 +111,27 @@ impl Core {
         })
     }
 
-    /// A server of its own with all that this one has at this moment, in memory.
-    pub(crate) async fn fork(&self, own: ForkOptions) -> Arc<Self> {
+    /// A server of its own with all that this one has at this moment, in memory. What follows from the objects is read
+    /// from the copies, so it fits them whatever is written meanwhile.
+    pub(crate) fn fork(&self, own: ForkOptions) -> Arc<Self> {
         let ForkOptions {
             environment,
             pod_logs,
         } = own;
-        let _settled = self.settling.write().await;
         let store = self.store.fork(environment.clone());
+        let derived = Derived::follow(&store, Some(&self.registry));
         Arc::new(Self {
-            registry: self.registry.fork(&store),
-            addresses: self.addresses.fork(),
+            registry: derived.registry.clone(),
             documents: Documents::default(),
             watches: Watches::new(self.limits.watches_per_user),
             tokens: self.tokens.clone(),
-            access: self.access.fork(),
-            gate: self.gate.fork(),
+            access: self.access.fork().by(derived.policy.clone()),
+            gate: Gate::new(self.gate.plugins().clone(), derived.hooks.clone()),
+            derived,
             services: self.services.clone(),
             field_management: self.field_management,
             pod_logs: pod_logs.or_else(|| self.pod_logs.clone()),
             limits: self.limits.clone(),
-            settling: RwLock::default(),
             stopping: CancellationToken::new(),
             reads: Semaphore::new(self.limits.reads),
             writes: Semaphore::new(self.limits.writes),
@@ -142,21 +141,9 @@ impl Core {
     }
 
     /// Takes over the objects of another server, and what follows from them.
-    pub(crate) async fn restore(&self, from: &Self) -> Result<(), RestoreError> {
-        let _settled = self.settling.write().await;
-        self.store.restore(&from.store)?;
-        self.registry.restore(&from.registry, &self.store);
-        self.addresses.restore(&from.addresses);
-        self.access.restore(&from.access);
-        Ok(())
-    }
-
-    /// Held by a write of this resource until everything that follows from it is done, if anything does.
-    pub(crate) async fn settling(&self, served: &Served) -> Option<RwLockReadGuard<'_, ()>> {
-        match has_consequences(served) {
-            true => Some(self.settling.read().await),
-            false => None,
-        }
+    pub(crate) fn restore(&self, from: &Self) -> Result<(), RestoreError> {
+        self.derived
+            .restore(&self.store, &from.store, &from.registry)
     }
 
     /// A place for a request, or the advice to come back.

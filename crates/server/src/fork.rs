@@ -59,12 +59,11 @@ impl fmt::Debug for ForkOptions {
 }
 
 impl Server {
-    /// Everything as it is now, to go back to or to start other servers from. Waits for writes under way that change
-    /// more than an object, such as one that defines a kind.
+    /// Everything as it is now, to go back to or to start other servers from.
     pub async fn snapshot(&self) -> Snapshot {
         let core = &self.core.0;
         Snapshot {
-            core: core.fork(core.environment.clone().into()).await,
+            core: core.fork(core.environment.clone().into()),
             limits: self.limits.clone(),
             authority: self.authority.clone(),
         }
@@ -74,7 +73,7 @@ impl Server {
     /// addresses, roles; tokens and certificates are good for both. Sockets, audit log and data directory stay with
     /// the original.
     pub async fn fork(&self, own: impl Into<ForkOptions>) -> Server {
-        let core = self.core.0.fork(own.into()).await;
+        let core = self.core.0.fork(own.into());
         Server::run(core, self.limits.clone(), self.authority.clone())
     }
 
@@ -84,14 +83,14 @@ impl Server {
     /// # Errors
     /// When the server has a data directory.
     pub async fn restore(&self, snapshot: &Snapshot) -> Result<(), RestoreError> {
-        self.core.0.restore(&snapshot.core).await
+        self.core.0.restore(&snapshot.core)
     }
 }
 
 impl Snapshot {
     /// A server of its own that starts from here, with its own time and randomness.
     pub async fn server(&self, own: impl Into<ForkOptions>) -> Server {
-        let core = self.core.fork(own.into()).await;
+        let core = self.core.fork(own.into());
         Server::run(core, self.limits.clone(), self.authority.clone())
     }
 

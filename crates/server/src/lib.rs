@@ -22,7 +22,6 @@ pub use kubewright_store::environment;
 
 mod access;
 mod admission;
-mod allocate;
 mod api;
 mod auth;
 mod bootstrap;
@@ -31,6 +30,7 @@ mod certificates;
 mod conversion;
 mod core;
 mod definitions;
+mod derived;
 mod documents;
 mod fields;
 mod fork;

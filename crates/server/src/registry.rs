@@ -1,7 +1,7 @@
 //! The registry: which resources are served at this moment. Readers take the whole of it at once, so that a request
 //! sees one state from beginning to end.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use kubewright_schema::Table;
@@ -10,6 +10,7 @@ use parking_lot::RwLock;
 
 use crate::access::review;
 use crate::conversion::{collection_name, conversion};
+use crate::definitions::Incarnation;
 use crate::http::path::GroupVersion;
 use crate::kinds;
 use crate::printers::Printer;
@@ -29,6 +30,14 @@ pub(crate) struct Resources {
     /// In the order of discovery: built-in ones first, custom ones by group.
     pub(crate) all: Vec<Arc<Served>>,
     by_path: HashMap<GroupVersion, HashMap<Box<str>, Arc<Served>>>,
+    /// The definitions of all custom ones, by name.
+    pub(crate) definitions: BTreeMap<String, Arc<Defined>>,
+}
+
+/// A definition and the versions of it that are served.
+pub(crate) struct Defined {
+    pub(crate) incarnation: Arc<Incarnation>,
+    pub(crate) versions: Vec<Arc<Served>>,
 }
 
 /// What a group, version and plural name.
@@ -48,21 +57,20 @@ impl Registry {
             .filter_map(|resource| builtin(store, resource))
             .map(Arc::new)
             .collect();
-        Self(RwLock::new(Arc::new(Resources::new(1, all))))
+        Self(RwLock::new(Arc::new(Resources::new(
+            1,
+            all,
+            BTreeMap::new(),
+        ))))
     }
 
-    /// The same resources over another store.
-    pub(crate) fn fork(&self, store: &Store) -> Self {
+    /// The built-in resources of this registry over another store.
+    pub(crate) fn builtin_in(&self, store: &Store) -> Self {
         let now = self.now();
-        let resources = Resources::new(now.generation, now.in_store(store));
+        let builtin = now.all.iter().filter(|served| served.definition.is_none());
+        let moved = builtin.map(|served| Arc::new(served.in_store(store)));
+        let resources = Resources::new(now.generation, moved.collect(), BTreeMap::new());
         Self(RwLock::new(Arc::new(resources)))
-    }
-
-    /// Serves what another registry serves, with the objects of `store`.
-    pub(crate) fn restore(&self, from: &Self, store: &Store) {
-        let all = from.now().in_store(store);
-        let mut current = self.0.write();
-        *current = Arc::new(Resources::new(current.generation + 1, all));
     }
 
     /// The resources as they are now.
@@ -70,20 +78,106 @@ impl Registry {
         self.0.read().clone()
     }
 
-    /// Replaces the custom resources of one group and plural; an empty list removes them.
-    pub(crate) fn replace_custom(&self, group: &str, plural: &str, versions: Vec<Served>) {
+    /// A definition that is served.
+    pub(crate) fn defined(&self, name: &str) -> Option<Arc<Defined>> {
+        self.0.read().definitions.get(name).cloned()
+    }
+
+    /// Serves a definition, or nothing under its name, from the change at a revision on. Whatever was served there
+    /// before ends with that change.
+    pub(crate) fn define(&self, name: &str, definition: Option<Arc<Defined>>, revision: u64) {
         let mut current = self.0.write();
-        let is_it = |s: &Served| {
-            s.custom().is_some() && &*s.resource.group == group && &*s.resource.plural == plural
+        let mut definitions = current.definitions.clone();
+        let before = match definition {
+            Some(definition) => definitions.insert(name.to_owned(), definition),
+            None => definitions.remove(name),
         };
-        let mut all: Vec<Arc<Served>> = current.all.iter().filter(|s| !is_it(s)).cloned().collect();
-        all.extend(versions.into_iter().map(Arc::new));
-        *current = Arc::new(Resources::new(current.generation + 1, all));
+        *current = Arc::new(current.with(definitions));
+        drop(current);
+        if let Some(before) = before {
+            before.incarnation.end(revision);
+        }
+    }
+
+    /// Serves these definitions and no others, from the change at a revision on.
+    pub(crate) fn replace_definitions(
+        &self,
+        definitions: BTreeMap<String, Arc<Defined>>,
+        revision: u64,
+    ) {
+        let before = {
+            let mut current = self.0.write();
+            let next = Arc::new(current.with(definitions));
+            std::mem::replace(&mut *current, next)
+        };
+        for definition in before.definitions.values() {
+            definition.incarnation.end(revision);
+        }
+    }
+}
+
+impl Defined {
+    /// The same with its objects in another store.
+    pub(crate) fn in_store(&self, store: &Store) -> Self {
+        let incarnation = Arc::new(self.incarnation.copy());
+        let versions = self.versions.iter().map(|served| {
+            let mut moved = served.in_store(store);
+            moved.definition = Some(incarnation.clone());
+            Arc::new(moved)
+        });
+        Self {
+            versions: versions.collect(),
+            incarnation,
+        }
+    }
+
+    /// The name of the collection of its objects; empty when no version is served.
+    pub(crate) fn collection(&self) -> &str {
+        self.versions
+            .first()
+            .map_or("", |served| served.collection.name())
+    }
+
+    /// Since when the schema is what it is, if the other has the same spec.
+    pub(crate) fn schema_revision(&self, other: &Incarnation) -> Option<u64> {
+        let own = &self.incarnation;
+        let same = own.uid == other.uid && own.spec == other.spec;
+        let custom = self.versions.first().and_then(|served| served.custom());
+        custom.filter(|_| same).map(|custom| custom.schema_revision)
+    }
+
+    /// What tells one from another, for tests that compare.
+    pub(crate) fn describe(&self) -> String {
+        let versions = self.versions.iter().map(|served| &*served.resource.version);
+        let Incarnation { uid, spec, .. } = &*self.incarnation;
+        format!(
+            "{uid}/{spec:x}{}{:?}",
+            if self.incarnation.is_terminating() {
+                " terminating "
+            } else {
+                " "
+            },
+            versions.collect::<Vec<_>>()
+        )
     }
 }
 
 impl Resources {
-    fn new(generation: u64, mut all: Vec<Arc<Served>>) -> Self {
+    /// The same built-in resources with other custom ones.
+    fn with(&self, definitions: BTreeMap<String, Arc<Defined>>) -> Self {
+        let builtin = self.all.iter().filter(|served| served.definition.is_none());
+        let custom = definitions
+            .values()
+            .flat_map(|definition| &definition.versions);
+        let all = builtin.chain(custom).cloned().collect();
+        Self::new(self.generation + 1, all, definitions)
+    }
+
+    fn new(
+        generation: u64,
+        mut all: Vec<Arc<Served>>,
+        definitions: BTreeMap<String, Arc<Defined>>,
+    ) -> Self {
         // Built-in resources come in the catalog's order, custom ones behind them by group, version and name.
         let order = |s: &Served| {
             s.custom()
@@ -115,12 +209,8 @@ impl Resources {
             generation,
             all,
             by_path,
+            definitions,
         }
-    }
-
-    fn in_store(&self, store: &Store) -> Vec<Arc<Served>> {
-        let moved = self.all.iter().map(|served| served.in_store(store));
-        moved.map(Arc::new).collect()
     }
 
     /// Finds a resource.
@@ -170,6 +260,7 @@ fn builtin(store: &Store, resource: &Resource) -> Option<Served> {
         api_version: resource.api_version(),
         collection: store.collection(&collection_name(group, &resource.plural)),
         printer: Printer::builtin(group, kind),
+        definition: None,
         nature: Nature::Builtin(Builtin {
             ty,
             strategy: kinds::strategy(group, kind),

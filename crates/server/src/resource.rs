@@ -13,6 +13,7 @@ use kubewright_schema::{FieldError, Table, TypeId, crd};
 use serde_json::Value;
 
 use crate::conversion::{Conversion, ConversionHook};
+use crate::definitions::Incarnation;
 use crate::http::accept::Protobuf;
 use crate::kinds::Strategy;
 use crate::printers::Printer;
@@ -31,6 +32,8 @@ pub(crate) struct Served {
     pub(crate) collection: Collection,
     /// How it is shown as a table.
     pub(crate) printer: Printer,
+    /// The definition that it comes from, if it is not built in.
+    pub(crate) definition: Option<Arc<Incarnation>>,
     pub(crate) nature: Nature,
 }
 
@@ -63,12 +66,8 @@ pub(crate) struct Custom {
     pub(crate) stored_api_version: String,
     /// Converts objects between versions; without one they differ in `apiVersion` alone.
     pub(crate) conversion: Option<Arc<ConversionHook>>,
-    /// Generation of the definition: its spec is the same as long as this is.
-    pub(crate) generation: i64,
     /// Objects written before this revision may lack what the schema now defaults.
     pub(crate) schema_revision: u64,
-    /// The definition is being deleted: nothing new may be created.
-    pub(crate) terminating: bool,
     /// Sent with every answer when the version is deprecated.
     pub(crate) deprecation: Option<String>,
 }
@@ -81,8 +80,25 @@ impl Served {
             api_version: self.api_version.clone(),
             collection: store.collection(self.collection.name()),
             printer: self.printer.clone(),
+            definition: self.definition.clone(),
             nature: self.nature.clone(),
         }
+    }
+
+    /// The same with a schema that is what it is since a revision. For one that nobody shares yet.
+    pub(crate) fn since(mut self, revision: u64) -> Self {
+        if let Nature::Custom(custom) = &mut self.nature
+            && let Some(custom) = Arc::get_mut(custom)
+        {
+            custom.schema_revision = revision;
+        }
+        self
+    }
+
+    /// Whether its definition is being deleted.
+    pub(crate) fn is_terminating(&self) -> bool {
+        let definition = self.definition.as_ref();
+        definition.is_some_and(|definition| definition.is_terminating())
     }
 
     /// What refusals about objects name: the plural.

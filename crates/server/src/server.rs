@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +19,7 @@ use crate::auth::{Caller, Tokens, User};
 use crate::callout::Services;
 use crate::certificates::Certificates;
 use crate::core::{Core, RequestLimits};
+use crate::derived;
 use crate::environment::Environment;
 use crate::fields::FieldManagement;
 use crate::kubeconfig::Kubeconfig;
@@ -37,6 +38,8 @@ const TRIM_EVERY: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Server {
     pub(crate) core: Stopping,
+    /// Ends with the server.
+    _tasks: JoinSet<()>,
     data_dir: Option<PathBuf>,
     recovery: Option<Recovery>,
     pub(crate) limits: ListenLimits,
@@ -279,8 +282,11 @@ impl Server {
         limits: ListenLimits,
         authority: Arc<OnceLock<Authority>>,
     ) -> Self {
-        tokio::spawn(forget_the_old(Arc::downgrade(&core), core.stopping.clone()));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(forget_the_old(Arc::downgrade(&core), core.stopping.clone()));
+        tasks.spawn(derived::run(Arc::downgrade(&core), core.stopping.clone()));
         Self {
+            _tasks: tasks,
             core: Stopping(core),
             data_dir: None,
             recovery: None,
@@ -338,7 +344,14 @@ impl Server {
         &self,
         observer: impl Fn(&str, &Event) + Send + Sync + 'static,
     ) -> Result<(), Observed> {
-        self.core.0.store.observe(observer)
+        self.core.0.derived.observe(Box::new(observer))
+    }
+
+    /// Where what is in force differs from what the stored objects come to: addresses, roles, definitions, webhooks and
+    /// policies, quota usage. Empty, always; for tests that check it. Nobody may write meanwhile.
+    pub fn differences(&self) -> Vec<String> {
+        let core = &self.core.0;
+        core.derived.differences(&core.store, &core.environment)
     }
 
     /// Forgets the history up to a revision: older watches and pages expire.

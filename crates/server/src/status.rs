@@ -329,6 +329,16 @@ impl ApiError {
         })
     }
 
+    /// The kind was defined anew or removed while the request was under way; asking again finds what it is now.
+    pub(crate) fn redefined(about: About<'_>) -> Self {
+        let message = format!("the definition of {about} has changed, please try again");
+        let code = StatusCode::SERVICE_UNAVAILABLE;
+        Self::new(code, "ServiceUnavailable", message).details(Details {
+            retry_after_seconds: Some(1),
+            ..Details::default()
+        })
+    }
+
     /// No representation the client accepts.
     pub(crate) fn not_acceptable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)

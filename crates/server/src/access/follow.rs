@@ -1,35 +1,36 @@
-//! Keeps the policy in step with the stored roles and bindings.
+//! Roles and bindings as they are stored, for the policy that is in force.
 //!
-//! Every write of such an object takes it up before the write is answered, so whoever has the answer finds it in
-//! force. The object is read from the store under the policy's lock: of two writers that come here in the wrong
-//! order, the later one still finds the newest version.
-
-use std::collections::VecDeque;
-use std::sync::Arc;
+//! The policy is what the stored roles and bindings come to, rules of aggregated ClusterRoles included. Those are
+//! computed when such a role is written; when another write makes one outdated, the server writes it again
+//! (`derived/reconcile.rs`).
 
 use serde_json::Value;
 
 use super::policy::Policy;
-use crate::api::write::Part;
 use crate::core::Core;
-use crate::fields::Writer;
 use crate::resource::Served;
-use crate::status::ApiError;
-use crate::storage::At;
+use crate::storage::{Change, Event, Record};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
-const PLURALS: [&str; 4] = [
-    "clusterroles",
-    "clusterrolebindings",
-    "roles",
-    "rolebindings",
+const CLUSTER_ROLES: &str = "rbac.authorization.k8s.io/clusterroles";
+const ROLES: &str = "rbac.authorization.k8s.io/roles";
+
+/// The collections that make up the policy.
+pub(crate) const COLLECTIONS: [&str; 4] = [
+    CLUSTER_ROLES,
+    "rbac.authorization.k8s.io/clusterrolebindings",
+    ROLES,
+    "rbac.authorization.k8s.io/rolebindings",
 ];
-/// Most aggregated roles that are brought up to date after one write: selectors may go in circles.
-const MAX_AGGREGATIONS: usize = 64;
 
 /// Whether objects of this kind make up the policy.
 pub(crate) fn is_policy(served: &Served) -> bool {
     &*served.resource.group == GROUP
+}
+
+/// Whether the objects of a collection make up the policy.
+pub(crate) fn is_policy_collection(collection: &str) -> bool {
+    collection.starts_with(GROUP) && COLLECTIONS.contains(&collection)
 }
 
 /// Gives an aggregated ClusterRole the rules that it comes to, whatever its writer says.
@@ -42,91 +43,40 @@ pub(crate) fn aggregate(core: &Core, served: &Served, value: &mut Value) {
     }
 }
 
-impl Core {
-    /// Takes up all stored roles and bindings.
-    pub(crate) fn load_policy(&self) -> Result<(), ApiError> {
-        let mut policy = Policy::default();
-        for plural in PLURALS {
-            let served = self.registry.now().builtin(GROUP, "v1", plural);
-            let snapshot = served
-                .collection
-                .snapshot(At::Latest)
-                .map_err(ApiError::internal)?;
-            for record in snapshot.range("", None) {
-                put(&mut policy, &served, &served.revive(record)?);
-            }
-        }
-        *self.access.policy.write() = policy;
-        Ok(())
+/// Follows one change; names the aggregated ClusterRoles that are no longer what they come to.
+pub(crate) fn apply(policy: &mut Policy, collection: &str, event: &Event) -> Vec<String> {
+    let record = event.record();
+    let before = policy.labels(record.key());
+    match event.change() {
+        Change::Deleted { .. } => remove(policy, collection, record),
+        Change::Created | Change::Updated { .. } => put(policy, collection, record),
     }
-
-    /// Takes up a role or binding that was written or removed, and what follows for aggregated roles.
-    pub(crate) async fn follow_policy(
-        &self,
-        served: &Arc<Served>,
-        key: &str,
-    ) -> Result<(), ApiError> {
-        let mut waiting = VecDeque::from(self.take_up(served, key)?);
-        for _ in 0..MAX_AGGREGATIONS {
-            let Some(name) = waiting.pop_front() else {
-                return Ok(());
-            };
-            let same = |old: &Value| Ok(old.clone());
-            let mut warnings = Vec::new();
-            // The rules are filled in on the way, as for every write of an aggregated role.
-            let writer = Writer::server("");
-            let update =
-                self.update_alone(served, &name, Part::Whole, &writer, &mut warnings, same);
-            match update.await {
-                Ok(_) => {}
-                Err(error) if error.code() == http::StatusCode::NOT_FOUND => {}
-                Err(error) => return Err(error),
-            }
-            for more in self.take_up(served, &name)? {
-                if !waiting.contains(&more) {
-                    waiting.push_back(more);
-                }
-            }
-        }
-        tracing::warn!(
-            role = key,
-            "aggregated roles select each other; some may be out of date"
-        );
-        Ok(())
+    if collection != CLUSTER_ROLES {
+        return Vec::new();
     }
+    let after = policy.labels(record.key());
+    let labels: Vec<_> = [&before, &after].into_iter().flatten().collect();
+    policy.outdated(record.key(), &labels)
+}
 
-    /// Puts one object into the policy as it is stored now; gives the aggregated roles that are no longer what they
-    /// come to.
-    fn take_up(&self, served: &Served, key: &str) -> Result<Vec<String>, ApiError> {
-        let mut policy = self.access.policy.write();
-        let is_cluster_role = served.is(GROUP, "ClusterRole");
-        let before = policy.labels(key).filter(|_| is_cluster_role);
-        match served.collection.get(key) {
-            Some(record) => put(&mut policy, served, &served.revive(&record)?),
-            None => remove(&mut policy, served, key),
-        }
-        if !is_cluster_role {
-            return Ok(Vec::new());
-        }
-        let after = policy.labels(key);
-        let labels: Vec<_> = [&before, &after].into_iter().flatten().collect();
-        Ok(policy.outdated(key, &labels))
+/// Puts a role or binding into the policy. One that cannot be read grants nothing.
+pub(crate) fn put(policy: &mut Policy, collection: &str, record: &Record) {
+    let Ok(object) = serde_json::from_slice::<Value>(record.body()) else {
+        tracing::error!(key = record.key(), collection, "a stored role is not JSON");
+        return remove(policy, collection, record);
+    };
+    match collection {
+        CLUSTER_ROLES => policy.put_cluster_role(&object),
+        ROLES => policy.put_role(&object),
+        _ => policy.put_binding(&object),
     }
 }
 
-fn put(policy: &mut Policy, served: &Served, object: &Value) {
-    match &*served.resource.plural {
-        "clusterroles" => policy.put_cluster_role(object),
-        "roles" => policy.put_role(object),
-        _ => policy.put_binding(object),
-    }
-}
-
-fn remove(policy: &mut Policy, served: &Served, key: &str) {
-    let (namespace, name) = key.split_once('/').unwrap_or(("", key));
-    match &*served.resource.plural {
-        "clusterroles" => policy.remove_cluster_role(name),
-        "roles" => policy.remove_role(namespace, name),
+fn remove(policy: &mut Policy, collection: &str, record: &Record) {
+    let (namespace, name) = (record.namespace().unwrap_or(""), record.name());
+    match collection {
+        CLUSTER_ROLES => policy.remove_cluster_role(name),
+        ROLES => policy.remove_role(namespace, name),
         _ => policy.remove_binding(namespace, name),
     }
 }

@@ -25,13 +25,14 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use self::audit::AuditLog;
-use self::policy::{MASTERS, Policy, Verdict, missing_text};
+use self::policy::{MASTERS, Verdict, missing_text};
 use self::token::Issuer;
 use crate::auth::User;
 use crate::status::ApiError;
 
 pub(crate) use attributes::{Attributes, Resource, Subject};
 pub(crate) use impersonation::impersonate;
+pub(crate) use policy::Policy;
 
 /// How the server decides who may do what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,7 +48,8 @@ pub enum Authorization {
 /// What the server needs to decide.
 pub(crate) struct Access {
     mode: Authorization,
-    policy: RwLock<Policy>,
+    /// What the stored roles and bindings come to; `derived` keeps it in step with them.
+    policy: Arc<RwLock<Policy>>,
     pub(crate) issuer: Arc<Issuer>,
     pub(crate) audit: Option<AuditLog>,
 }
@@ -81,26 +83,25 @@ impl Access {
     pub(crate) fn new(mode: Authorization, issuer: Issuer, audit: Option<AuditLog>) -> Self {
         Self {
             mode,
-            policy: RwLock::default(),
+            policy: Arc::default(),
             issuer: Arc::new(issuer),
             audit,
         }
     }
 
-    /// The same rules, and tokens that are good here and there. The audit log stays with the original.
+    /// The same way to decide, by this policy.
+    pub(crate) fn by(self, policy: Arc<RwLock<Policy>>) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// The same way to decide, and tokens that are good here and there. The audit log stays with the original.
     pub(crate) fn fork(&self) -> Self {
         Self {
             mode: self.mode,
-            policy: RwLock::new(self.policy.read().clone()),
+            policy: Arc::default(),
             issuer: self.issuer.clone(),
             audit: None,
         }
-    }
-
-    /// Takes over the rules of another server.
-    pub(crate) fn restore(&self, from: &Self) {
-        let policy = from.policy.read().clone();
-        *self.policy.write() = policy;
     }
 
     pub(crate) fn mode(&self) -> Authorization {

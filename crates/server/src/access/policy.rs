@@ -30,7 +30,7 @@ pub(crate) use binding::{RoleKind, RoleRef, missing_text};
 pub(crate) const MASTERS: &str = "system:masters";
 
 /// Roles and bindings of a cluster.
-#[derive(Default, Clone)]
+#[derive(Default)]
 pub(crate) struct Policy {
     cluster_roles: BTreeMap<String, ClusterRole>,
     /// Rules by namespace and name.
@@ -44,7 +44,7 @@ pub(crate) struct Policy {
     aggregating: BTreeSet<String>,
 }
 
-#[derive(Clone)]
+#[derive(Debug)]
 struct ClusterRole {
     rules: Arc<[Rule]>,
     labels: Pairs,
@@ -53,7 +53,7 @@ struct ClusterRole {
 }
 
 /// Bindings of one namespace by the names of their subjects.
-#[derive(Default, Clone)]
+#[derive(Default)]
 struct Granted {
     users: HashMap<String, Vec<Grant>>,
     groups: HashMap<String, Vec<Grant>>,
@@ -161,6 +161,24 @@ impl Policy {
             }
         }
         None
+    }
+
+    /// All roles, bindings and grants in a fixed order, for tests that compare.
+    pub(crate) fn describe(&self) -> String {
+        let mut lines: Vec<String> = Vec::new();
+        lines.extend(self.cluster_roles.iter().map(|role| format!("{role:?}")));
+        for (namespace, roles) in &self.roles {
+            lines.extend(roles.iter().map(|role| format!("{namespace} {role:?}")));
+        }
+        lines.extend(self.bindings.values().map(|binding| format!("{binding:?}")));
+        for (namespace, granted) in &self.granted {
+            for (name, grants) in granted.users.iter().chain(&granted.groups) {
+                let grants = grants.iter().map(|grant| &grant.binding.name);
+                lines.extend(grants.map(|binding| format!("{namespace} {name} {binding}")));
+            }
+        }
+        lines.sort_unstable();
+        lines.join("\n")
     }
 
     /// Takes up a ClusterRole as it is now.

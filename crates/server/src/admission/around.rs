@@ -1,16 +1,14 @@
 //! What happens around a write whoever asks for it: Services get addresses, definitions come to life, some namespaces
 //! stay. Unlike plugins it cannot be switched off and holds for the server's own writes too.
 
-use std::sync::Arc;
-
 use kubewright_schema::FieldError;
 use serde_json::{Value, json};
 
 use crate::access::follow;
-use crate::allocate::{Claims, Refusal};
 use crate::api::write::Part;
 use crate::core::Core;
 use crate::definitions;
+use crate::derived::addresses::{Refusal, Reservation};
 use crate::kinds::service;
 use crate::object;
 use crate::resource::Served;
@@ -26,7 +24,7 @@ const NAMESPACES: About<'static> = About {
 
 /// Refuses new objects of a kind that is going away.
 pub(crate) fn kind_accepts(served: &Served, name: &str) -> Result<(), ApiError> {
-    if served.custom().is_some_and(|custom| custom.terminating) {
+    if served.is_terminating() {
         let why = "create not allowed while custom resource definition is terminating";
         return Err(ApiError::forbidden(served.about(), name, why));
     }
@@ -38,16 +36,16 @@ pub(crate) fn before_create(
     core: &Core,
     served: &Served,
     value: &mut Value,
-) -> Result<Claims, ApiError> {
-    let mut claims = core.addresses.claims();
+) -> Result<Reservation, ApiError> {
+    let mut reservation = core.derived.addresses.reservation();
     if is_definition(served) {
         definitions::prepare_create(value);
     } else if follow::is_policy(served) {
         follow::aggregate(core, served, value);
     } else if served.is("", "Service") {
-        allocate(core, served, value, None, &mut claims)?;
+        allocate(core, value, None, &mut reservation)?;
     }
-    Ok(claims)
+    Ok(reservation)
 }
 
 /// Gives an updated object what only the server can give.
@@ -57,10 +55,10 @@ pub(crate) fn before_update(
     new: &mut Value,
     old: &Value,
     part: Part,
-) -> Result<Claims, ApiError> {
-    let mut claims = core.addresses.claims();
+) -> Result<Reservation, ApiError> {
+    let mut reservation = core.derived.addresses.reservation();
     if part != Part::Whole {
-        return Ok(claims);
+        return Ok(reservation);
     }
     if is_definition(served) {
         kubewright_schema::crd::default_definition(new);
@@ -68,9 +66,9 @@ pub(crate) fn before_update(
     } else if follow::is_policy(served) {
         follow::aggregate(core, served, new);
     } else if served.is("", "Service") {
-        allocate(core, served, new, Some(old), &mut claims)?;
+        allocate(core, new, Some(old), &mut reservation)?;
     }
-    Ok(claims)
+    Ok(reservation)
 }
 
 /// Checks of new objects that need more than the object's kind.
@@ -112,114 +110,91 @@ pub(crate) fn mark_deleted(served: &Served, value: &mut Value, now: &str) {
     }
 }
 
-/// Whether a write of this resource changes more than its object.
-pub(crate) fn has_consequences(served: &Served) -> bool {
-    is_definition(served)
-        || follow::is_policy(served)
-        || served.is("", "Service")
-        || served.custom().is_some_and(|custom| custom.terminating)
-}
-
-/// What follows from a write that has happened.
-pub(crate) async fn after_write(
-    core: &Core,
-    served: &Arc<Served>,
-    key: &str,
-) -> Result<(), ApiError> {
-    if is_definition(served) {
-        core.settle_definition(key).await?;
-    } else if follow::is_policy(served) {
-        core.follow_policy(served, key).await?;
-    }
-    Ok(())
-}
-
-/// What follows from a removal that has happened.
-pub(crate) async fn after_delete(
-    core: &Core,
-    served: &Arc<Served>,
-    last: &Value,
-) -> Result<(), ApiError> {
-    if served.is("", "Service") {
-        let (address, ports) = used(last);
-        core.addresses.release(&address, &ports);
-    }
-    if served.custom().is_some_and(|custom| custom.terminating) {
-        let definition = format!("{}.{}", served.resource.plural, served.resource.group);
-        Box::pin(core.settle_definition(&definition)).await?;
-    }
-    Ok(())
-}
-
 fn is_definition(served: &Served) -> bool {
     served.is("apiextensions.k8s.io", "CustomResourceDefinition")
 }
 
-/// The address and node ports that a Service uses.
-pub(crate) fn used(object: &Value) -> (String, Vec<u16>) {
-    let address = service::cluster_ip(object).unwrap_or("").to_owned();
-    let mut ports = service::node_ports(object);
-    ports.sort_unstable();
-    // A port may serve TCP and UDP under one number.
-    ports.dedup();
-    (address, ports)
-}
-
-/// Takes the address and node ports that a Service needs and does not have.
+/// Reserves the cluster IP and node ports that a Service needs and does not have (`alloc.go: allocateCreate,
+/// allocateUpdate`).
 fn allocate(
     core: &Core,
-    served: &Served,
-    value: &mut Value,
+    service: &mut Value,
     old: Option<&Value>,
-    claims: &mut Claims,
+    reservation: &mut Reservation,
 ) -> Result<(), ApiError> {
-    let (old_address, old_ports) = old.map(used).unwrap_or_default();
-    let invalid = |field: &str, value: Value, why: &str| {
-        ApiError::invalid(
-            served.about_kind(),
-            object::name(&value),
-            &[FieldError::invalid(field, &value, why)],
-        )
-    };
-    if service::needs_cluster_ip(value) {
-        let address = claims
-            .address(&core.environment)
-            .ok_or_else(|| ApiError::internal("failed to allocate a serviceIP: range is full"))?;
-        service::set_cluster_ip(value, &address);
-    } else {
-        let (address, _) = used(value);
-        if !address.is_empty() && address != "None" && address != old_address {
-            claims.this_address(&address).map_err(|refusal| {
-                let why = match refusal {
-                    Refusal::Taken => "failed to allocate IP: provided IP is already allocated",
-                    Refusal::OutOfRange => "failed to allocate IP: the provided network does not match the current range",
-                };
-                invalid("spec.clusterIPs", json!([address]), why)
-            })?;
-            service::set_cluster_ip(value, &address);
+    allocate_address(core, service, old, reservation)?;
+    let held = old.map(service::node_ports).unwrap_or_default();
+    for (index, port) in service::given_node_ports(service) {
+        if held.contains(&port) {
+            continue;
         }
-    }
-    let (_, given) = used(value);
-    for port in given.iter().filter(|p| !old_ports.contains(p)) {
-        claims.this_port(*port).map_err(|refusal| {
+        reservation.port(port).map_err(|refusal| {
             let why = match refusal {
                 Refusal::Taken => "provided port is already allocated",
-                Refusal::OutOfRange => "provided port is not in the valid range. The range of valid ports is 30000-32767",
+                Refusal::OutOfRange => {
+                    "provided port is not in the valid range. The range of valid ports is 30000-32767"
+                }
             };
-            invalid("spec.ports[0].nodePort", json!(port), why)
+            let field = format!("spec.ports[{index}].nodePort");
+            invalid(service, FieldError::invalid(field, &json!(port), why))
         })?;
     }
-    for index in service::node_ports_needed(value) {
-        let port = claims
-            .port(&core.environment)
-            .ok_or_else(|| ApiError::internal("failed to allocate a nodePort: range is full"))?;
-        service::set_node_port(value, index, port);
+    if let Some(port) = service::health_check_node_port(service).filter(|p| !held.contains(p)) {
+        reservation.port(port).map_err(|_| {
+            ApiError::internal(format!(
+                "failed to allocate requested HealthCheck NodePort {port}: provided port is already allocated"
+            ))
+        })?;
     }
-    if service::needs_health_check_node_port(value) {
-        let port = claims
-            .port(&core.environment)
-            .ok_or_else(|| ApiError::internal("failed to allocate a nodePort: range is full"))?;
-        service::set_health_check_node_port(value, port);
+    let mut any_port = || {
+        let port = reservation.any_port(&core.environment);
+        port.ok_or_else(|| ApiError::internal("failed to allocate a nodePort: range is full"))
+    };
+    for index in service::node_ports_needed(service) {
+        service::set_node_port(service, index, any_port()?);
+    }
+    if service::needs_health_check_node_port(service) {
+        service::set_health_check_node_port(service, any_port()?);
     }
     Ok(())
+}
+
+fn allocate_address(
+    core: &Core,
+    service: &mut Value,
+    old: Option<&Value>,
+    reservation: &mut Reservation,
+) -> Result<(), ApiError> {
+    if service::needs_cluster_ip(service) {
+        let address = reservation
+            .any_address(&core.environment)
+            .ok_or_else(|| ApiError::internal("failed to allocate a serviceIP: range is full"))?;
+        service::set_cluster_ip(service, &address);
+        return Ok(());
+    }
+    let Some(address) = service::cluster_ip(service).map(str::to_owned) else {
+        return Ok(());
+    };
+    if old.and_then(service::cluster_ip) == Some(&address) {
+        return Ok(());
+    }
+    reservation.address(&address).map_err(|refusal| {
+        let why = match refusal {
+            Refusal::Taken => "provided IP is already allocated",
+            Refusal::OutOfRange => "the provided network does not match the current range",
+        };
+        let why = format!("failed to allocate IP {address}: {why}");
+        let error = FieldError::invalid("spec.clusterIPs", &json!([address]), &why);
+        invalid(service, error)
+    })?;
+    service::set_cluster_ip(service, &address);
+    Ok(())
+}
+
+fn invalid(service: &Value, error: FieldError) -> ApiError {
+    let about = About {
+        group: "",
+        resource: "Service",
+    };
+    ApiError::invalid(about, object::name(service), &[error])
 }

@@ -1,72 +1,109 @@
-//! Configurations that are read once and kept until they change.
+//! Configurations that follow the commit log and are compiled when they are first needed.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use parking_lot::Mutex;
+use parking_lot::RwLock;
 use serde_json::Value;
 
-use crate::core::Core;
-use crate::resource::Served;
-use crate::status::ApiError;
-use crate::storage::At;
+use crate::storage::{Change, Event, Record};
 
-/// What was made of the objects of one resource, by name and revision.
+/// What is made of the objects of one resource, by name.
 pub(super) struct Cache<T> {
-    plural: &'static str,
-    /// Built-in resources stay what they are, so they are looked up once.
-    served: OnceLock<Arc<Served>>,
-    known: Mutex<BTreeMap<String, (u64, Arc<T>)>>,
+    /// The name of their collection.
+    collection: String,
+    read: fn(&Value) -> T,
+    known: RwLock<BTreeMap<String, Arc<Entry<T>>>>,
+}
+
+/// One object. Compiling it takes milliseconds, so that is not done under the store's lock but by whoever needs it.
+struct Entry<T> {
+    record: Arc<Record>,
+    compiled: OnceLock<Arc<T>>,
 }
 
 impl<T> Cache<T> {
-    /// Of a resource in `admissionregistration.k8s.io/v1`.
-    pub(super) fn of(plural: &'static str) -> Self {
+    /// Of a resource in `admissionregistration.k8s.io`.
+    pub(super) fn of(plural: &str, read: fn(&Value) -> T) -> Self {
         Self {
-            plural,
-            served: OnceLock::new(),
-            known: Mutex::default(),
+            collection: format!("admissionregistration.k8s.io/{plural}"),
+            read,
+            known: RwLock::default(),
         }
     }
 
-    /// All of them, by name. What has changed is read anew.
-    pub(super) fn all(
-        &self,
-        core: &Core,
-        read: impl Fn(&Value) -> T,
-    ) -> Result<Vec<Arc<T>>, ApiError> {
-        let served = self.served.get_or_init(|| {
-            let resources = core.registry.now();
-            resources.builtin("admissionregistration.k8s.io", "v1", self.plural)
+    /// All of them, by name.
+    pub(super) fn all(&self) -> Vec<Arc<T>> {
+        let entries: Vec<Arc<Entry<T>>> = self.known.read().values().cloned().collect();
+        entries.iter().map(|entry| self.compile(entry)).collect()
+    }
+
+    fn compile(&self, entry: &Entry<T>) -> Arc<T> {
+        let compiled = entry.compiled.get_or_init(|| {
+            let object = serde_json::from_slice(entry.record.body()).unwrap_or_default();
+            Arc::new((self.read)(&object))
         });
-        let snapshot = served.collection.snapshot(At::Latest);
-        let snapshot = snapshot.map_err(ApiError::internal)?;
-        if snapshot.is_empty() {
-            return Ok(Vec::new());
+        compiled.clone()
+    }
+}
+
+/// What all caches do, whatever they make of their objects.
+pub(super) trait Follow: Sync {
+    /// The name of the collection.
+    fn collection(&self) -> &str;
+
+    /// Takes up an object.
+    fn put(&self, record: &Arc<Record>);
+
+    /// Forgets an object.
+    fn remove(&self, key: &str);
+
+    /// Forgets all objects.
+    fn clear(&self);
+
+    /// The objects as they are known.
+    fn records(&self) -> Vec<Arc<Record>>;
+
+    /// Follows a change.
+    fn apply(&self, event: &Event) {
+        match event.change() {
+            Change::Deleted { .. } => self.remove(event.record().key()),
+            Change::Created | Change::Updated { .. } => self.put(event.record()),
         }
-        let mut known = self.known.lock();
-        known.retain(|name, _| snapshot.get(name).is_some());
-        let mut all = Vec::new();
-        for record in snapshot.range("", None) {
-            let kept = known.get(record.key()).cloned();
-            let made = match kept.filter(|(revision, _)| *revision == record.revision()) {
-                Some((_, made)) => made,
-                None => {
-                    let made = Arc::new(read(&served.revive(record)?));
-                    let entry = (record.revision(), made.clone());
-                    known.insert(record.key().to_owned(), entry);
-                    made
-                }
-            };
-            all.push(made);
-        }
-        Ok(all)
+    }
+}
+
+impl<T: Send + Sync> Follow for Cache<T> {
+    fn collection(&self) -> &str {
+        &self.collection
+    }
+
+    fn put(&self, record: &Arc<Record>) {
+        let entry = Entry {
+            record: record.clone(),
+            compiled: OnceLock::new(),
+        };
+        let mut known = self.known.write();
+        known.insert(record.key().to_owned(), Arc::new(entry));
+    }
+
+    fn remove(&self, key: &str) {
+        self.known.write().remove(key);
+    }
+
+    fn clear(&self) {
+        self.known.write().clear();
+    }
+
+    fn records(&self) -> Vec<Arc<Record>> {
+        let known = self.known.read();
+        known.values().map(|entry| entry.record.clone()).collect()
     }
 }
 
 impl<T> fmt::Debug for Cache<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.known.lock().len(), self.plural)
+        write!(f, "{} {}", self.known.read().len(), self.collection)
     }
 }

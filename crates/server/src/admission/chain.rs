@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::attributes::{Asked, Operation};
 use super::pod_security::{self, Concern, Policy};
-use super::quota::{self, Change, Held, Measure};
+use super::quota::{QuotaCheck, QuotaError};
 use super::webhook::Reinvocation;
 use super::{
     Plugin, limit_range, lookup, matching, namespace, priority, service_account, storage_class,
@@ -16,13 +16,11 @@ use crate::core::Core;
 use crate::object;
 use crate::resource::Served;
 use crate::status::ApiError;
-use crate::storage::At;
 
 const LIMIT_RANGES: (&str, &str, &str) = ("", "v1", "limitranges");
 const PRIORITY_CLASSES: (&str, &str, &str) = ("scheduling.k8s.io", "v1", "priorityclasses");
 const STORAGE_CLASSES: (&str, &str, &str) = ("storage.k8s.io", "v1", "storageclasses");
 const ACCOUNTS: (&str, &str, &str) = ("", "v1", "serviceaccounts");
-const QUOTAS: (&str, &str, &str) = ("", "v1", "resourcequotas");
 
 impl Core {
     /// Lets those who may change an object change it. `object` is null for a delete, `old` for a create.
@@ -58,11 +56,11 @@ impl Core {
     ) -> Result<(), ApiError> {
         rounds.begin(object);
         if self.gate.has(Plugin::MutatingAdmissionPolicy) {
-            let policies = &self.gate.policies;
+            let policies = &self.gate.hooks.policies;
             policies.mutate(self, asked, object, old, rounds).await?;
         }
         if self.gate.has(Plugin::MutatingAdmissionWebhook) {
-            let hooks = &self.gate.webhooks;
+            let hooks = &self.gate.hooks.webhooks;
             hooks
                 .mutate(self, asked, object, old, rounds, warnings)
                 .await?;
@@ -79,13 +77,13 @@ impl Core {
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         if self.gate.has(Plugin::ValidatingAdmissionPolicy) {
-            let policies = &self.gate.policies;
+            let policies = &self.gate.hooks.policies;
             policies
                 .validate(self, asked, object, old, warnings)
                 .await?;
         }
         if self.gate.has(Plugin::ValidatingAdmissionWebhook) {
-            let hooks = &self.gate.webhooks;
+            let hooks = &self.gate.hooks.webhooks;
             hooks.validate(self, asked, object, old, warnings).await?;
         }
         Ok(())
@@ -120,20 +118,20 @@ impl Core {
         Ok(())
     }
 
-    /// Asks those who only look. What comes back is to be kept until the object is stored.
+    /// Runs validating admission. What comes back has to hold when the object is stored.
     pub(crate) async fn inspect(
         &self,
         asked: &Asked<'_>,
         object: &Value,
         old: &Value,
         warnings: &mut Vec<String>,
-    ) -> Result<Option<Held>, ApiError> {
+    ) -> Result<Option<QuotaCheck>, ApiError> {
         self.validating_plugins(asked, object, old, warnings)?;
         if !matching::is_exempt(asked) {
             self.inspect_from_outside(asked, object, old, warnings)
                 .await?;
         }
-        self.quota(asked, object, old).await
+        self.quota(asked, object, old)
     }
 
     fn mutating_plugins(
@@ -298,61 +296,33 @@ impl Core {
         Ok(())
     }
 
-    async fn quota(
+    /// Checks the quotas of the namespace. Within the commit they are checked again, because another write may come
+    /// first; here so that a dry run and a request that fails later are refused as well.
+    fn quota(
         &self,
         asked: &Asked<'_>,
         object: &Value,
         old: &Value,
-    ) -> Result<Option<Held>, ApiError> {
-        let Some(namespace) = asked
-            .namespace
-            .filter(|_| self.gate.has(Plugin::ResourceQuota))
-        else {
+    ) -> Result<Option<QuotaCheck>, ApiError> {
+        let on = self.gate.has(Plugin::ResourceQuota);
+        let Some(namespace) = asked.namespace.filter(|_| on) else {
             return Ok(None);
         };
-        let now = self.environment.now_rfc3339();
-        let resource = &asked.served.resource;
-        let measure = Measure {
-            group: &resource.group,
-            plural: &resource.plural,
-            now: &now,
-        };
-        if !measure.concerns(asked, object, old) || self.is_without_quota(namespace)? {
+        let ledger = &self.derived.quotas;
+        if !ledger.concerns(namespace) {
             return Ok(None);
         }
-        let held = self.gate.locks.hold(namespace).await;
-        let change = Change {
-            measure,
-            new: object,
-            old,
-        };
-        for quota in lookup::all(self, QUOTAS, namespace)? {
-            let others = || others(asked.served, namespace, object::name(object));
-            quota::check(&quota, &change, others).map_err(|why| asked.forbidden(object, &why))?;
+        let check = QuotaCheck::new(asked, namespace, object, self.environment.now_rfc3339());
+        if !check.measure().concerns(asked, object, old) {
+            return Ok(None);
         }
-        Ok(Some(held))
+        ledger.count(namespace, &self.registry.now());
+        match ledger.check(&check) {
+            Err(QuotaError::Exceeded(why)) => Err(asked.forbidden(object, &why)),
+            // A quota that came this moment; the commit looks again.
+            Ok(()) | Err(QuotaError::Uncounted) => Ok(Some(check)),
+        }
     }
-
-    fn is_without_quota(&self, namespace: &str) -> Result<bool, ApiError> {
-        let quotas = self.registry.now().builtin("", "v1", "resourcequotas");
-        let snapshot = quotas.collection.snapshot(At::Latest);
-        let snapshot = snapshot.map_err(ApiError::internal)?;
-        let prefix = format!("{namespace}/");
-        let mut found = snapshot.range(&prefix, None);
-        Ok(found.next().is_none())
-    }
-}
-
-/// The objects of a resource in a namespace but one. Any version will do: what is counted is the same in all.
-fn others(served: &Served, namespace: &str, name: &str) -> Vec<Value> {
-    let Ok(snapshot) = served.collection.snapshot(At::Latest) else {
-        return Vec::new();
-    };
-    let prefix = format!("{namespace}/");
-    let records = snapshot.range(&prefix, None);
-    let others = records.filter(|record| record.name() != name);
-    let values = others.filter_map(|record| serde_json::from_slice(record.body()).ok());
-    values.collect()
 }
 
 /// Adds warnings that have not been given yet.

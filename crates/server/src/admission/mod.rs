@@ -13,6 +13,7 @@ mod authority;
 mod cache;
 mod chain;
 mod expression;
+mod hooks;
 mod limit_range;
 mod lookup;
 mod matching;
@@ -30,19 +31,17 @@ mod webhook;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 pub(crate) use around::{
-    after_delete, after_write, before_create, before_delete, before_update, has_consequences,
-    kind_accepts, mark_deleted, used, validate_create, validate_update,
+    before_create, before_delete, before_update, kind_accepts, mark_deleted, validate_create,
+    validate_update,
 };
 pub(crate) use attributes::{Asked, Operation, Requester};
 pub(crate) use expression::{NAMES, declare};
+pub(crate) use hooks::Hooks;
 pub(crate) use policy::SCOPE;
-pub(crate) use quota::Held;
-
-use policy::Policies;
-use quota::Locks;
-use webhook::Webhooks;
+pub(crate) use quota::{Ledger, QuotaCheck, QuotaError};
 
 /// A part of admission that can be switched on and off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -183,25 +182,17 @@ impl Admission {
 #[derive(Debug)]
 pub(crate) struct Gate {
     plugins: Admission,
-    /// Held from the look at a namespace's use until the write that adds to it.
-    locks: Locks,
-    webhooks: Webhooks,
-    policies: Policies,
+    hooks: Arc<Hooks>,
 }
 
 impl Gate {
-    pub(crate) fn new(plugins: Admission) -> Self {
-        Self {
-            plugins,
-            locks: Locks::default(),
-            webhooks: Webhooks::default(),
-            policies: Policies::default(),
-        }
+    pub(crate) fn new(plugins: Admission, hooks: Arc<Hooks>) -> Self {
+        Self { plugins, hooks }
     }
 
-    /// A gate for a copy of the server. What is compiled goes by the versions of objects, and is compiled again.
-    pub(crate) fn fork(&self) -> Self {
-        Self::new(self.plugins.clone())
+    /// Which plugins are asked.
+    pub(crate) fn plugins(&self) -> &Admission {
+        &self.plugins
     }
 
     fn has(&self, plugin: Plugin) -> bool {

@@ -10,7 +10,7 @@ mod variables;
 
 pub(crate) use variables::SCOPE;
 
-use super::cache::Cache;
+use super::cache::{Cache, Follow};
 use binding::Binding;
 use definition::Definition;
 use mutation::Mutation;
@@ -28,11 +28,27 @@ pub(super) struct Policies {
 impl Default for Policies {
     fn default() -> Self {
         Self {
-            validating: Cache::of("validatingadmissionpolicies"),
-            validating_bindings: Cache::of("validatingadmissionpolicybindings"),
-            mutating: Cache::of("mutatingadmissionpolicies"),
-            mutating_bindings: Cache::of("mutatingadmissionpolicybindings"),
+            validating: Cache::of("validatingadmissionpolicies", |policy| {
+                Definition::read(policy, "validations", Validation::read)
+            }),
+            validating_bindings: Cache::of("validatingadmissionpolicybindings", Binding::read),
+            mutating: Cache::of("mutatingadmissionpolicies", |policy| {
+                Definition::read(policy, "mutations", Mutation::read)
+            }),
+            mutating_bindings: Cache::of("mutatingadmissionpolicybindings", Binding::read),
         }
+    }
+}
+
+impl Policies {
+    /// What is compiled from each kind of configuration.
+    pub(super) fn caches(&self) -> [&dyn Follow; 4] {
+        [
+            &self.mutating,
+            &self.mutating_bindings,
+            &self.validating,
+            &self.validating_bindings,
+        ]
     }
 }
 

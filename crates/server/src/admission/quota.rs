@@ -1,89 +1,64 @@
 //! `ResourceQuota`: a namespace uses no more than it may.
 //!
-//! What is used is counted from the store at the moment of the write, not taken from the quota's status: the limit
-//! holds whether or not a controller keeps that status. A lock of the namespace is held from the count to the write.
+//! What is used is what the stored objects come to ([`Ledger`]), not what the quota's status says: the limit holds
+//! whether or not a controller keeps that status.
 
+mod ledger;
 mod scope;
 mod usage;
 
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 
 use kubewright_schema::quantity::Quantity;
 use serde_json::Value;
-use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::resources::{Amounts, add, amounts};
+use super::resources::{Amounts, amounts};
 use crate::object;
 
+pub(crate) use ledger::{Ledger, QuotaCheck, QuotaError};
 pub(super) use usage::Measure;
 
-/// How many namespaces can be counted at once at most.
-const LOCKS: usize = 64;
-
-/// One lock for some of the namespaces each.
-#[derive(Debug)]
-pub(super) struct Locks(Vec<Arc<Mutex<()>>>);
-
-impl Default for Locks {
-    fn default() -> Self {
-        Self((0..LOCKS).map(|_| Arc::default()).collect())
-    }
+/// What a quota limits.
+#[derive(Debug, Clone)]
+struct Terms {
+    quota: Value,
+    hard: Amounts,
 }
 
-/// Keeps others from using up what was just found to be free. Dropped after the write.
-#[derive(Debug)]
-pub(crate) struct Held {
-    _guard: OwnedMutexGuard<()>,
-}
-
-impl Locks {
-    pub(super) async fn hold(&self, namespace: &str) -> Held {
-        let mut hasher = DefaultHasher::new();
-        namespace.hash(&mut hasher);
-        let at = hasher.finish() as usize % self.0.len();
-        Held {
-            _guard: self.0[at].clone().lock_owned().await,
+impl Terms {
+    fn read(quota: &Value) -> Self {
+        Self {
+            hard: amounts(&quota["spec"]["hard"]),
+            quota: quota.clone(),
         }
     }
+
+    /// Whether a line of the quota is about objects that are measured so.
+    fn concern(&self, measure: Measure<'_>) -> bool {
+        self.hard.keys().any(|name| measure.counts(name))
+    }
 }
 
-/// What a write does to what is used: the object as it will be, and as it was.
-pub(super) struct Change<'a> {
-    pub(super) measure: Measure<'a>,
-    pub(super) new: &'a Value,
-    /// Null for a new object.
-    pub(super) old: &'a Value,
-}
-
-/// Checks a change against a quota. `others` are the objects of the same resource in the namespace, without the one
-/// that changes.
-pub(super) fn check(
-    quota: &Value,
-    change: &Change<'_>,
-    others: impl FnOnce() -> Vec<Value>,
+/// Checks an object that is about to be stored. `before` is what it takes already, `used` what all objects take,
+/// that one included.
+fn check(
+    terms: &Terms,
+    measure: Measure<'_>,
+    new: &Value,
+    before: &Amounts,
+    used: &Amounts,
 ) -> Result<(), String> {
-    let measure = change.measure;
-    let hard = amounts(&quota["spec"]["hard"]);
-    let counted: BTreeSet<&str> = hard
-        .keys()
-        .map(String::as_str)
-        .filter(|name| measure.counts(name))
-        .collect();
-    if counted.is_empty() || !scope::matches(quota, measure, change.new) {
+    let names = terms.hard.keys().map(String::as_str);
+    let counted: BTreeSet<&str> = names.filter(|name| measure.counts(name)).collect();
+    if counted.is_empty() || !scope::matches(&terms.quota, measure, new) {
         return Ok(());
     }
-    let name = object::name(quota);
+    let name = object::name(&terms.quota);
     measure
-        .constraints(&counted, change.new)
+        .constraints(&counted, new)
         .map_err(|why| format!("failed quota: {name}: {why}"))?;
-    let before = match change.old {
-        old if old.is_object() && scope::matches(quota, measure, old) => measure.usage(old),
-        _ => Amounts::new(),
-    };
-    let after = measure.usage(change.new);
-    let requested: Amounts = after
+    let requested: Amounts = measure
+        .usage(new)
         .iter()
         .filter(|(name, _)| counted.contains(name.as_str()))
         .map(|(name, quantity)| (name.clone(), increase(quantity, before.get(name))))
@@ -92,14 +67,7 @@ pub(super) fn check(
     if requested.is_empty() {
         return Ok(());
     }
-    let mut used = before;
-    for other in others()
-        .iter()
-        .filter(|o| scope::matches(quota, measure, o))
-    {
-        add(&mut used, &measure.usage(other));
-    }
-    verdict(name, &hard, &used, &requested)
+    verdict(name, &terms.hard, used, &requested)
 }
 
 fn increase(now: &Quantity, before: Option<&Quantity>) -> Quantity {

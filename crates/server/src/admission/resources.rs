@@ -46,6 +46,20 @@ pub(super) fn add(to: &mut Amounts, more: &Amounts) {
     }
 }
 
+/// Takes away from each amount. What comes to nothing is forgotten.
+pub(super) fn subtract(from: &mut Amounts, less: &Amounts) {
+    for (name, quantity) in less {
+        let rest = from
+            .get(name)
+            .and_then(|held| held.checked_sub(quantity).ok());
+        match rest {
+            Some(rest) if rest.is_zero() => drop(from.remove(name)),
+            Some(rest) => drop(from.insert(name.clone(), rest)),
+            None => {}
+        }
+    }
+}
+
 fn keep_larger(to: &mut Amounts, others: &Amounts) {
     for (name, quantity) in others {
         if to.get(name).is_none_or(|held| quantity > held) {

@@ -5,7 +5,7 @@ mod hook;
 mod reinvocation;
 mod review;
 
-use super::cache::Cache;
+use super::cache::{Cache, Follow};
 
 pub(super) use reinvocation::Reinvocation;
 pub(super) use review::request;
@@ -22,8 +22,15 @@ pub(super) struct Webhooks {
 impl Default for Webhooks {
     fn default() -> Self {
         Self {
-            mutating: Cache::of("mutatingwebhookconfigurations"),
-            validating: Cache::of("validatingwebhookconfigurations"),
+            mutating: Cache::of("mutatingwebhookconfigurations", Configuration::read),
+            validating: Cache::of("validatingwebhookconfigurations", Configuration::read),
         }
+    }
+}
+
+impl Webhooks {
+    /// What is compiled from each kind of configuration.
+    pub(super) fn caches(&self) -> [&dyn Follow; 2] {
+        [&self.mutating, &self.validating]
     }
 }

@@ -13,9 +13,10 @@ use options::DeleteOptions;
 use super::call::Call;
 use super::list::{self, Selection};
 use super::options::ListOptions;
-use super::write::{Written, encode_at, storage_error};
+use super::write::{Written, encode_at};
 use crate::admission::{self, Asked, Operation};
 use crate::core::Core;
+use crate::derived::CommitFailure;
 use crate::environment::rfc3339;
 use crate::http::query::Persist;
 use crate::http::respond::{self, Answer};
@@ -114,7 +115,6 @@ impl Core {
     ) -> Result<Deleted, ApiError> {
         let name = key.rsplit('/').next().unwrap_or(key);
         admission::before_delete(served, name)?;
-        let _settling = self.settling(served).await;
         for _ in 0..ATTEMPTS {
             let Some(record) = served.collection.get(key) else {
                 return Err(ApiError::not_found(served.about(), name));
@@ -139,20 +139,18 @@ impl Core {
                     draft: self.draft(served, marked.clone()).await?,
                 },
             };
-            match served.collection.commit_durable(write).await {
+            match self.commit(served, write, None).await {
                 Ok(committed) => {
-                    admission::after_write(self, served, key).await?;
                     if let Plan::Remove(last) = plan {
-                        admission::after_delete(self, served, &last).await?;
                         return Ok(Deleted::Gone(last, committed.record.revision()));
                     }
                     return Ok(Deleted::Going(Written::Stored(committed.record)));
                 }
-                Err(CommitError::Conflict { .. }) => {}
-                Err(CommitError::NotFound) => {
+                Err(CommitFailure::Store(CommitError::Conflict { .. })) => {}
+                Err(CommitFailure::Store(CommitError::NotFound)) => {
                     return Err(ApiError::not_found(served.about(), name));
                 }
-                Err(error) => return Err(storage_error(&error)),
+                Err(failure) => return Err(failure.into()),
             }
         }
         Err(ApiError::modified(served.about(), name))

@@ -84,6 +84,9 @@ pub(crate) async fn dispatch(
         None => perform(&mut call, verb, &body).await,
     };
     *warnings = call.warnings;
+    if result.is_ok() && !reads {
+        core.wait_for_tasks(&call.served).await;
+    }
     result
 }
 

@@ -197,6 +197,8 @@ enum Ready {
 enum Wake {
     Events(Result<(), u64>),
     Bookmark,
+    /// The definition was changed or removed.
+    Redefined,
     End,
 }
 
@@ -213,6 +215,7 @@ impl Watcher {
                     let body = self.core.present(&self.served, body, revision).await;
                     return Some(self.render(kind, body));
                 }
+                None if self.finished => return None,
                 None => {}
             }
             match self.wake().await {
@@ -221,6 +224,10 @@ impl Watcher {
                     self.finished = true;
                     let error = ApiError::too_old(self.cursor.progress(), oldest);
                     return Some(self.framing.error(&error));
+                }
+                Wake::Redefined => {
+                    self.finished = true;
+                    return None;
                 }
                 Wake::Bookmark => return Some(self.bookmark_frame(self.cursor.progress(), "")),
                 Wake::End => {
@@ -245,6 +252,11 @@ impl Watcher {
             )));
         }
         while let Some(event) = self.batch.pop() {
+            if self.is_over(event.revision()) {
+                self.batch.clear();
+                self.finished = true;
+                return None;
+            }
             if event.revision() > self.after
                 && let Some(delivery) = event.delivery(|record| self.matcher.matches(record))
             {
@@ -257,7 +269,21 @@ impl Watcher {
         None
     }
 
+    /// Whether the definition was changed or removed before a revision. What came later may be of another version,
+    /// scope or kind than this watch shows.
+    fn is_over(&self, revision: u64) -> bool {
+        let definition = self.served.definition.as_ref();
+        let ended_at = definition.and_then(|definition| definition.ended_at());
+        ended_at.is_some_and(|ended_at| revision > ended_at)
+    }
+
     async fn wake(&mut self) -> Wake {
+        let redefined = async {
+            match &self.served.definition {
+                Some(definition) => definition.ended().await,
+                None => std::future::pending().await,
+            }
+        };
         let bookmark = async {
             match &mut self.bookmark {
                 Some(bookmark) => bookmark.due().await,
@@ -274,6 +300,8 @@ impl Watcher {
                 self.batch.reverse();
                 Wake::Events(result.map_err(|e| e.oldest))
             }
+            // After the events: those from before the change are still told.
+            () = redefined => Wake::Redefined,
             () = bookmark => Wake::Bookmark,
         }
     }

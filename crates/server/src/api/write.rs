@@ -9,9 +9,10 @@ use kubewright_schema::apply::keep_times;
 use serde_json::{Value, json};
 
 use super::subresource::scale;
-use crate::admission::{self, Asked, Held, Operation};
-use crate::allocate::Claims;
+use crate::admission::{self, Asked, Operation, QuotaCheck};
 use crate::core::Core;
+use crate::derived::CommitFailure;
+use crate::derived::addresses::Reservation;
 use crate::fields::{FieldManagement, Writer};
 use crate::http::query::Persist;
 use crate::object;
@@ -86,29 +87,6 @@ impl Core {
         part: Part,
         writer: &Writer,
         warnings: &mut Vec<String>,
-        change: impl FnMut(&Value) -> Result<Value, ApiError> + Send,
-    ) -> Result<Written, ApiError> {
-        let _settling = self.settling(served).await;
-        let written = self
-            .update_alone(served, key, part, writer, warnings, change)
-            .await?;
-        if writer.persist == Persist::Store {
-            admission::after_write(self, served, key).await?;
-            if let Written::Value { value, .. } = &written {
-                admission::after_delete(self, served, value).await?;
-            }
-        }
-        Ok(written)
-    }
-
-    /// As [`Core::update`], without what follows from the write.
-    pub(crate) async fn update_alone(
-        &self,
-        served: &Arc<Served>,
-        key: &str,
-        part: Part,
-        writer: &Writer,
-        warnings: &mut Vec<String>,
         mut change: impl FnMut(&Value) -> Result<Value, ApiError> + Send,
     ) -> Result<Written, ApiError> {
         let name = key.rsplit('/').next().unwrap_or(key);
@@ -136,11 +114,11 @@ impl Core {
             if let Some(asked) = &asked {
                 Box::pin(self.admit_update(asked, &mut new, &old, writer, warnings)).await?;
             }
-            let claims = self.prepare(served, &mut new, &old, part)?;
-            let mut _held = None;
+            let _reservation = self.prepare(served, &mut new, &old, part)?;
+            let mut quota = None;
             if let Some(asked) = &asked {
                 let review = self.review_update(asked, &new, &old, writer, warnings);
-                _held = Box::pin(review).await?;
+                quota = Box::pin(review).await?;
             }
             let gone = object::is_deleting(&old) && may_go(&new);
             if writer.persist == Persist::DryRun {
@@ -166,9 +144,8 @@ impl Core {
                 };
                 (write, None)
             };
-            match served.collection.commit_durable(write).await {
+            match self.commit(served, write, quota).await {
                 Ok(committed) => {
-                    claims.keep();
                     warnings.extend(said);
                     // The answer to the write that lets an object go shows its last stored version.
                     return Ok(match last {
@@ -180,8 +157,9 @@ impl Core {
                     });
                 }
                 // Somebody was faster: look again. A client that insists on a version is refused then.
-                Err(CommitError::Conflict { .. } | CommitError::NotFound) => {}
-                Err(error) => return Err(storage_error(&error)),
+                Err(CommitFailure::Store(CommitError::Conflict { .. } | CommitError::NotFound)) => {
+                }
+                Err(failure) => return Err(failure.into()),
             }
         }
         Err(ApiError::modified(served.about(), name))
@@ -213,7 +191,7 @@ impl Core {
         old: &Value,
         writer: &Writer,
         warnings: &mut Vec<String>,
-    ) -> Result<Option<Held>, ApiError> {
+    ) -> Result<Option<QuotaCheck>, ApiError> {
         if !writer.is_scaling() {
             return self.inspect(asked, new, old, warnings).await;
         }
@@ -228,7 +206,7 @@ impl Core {
         new: &mut Value,
         old: &Value,
         part: Part,
-    ) -> Result<Claims, ApiError> {
+    ) -> Result<Reservation, ApiError> {
         keep_metadata(new, old);
         let strategy = served.strategy();
         match part {
@@ -239,7 +217,7 @@ impl Core {
             }
             Part::Own => {}
         }
-        let claims = admission::before_update(self, served, new, old, part)?;
+        let reservation = admission::before_update(self, served, new, old, part)?;
         if self.field_management == FieldManagement::Tracked {
             keep_times(new, old);
         }
@@ -249,7 +227,7 @@ impl Core {
         };
         admission::validate_update(served, new, old, part, &mut errors);
         if errors.is_empty() {
-            Ok(claims)
+            Ok(reservation)
         } else {
             Err(ApiError::invalid(
                 served.about_kind(),
@@ -349,9 +327,4 @@ fn may_go(new: &Value) -> bool {
             .as_array()
             .is_some_and(|f| !f.is_empty());
     object::finalizers(new).is_empty() && grace.unwrap_or(0) == 0 && !held
-}
-
-/// A refusal of the store that no client caused.
-pub(crate) fn storage_error(error: &CommitError) -> ApiError {
-    ApiError::internal(error)
 }

@@ -111,8 +111,14 @@ fn conflict(names: &Names, taken: &Taken) -> Option<(&'static str, String)> {
     Some((reason, format!("{name:?} is already in use")))
 }
 
+/// Whether a definition has the names that it wants, and its status says so.
+pub(crate) fn names_are_accepted(definition: &Value) -> bool {
+    let (wanted, status) = (&definition["spec"]["names"], &definition["status"]);
+    is_established(status) && status["acceptedNames"] == *wanted
+}
+
 /// Whether a definition is served.
-pub(super) fn is_established(status: &Value) -> bool {
+pub(crate) fn is_established(status: &Value) -> bool {
     let conditions = status["conditions"].as_array();
     conditions
         .into_iter()

@@ -10,86 +10,65 @@ use kubewright_schema::crd::{
 };
 use serde_json::Value;
 
+use super::Incarnation;
 use crate::conversion::{ConversionHook, collection_name};
-use crate::core::Core;
 use crate::kinds::custom_strategy;
-use crate::object;
 use crate::printers::{Column, Printer};
 use crate::resource::{Custom, Nature, Served};
 use crate::status::ApiError;
+use crate::storage::Store;
 
-/// Whether objects may still be created.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
-    Alive,
-    Terminating,
+/// The versions of a definition that are served, with their objects in a store. Each gets its first revision when the
+/// definition is stored.
+pub(crate) fn versions(
+    value: &Value,
+    incarnation: &Arc<Incarnation>,
+    store: &Store,
+) -> Result<Vec<Served>, ApiError> {
+    let definition = Definition::parse(value);
+    let group = &definition.group;
+    let names = accepted_names(&definition);
+    let storage = definition.storage_version();
+    let stored = storage
+        .map(|v| format!("{group}/{}", v.name))
+        .unwrap_or_default();
+    let conversion = match &definition.conversion {
+        Conversion::Webhook(webhook) => Some(Arc::new(ConversionHook::read(webhook))),
+        _ => None,
+    };
+    let collection = store.collection(&collection_name(group, &names.plural));
+    let served = definition.versions.iter().filter(|v| v.served);
+    let version = |version: &Version| {
+        Ok(Served {
+            api_version: format!("{group}/{}", version.name),
+            collection: collection.clone(),
+            printer: printer(version),
+            resource: resource(&definition, &names, version),
+            definition: Some(incarnation.clone()),
+            nature: Nature::Custom(Arc::new(Custom {
+                version: Arc::new(compile(version)?),
+                schema: version.schema.clone().unwrap_or_default(),
+                strategy: custom_strategy(version.status),
+                scale: version.scale.clone(),
+                selectable: SelectableFields::new(version),
+                stored_api_version: stored.clone(),
+                conversion: conversion.clone(),
+                schema_revision: 0,
+                deprecation: deprecation(&definition, version),
+            })),
+        })
+    };
+    served.map(version).collect()
 }
 
-impl Core {
-    /// Serves the versions of a definition.
-    pub(super) fn serve(&self, value: &Value, revision: u64, stage: Stage) -> Result<(), ApiError> {
-        let definition = Definition::parse(value);
-        let group = definition.group.clone();
-        let accepted = Names {
-            plural: definition.names.plural.clone(),
-            ..definition.accepted_names.clone()
-        };
-        let names = if accepted.kind.is_empty() {
-            definition.names.clone()
-        } else {
-            accepted
-        };
-        let stored = definition
-            .storage_version()
-            .map(|v| format!("{group}/{}", v.name))
-            .unwrap_or_default();
-        let generation = object::generation(value);
-        let schema_revision = self
-            .schema_revision(&group, &names.plural, generation)
-            .unwrap_or(revision);
-        let conversion = match &definition.conversion {
-            Conversion::Webhook(webhook) => Some(Arc::new(ConversionHook::read(webhook))),
-            _ => None,
-        };
-        let mut versions = Vec::new();
-        for version in definition.versions.iter().filter(|v| v.served) {
-            let compiled = compile(version)?;
-            versions.push(Served {
-                api_version: format!("{group}/{}", version.name),
-                collection: self
-                    .store
-                    .collection(&collection_name(&group, &names.plural)),
-                printer: printer(version),
-                resource: resource(&definition, &names, version),
-                nature: Nature::Custom(Arc::new(Custom {
-                    version: Arc::new(compiled),
-                    schema: version.schema.clone().unwrap_or_default(),
-                    strategy: custom_strategy(version.status),
-                    scale: version.scale.clone(),
-                    selectable: SelectableFields::new(version),
-                    stored_api_version: stored.clone(),
-                    conversion: conversion.clone(),
-                    generation,
-                    schema_revision,
-                    terminating: stage == Stage::Terminating,
-                    deprecation: deprecation(&definition, version),
-                })),
-            });
-        }
-        self.registry
-            .replace_custom(&group, &names.plural, versions);
-        Ok(())
+/// The names that a definition is served under: those that were accepted, or those it wants.
+fn accepted_names(definition: &Definition) -> Names {
+    if definition.accepted_names.kind.is_empty() {
+        return definition.names.clone();
     }
-
-    /// Since when the schema is what it is, if it is served already. Writes of the status do not change it.
-    fn schema_revision(&self, group: &str, plural: &str, generation: i64) -> Option<u64> {
-        let resources = self.registry.now();
-        let mut same = resources
-            .all
-            .iter()
-            .filter(|s| &*s.resource.group == group && &*s.resource.plural == plural);
-        let custom = same.find_map(|s| s.custom())?;
-        (custom.generation == generation).then_some(custom.schema_revision)
+    Names {
+        plural: definition.names.plural.clone(),
+        ..definition.accepted_names.clone()
     }
 }
 

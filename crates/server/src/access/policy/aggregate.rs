@@ -39,6 +39,12 @@ impl Policy {
         outdated.cloned().collect()
     }
 
+    /// All aggregated roles that are not what they come to.
+    pub(crate) fn all_outdated(&self) -> Vec<String> {
+        let names = self.aggregating.iter();
+        names.flat_map(|name| self.outdated(name, &[])).collect()
+    }
+
     /// The labels of a ClusterRole.
     pub(crate) fn labels(&self, name: &str) -> Option<Pairs> {
         Some(self.cluster_roles.get(name)?.labels.clone())

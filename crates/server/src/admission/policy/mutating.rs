@@ -8,7 +8,7 @@ use kubewright_schema::apply::Typed;
 use kubewright_schema::cel::Expression;
 use serde_json::Value;
 
-use super::binding::{Application, Binding, applications};
+use super::binding::{Application, applications};
 use super::definition::Definition;
 use super::mutation::Mutation;
 use super::validating::namespace;
@@ -31,13 +31,11 @@ impl Policies {
         old: &Value,
         rounds: &mut Reinvocation,
     ) -> Result<(), ApiError> {
-        let policies = self.mutating.all(core, |policy| {
-            Definition::read(policy, "mutations", Mutation::read)
-        })?;
+        let policies = self.mutating.all();
         if policies.is_empty() {
             return Ok(());
         }
-        let bindings = self.mutating_bindings.all(core, Binding::read)?;
+        let bindings = self.mutating_bindings.all();
         let found = applications(core, policies, bindings, asked, object, old).await?;
         let mut failures = Vec::new();
         for application in &found {

@@ -4,7 +4,7 @@ use http::StatusCode;
 use kubewright_schema::cel::{Expression, Value as Cel};
 use serde_json::Value;
 
-use super::binding::{Application, Binding, applications};
+use super::binding::{Application, applications};
 use super::definition::Definition;
 use super::variables::{self, SCOPE, failure};
 use super::{OnFailure, Policies};
@@ -142,13 +142,11 @@ impl Policies {
         old: &Value,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        let policies = self.validating.all(core, |policy| {
-            Definition::read(policy, "validations", Validation::read)
-        })?;
+        let policies = self.validating.all();
         if policies.is_empty() {
             return Ok(());
         }
-        let bindings = self.validating_bindings.all(core, Binding::read)?;
+        let bindings = self.validating_bindings.all();
         let found = applications(core, policies, bindings, asked, object, old).await?;
         let mut refusal = None;
         for application in found {

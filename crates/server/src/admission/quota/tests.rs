@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::super::resources::add;
 use super::*;
 
 const NOW: &str = "2026-01-01T00:00:00Z";
@@ -28,12 +29,11 @@ fn check_create(
     new: &Value,
     others: &[Value],
 ) -> Result<(), String> {
-    let change = Change {
-        measure,
-        new,
-        old: &Value::Null,
-    };
-    check(quota, &change, || others.to_vec())
+    let mut used = Amounts::new();
+    for other in others.iter().filter(|o| scope::matches(quota, measure, o)) {
+        add(&mut used, &measure.usage(other));
+    }
+    check(&Terms::read(quota), measure, new, &Amounts::new(), &used)
 }
 
 #[test]
@@ -134,12 +134,9 @@ fn a_service_that_changes_its_type_takes_more() {
     let service = |kind: &str| json!({"metadata": {"name": "s"}, "spec": {"type": kind, "ports": [{"port": 80}]}});
     let limited = quota(json!({"services": "1", "services.nodeports": "0"}));
     let update = |new: &Value| {
-        let change = Change {
-            measure: measure("", "services"),
-            new,
-            old: &service("ClusterIP"),
-        };
-        check(&limited, &change, Vec::new)
+        let services = measure("", "services");
+        let before = services.usage(&service("ClusterIP"));
+        check(&Terms::read(&limited), services, new, &before, &before)
     };
     assert_eq!(update(&service("ClusterIP")), Ok(()));
     assert_eq!(

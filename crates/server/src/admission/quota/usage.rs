@@ -75,6 +75,14 @@ impl<'a> Measure<'a> {
         self.group.is_empty().then_some(self.plural)
     }
 
+    /// Whether more of an object counts than that it is there.
+    pub(super) fn reads_objects(&self) -> bool {
+        matches!(
+            self.core(),
+            Some("pods" | "services" | "persistentvolumeclaims")
+        )
+    }
+
     fn count_name(&self) -> String {
         match self.group {
             "" => format!("count/{}", self.plural),

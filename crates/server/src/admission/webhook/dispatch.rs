@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use serde_json::Value;
 
-use super::hook::{Again, Configuration, Hook, OnFailure, SideEffects};
+use super::hook::{Again, Hook, OnFailure, SideEffects};
 use super::review::{self, Answer, Role, decode_patch};
 use super::{Reinvocation, Webhooks};
 use crate::admission::attributes::Asked;
@@ -35,7 +35,7 @@ impl Webhooks {
         rounds: &mut Reinvocation,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        for configuration in self.mutating.all(core, Configuration::read)? {
+        for configuration in self.mutating.all() {
             for hook in &configuration.hooks {
                 let Some(shown) = relevant(core, hook, asked, object, old).await? else {
                     continue;
@@ -66,7 +66,7 @@ impl Webhooks {
         old: &Value,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        let configurations = self.validating.all(core, Configuration::read)?;
+        let configurations = self.validating.all();
         let mut relevant_hooks = Vec::new();
         for hook in configurations.iter().flat_map(|c| &c.hooks) {
             if let Some(shown) = relevant(core, hook, asked, object, old).await? {

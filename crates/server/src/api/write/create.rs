@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Part, Written, match_namespace, storage_error};
+use super::{Part, Written, match_namespace};
 use crate::admission::{self, Asked, Operation};
 use crate::core::Core;
+use crate::derived::CommitFailure;
 use crate::fields::Writer;
 use crate::http::query::Persist;
 use crate::kinds::CreateContext;
@@ -114,7 +115,7 @@ impl Core {
                 now: &now,
             },
         );
-        let claims = admission::before_create(self, served, &mut value)?;
+        let _reservation = admission::before_create(self, served, &mut value)?;
         let mut errors = served.validate(&value);
         admission::validate_create(served, &value, &mut errors);
         if !errors.is_empty() {
@@ -124,13 +125,13 @@ impl Core {
         }
         warnings.extend(served.strategy().warnings(&value));
         let name = object::name(&value).to_owned();
-        let mut _held = None;
+        let mut quota = None;
         if let Some(asked) = asked {
             let asked = Asked {
                 name: &name,
                 ..asked
             };
-            _held = Box::pin(self.inspect(&asked, &value, &Value::Null, warnings)).await?;
+            quota = Box::pin(self.inspect(&asked, &value, &Value::Null, warnings)).await?;
         }
         let key = served.key(namespace, &name);
         if persist == Persist::DryRun {
@@ -150,18 +151,15 @@ impl Core {
             .into());
         }
         let write = Write::Create {
-            key: key.clone(),
+            key,
             draft: self.draft(served, value).await?,
         };
-        let _settling = self.settling(served).await;
-        match served.collection.commit_durable(write).await {
-            Ok(committed) => {
-                claims.keep();
-                admission::after_write(self, served, &key).await?;
-                Ok(Written::Stored(committed.record))
+        match self.commit(served, write, quota).await {
+            Ok(committed) => Ok(Written::Stored(committed.record)),
+            Err(CommitFailure::Store(CommitError::AlreadyExists { .. })) => {
+                Err(CreateError::Exists(name))
             }
-            Err(CommitError::AlreadyExists { .. }) => Err(CreateError::Exists(name)),
-            Err(error) => Err(storage_error(&error).into()),
+            Err(failure) => Err(ApiError::from(failure).into()),
         }
     }
 }

@@ -89,10 +89,26 @@ pub(crate) fn node_ports(object: &Value) -> Vec<u16> {
         .iter()
         .map(|port| &port["nodePort"])
         .chain([&spec["healthCheckNodePort"]])
-        .filter_map(Value::as_u64)
-        .filter_map(|port| u16::try_from(port).ok())
-        .filter(|port| *port != 0)
+        .filter_map(port_number)
         .collect()
+}
+
+/// The node ports that a service has, with their positions in `spec.ports`.
+pub(crate) fn given_node_ports(object: &Value) -> Vec<(usize, u16)> {
+    let ports = items(&object["spec"]["ports"]).iter().enumerate();
+    ports
+        .filter_map(|(i, port)| Some((i, port_number(&port["nodePort"])?)))
+        .collect()
+}
+
+/// The node port for health checks that a service has.
+pub(crate) fn health_check_node_port(object: &Value) -> Option<u16> {
+    port_number(&object["spec"]["healthCheckNodePort"])
+}
+
+fn port_number(value: &Value) -> Option<u16> {
+    let port = u16::try_from(value.as_u64()?).ok()?;
+    (port != 0).then_some(port)
 }
 
 /// Whether the service still needs a node port for health checks.

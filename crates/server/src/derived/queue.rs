@@ -1,0 +1,260 @@
+//! What the server itself has to write because of another write, in order and until it is done.
+//!
+//! A task is in the queue from the change that makes it necessary until it was done without another such change in
+//! between. It is about an object as it is when the task runs, so any number of changes is one task.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// The longest time between two attempts.
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
+const FIRST_BACKOFF: Duration = Duration::from_millis(10);
+/// The longest time that a request waits for what follows from it. It is done in any case.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How many tasks about ClusterRoles follow each other at once. Aggregated roles may select each other in circles.
+const MAX_STREAK: u32 = 256;
+
+/// One object that the server has to bring up to date.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Task {
+    /// Accepts the names of a CustomResourceDefinition, or tears it down.
+    Definition(String),
+    /// Computes the rules of an aggregated ClusterRole.
+    ClusterRole(String),
+}
+
+/// How a task ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Done,
+    /// There is more to do; others come first.
+    Again,
+    /// It cannot be done now.
+    Failed,
+}
+
+/// The tasks of one server.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    added: Notify,
+    finished: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    entries: BTreeMap<Task, Entry>,
+    /// Grows with each addition.
+    sequence: u64,
+    /// Tasks about ClusterRoles since none was waiting.
+    streak: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// When it was last added: lower ones are done first.
+    sequence: u64,
+    /// Set while the task waits for another attempt.
+    due: Option<Instant>,
+    failures: u32,
+}
+
+/// A task that is being done, as it was when it was taken.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) task: Task,
+    sequence: u64,
+}
+
+impl State {
+    fn add(&mut self, task: Task, due: Option<Instant>, failures: u32) {
+        self.sequence += 1;
+        let entry = Entry {
+            sequence: self.sequence,
+            due,
+            failures,
+        };
+        self.entries.insert(task, entry);
+    }
+
+    fn has_roles(&self) -> bool {
+        let roles = Task::ClusterRole(String::new())..;
+        self.entries
+            .range(roles)
+            .any(|(_, entry)| entry.due.is_none())
+    }
+}
+
+impl Queue {
+    /// Adds tasks. One that is being done will be done again.
+    pub(super) fn extend(&self, tasks: impl IntoIterator<Item = Task>) {
+        let mut state = self.state.lock();
+        for task in tasks {
+            let circles = matches!(task, Task::ClusterRole(_)) && state.streak >= MAX_STREAK;
+            let due = circles.then(|| Instant::now() + MAX_BACKOFF);
+            if circles {
+                tracing::warn!(?task, "aggregated roles select each other in circles");
+            }
+            state.add(task, due, 0);
+        }
+        drop(state);
+        self.added.notify_one();
+    }
+
+    /// Adds a task, if there is one.
+    pub(super) fn extend_some(&self, task: Option<Task>) {
+        if task.is_some() {
+            self.extend(task);
+        }
+    }
+
+    /// Forgets all tasks; whoever waits for one has waited enough.
+    pub(super) fn clear(&self) {
+        self.state.lock().entries.clear();
+        self.finished.notify_waiters();
+    }
+
+    /// The next task to be done, if there is one.
+    pub(super) fn take(&self) -> Option<Taken> {
+        let now = Instant::now();
+        let state = self.state.lock();
+        let due = state
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.due.is_none_or(|due| due <= now));
+        let (task, entry) = due.min_by_key(|(_, entry)| entry.sequence)?;
+        Some(Taken {
+            task: task.clone(),
+            sequence: entry.sequence,
+        })
+    }
+
+    /// Waits until there may be a task.
+    pub(super) async fn ready(&self) {
+        let due = self
+            .state
+            .lock()
+            .entries
+            .values()
+            .filter_map(|entry| entry.due)
+            .min();
+        match due {
+            None => self.added.notified().await,
+            Some(due) => tokio::select! {
+                () = self.added.notified() => {}
+                () = sleep_until(due) => {}
+            },
+        }
+    }
+
+    /// Says how a task ended.
+    pub(super) fn finish(&self, taken: Taken, outcome: Outcome) {
+        let mut state = self.state.lock();
+        if matches!(taken.task, Task::ClusterRole(_)) {
+            state.streak += 1;
+        }
+        // One that was added again meanwhile stays as it is.
+        let entry = state.entries.get(&taken.task).copied();
+        if let Some(entry) = entry.filter(|entry| entry.sequence == taken.sequence) {
+            match outcome {
+                Outcome::Done => drop(state.entries.remove(&taken.task)),
+                Outcome::Again => state.add(taken.task, None, 0),
+                Outcome::Failed => {
+                    let backoff = FIRST_BACKOFF * 2_u32.pow(entry.failures.min(10));
+                    let due = Instant::now() + backoff.min(MAX_BACKOFF);
+                    state.add(taken.task, Some(due), entry.failures + 1);
+                }
+            }
+        }
+        if !state.has_roles() {
+            state.streak = 0;
+        }
+        drop(state);
+        self.finished.notify_waiters();
+    }
+
+    /// Waits until every task about a definition that is in the queue now was tried.
+    pub(crate) async fn definitions_tried(&self) {
+        let last = self.state.lock().sequence;
+        let waiting = |state: &State| {
+            let definitions = ..Task::ClusterRole(String::new());
+            let mut found = state.entries.range(definitions);
+            found.any(|(_, entry)| entry.sequence <= last && entry.due.is_none())
+        };
+        self.wait_while(waiting).await;
+    }
+
+    /// Waits until aggregated roles are what they come to, or cannot be for now.
+    pub(crate) async fn roles_done(&self) {
+        self.wait_while(State::has_roles).await;
+    }
+
+    async fn wait_while(&self, waiting: impl Fn(&State) -> bool) {
+        let done = async {
+            loop {
+                let mut finished = std::pin::pin!(self.finished.notified());
+                finished.as_mut().enable();
+                if !waiting(&self.state.lock()) {
+                    return;
+                }
+                finished.await;
+            }
+        };
+        // Too late is no failure: the task is not the request's, and goes on.
+        let _ = timeout(PATIENCE, done).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(name: &str) -> Task {
+        Task::Definition(name.to_owned())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_added_while_it_is_done_is_done_again() {
+        let queue = Queue::default();
+        queue.extend([definition("a"), definition("b")]);
+        let first = queue.take().expect("there");
+        assert_eq!(first.task, definition("a"));
+        queue.extend([definition("a")]);
+        queue.finish(first, Outcome::Done);
+        let second = queue.take().expect("there");
+        assert_eq!(second.task, definition("b"));
+        queue.finish(second, Outcome::Done);
+        let third = queue.take().expect("it was added meanwhile");
+        queue.finish(third, Outcome::Failed);
+        assert!(queue.take().is_none(), "it is not due");
+        let again = loop {
+            // Wakes for additions that were taken already, too.
+            queue.ready().await;
+            if let Some(taken) = queue.take() {
+                break taken;
+            }
+        };
+        queue.finish(again, Outcome::Done);
+        assert!(queue.take().is_none());
+        queue.definitions_tried().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn roles_in_a_circle_do_not_run_for_ever() {
+        let queue = Queue::default();
+        let role = || Task::ClusterRole("a".to_owned());
+        queue.extend([role()]);
+        let mut runs = 0;
+        while let Some(taken) = queue.take() {
+            runs += 1;
+            queue.extend([role()]);
+            queue.finish(taken, Outcome::Done);
+        }
+        assert_eq!(runs, MAX_STREAK + 1);
+        queue.roles_done().await;
+    }
+}
