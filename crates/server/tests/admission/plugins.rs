@@ -68,26 +68,6 @@ async fn quotas_hold_without_a_controller() {
 }
 
 #[tokio::test]
-async fn a_quota_is_never_exceeded_by_a_race() {
-    let server = server().await;
-    let quota = json!({
-        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"},
-        "spec": {"hard": {"count/configmaps": "3"}},
-    });
-    create(&server, "/api/v1/namespaces/default/resourcequotas", quota).await;
-    let posts = (0..20).map(|i| {
-        post(
-            &server,
-            CONFIG_MAPS,
-            config_map(&format!("m{i}"), json!({})),
-        )
-    });
-    let answers = futures::future::join_all(posts).await;
-    let made = answers.iter().filter(|(status, _)| *status == 201).count();
-    assert_eq!(made, 3);
-}
-
-#[tokio::test]
 async fn namespaces_demand_a_security_standard() {
     let server = server().await;
     let namespace = json!({
