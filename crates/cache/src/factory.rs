@@ -1,10 +1,13 @@
 //! The factory: one informer for each resource and scope, whoever asks; started, awaited and stopped together.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures::FutureExt;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
@@ -14,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cached::Kind;
 use crate::core::Core;
+use crate::latest::Latest;
 use crate::list_watch::{Extent, ListWatch, Scope};
 use crate::lister::Lister;
 use crate::reflector;
@@ -35,6 +39,8 @@ pub struct Factory {
     seed: Option<u64>,
     shortest_watch: Option<Duration>,
     state: Arc<Mutex<State>>,
+    /// The first informer that panicked.
+    failed: Latest<Option<InformerPanicked>>,
     cancel: CancellationToken,
 }
 
@@ -75,6 +81,23 @@ pub struct FactorySyncError {
     pub source: SyncError,
 }
 
+/// An informer panicked: in a [`Reporter`], say, or because an invariant of ours is broken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the informer of {resource} panicked: {message}")]
+#[non_exhaustive]
+pub struct InformerPanicked {
+    /// The path of the resource, with selectors.
+    pub resource: String,
+    /// The message of the panic.
+    pub message: String,
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "no message".to_owned())
+}
+
 impl Factory {
     /// A factory over a client.
     pub fn new(client: kube::Client) -> Self {
@@ -86,6 +109,7 @@ impl Factory {
             seed: None,
             shortest_watch: None,
             state: Arc::default(),
+            failed: Latest::default(),
             cancel: CancellationToken::new(),
         }
     }
@@ -176,9 +200,16 @@ impl Factory {
             entry.started = true;
             let core = entry.core.clone();
             let cancel = lease.0.clone();
+            let failed = self.failed.clone();
             state.tasks.spawn(async move {
+                let resource = core.source.describe();
                 // An informer that somebody runs by hand is running, which is all that is asked for.
-                let _ = core.run(cancel).await;
+                if let Err(panic) = AssertUnwindSafe(core.run(cancel)).catch_unwind().await {
+                    let message = text_of(&*panic);
+                    tracing::error!(resource, message, "an informer panicked");
+                    let panicked = InformerPanicked { resource, message };
+                    failed.change(|first| *first = first.take().or(Some(panicked)));
+                }
             });
         }
     }
@@ -196,6 +227,12 @@ impl Factory {
             })?;
         }
         Ok(())
+    }
+
+    /// Waits until an informer panics, and says which. Its store stays as it was at that moment, so whoever reads from it has to
+    /// end.
+    pub async fn failed(&self) -> InformerPanicked {
+        self.failed.wait_for(Clone::clone).await
     }
 
     /// The statistics of every informer in use, ordered by resource.

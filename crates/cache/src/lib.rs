@@ -76,7 +76,7 @@ pub use backoff::Backoff;
 pub use cached::{Cached, Kind, Undecodable};
 pub use connections::Connections;
 pub use event::Event;
-pub use factory::{Factory, FactorySyncError};
+pub use factory::{Factory, FactorySyncError, InformerPanicked};
 pub use handler::{Callbacks, Filtered, Handler};
 pub use index::{Index, IndexExists, UnknownIndex};
 pub use key::Key;

@@ -24,6 +24,7 @@ mod volumes;
 
 use std::time::Duration;
 
+use kubewright_runtime::manager::Task;
 use kubewright_runtime::{Environment, Error, Manager};
 use tokio_util::sync::CancellationToken;
 
@@ -60,7 +61,7 @@ pub(crate) fn register(manager: Manager, facts: &Facts) -> Manager {
     let manager = machines(manager, facts);
     let first = client.clone();
     manager
-        .runnable(|_: CancellationToken| volumes::standard_class(first))
+        .runnable(Task::new("the standard storage class", |_| volumes::standard_class(first)).once())
         .runnable(garbage_collector::GarbageCollector::new(client.clone(), environment.clone()))
         .runnable(pod_gc::PodGc::new(client, environment))
         .controller(namespace::controller())
@@ -104,7 +105,14 @@ fn machines(manager: Manager, facts: &Facts) -> Manager {
     let watched =
         async move |stop: CancellationToken| lifecycle.run(client, environment, stop).await;
     manager
-        .runnable(move |stop| async move { simulated(stop).await.map_err(Error::from) })
-        .runnable(move |stop| async move { scheduled(stop).await.map_err(Error::from) })
-        .runnable(move |stop| async move { watched(stop).await.map_err(Error::from) })
+        .runnable(Task::new("the nodes", move |stop| async move {
+            simulated(stop).await.map_err(Error::from)
+        }))
+        .runnable(Task::new("the scheduler", move |stop| async move {
+            scheduled(stop).await.map_err(Error::from)
+        }))
+        .runnable(Task::new(
+            "the node lifecycle controller",
+            move |stop| async move { watched(stop).await.map_err(Error::from) },
+        ))
 }

@@ -85,9 +85,9 @@ impl Operator {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()?;
-        runtime.block_on(async {
+        let ended = runtime.block_on(async {
             let lease = self.lease_name();
-            let mut manager = start::manager(self.name, &lease, flags).await?;
+            let mut manager = start::manager((self.name, self.version), &lease, flags).await?;
             let webhooks = registered::webhooks().and(self.webhooks);
             manager = start::serve_webhooks(manager, webhooks, flags).await?;
             for adjust in self.adjust {
@@ -97,7 +97,10 @@ impl Operator {
                 manager = manager.controller(controller);
             }
             Ok(manager.run().await?)
-        })
+        });
+        // What was to finish has had its time; a thread that is blocked must not keep the process.
+        runtime.shutdown_background();
+        ended
     }
 }
 

@@ -12,6 +12,7 @@
 
 mod error;
 mod guard;
+mod informers;
 mod live;
 mod merge;
 mod objects;
@@ -24,7 +25,7 @@ mod write;
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Debug};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
@@ -34,6 +35,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use error::{ClientError, IgnoreNotFound};
+pub(crate) use informers::Informers;
 pub use live::Live;
 pub use objects::Objects;
 pub use query::{Delete, DryRun, Ownership, Query, WriteOptions};
@@ -42,6 +44,7 @@ use trail::Trail;
 pub use trail::Write;
 pub use upsert::Change;
 
+use crate::lease::Leadership;
 use crate::seam::Seams;
 use guard::SharedGuard;
 use objects::Shape;
@@ -108,6 +111,8 @@ pub struct Client {
     write: WriteOptions,
     /// Where the writes of one reconcile are noted.
     trail: Option<Arc<Trail>>,
+    /// The lease without which nothing is written.
+    fence: Option<Leadership>,
 }
 
 struct Shared {
@@ -117,6 +122,8 @@ struct Shared {
     sync_timeout: Duration,
     requests: RequestPolicy,
     seams: Seams,
+    /// Held by the managers over this client.
+    informers: Mutex<Weak<Informers>>,
     /// Never iterated: a look-up table cannot decide an order.
     shapes: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
     /// Dynamic and metadata shapes by their resource.
@@ -192,6 +199,7 @@ impl ClientBuilder {
             sync_timeout: self.sync_timeout,
             requests: self.requests,
             seams: self.seams,
+            informers: Mutex::default(),
             shapes: Mutex::default(),
             named: Mutex::default(),
             guards: Mutex::default(),
@@ -200,6 +208,7 @@ impl ClientBuilder {
             shared: Arc::new(shared),
             write: WriteOptions::default(),
             trail: None,
+            fence: None,
         }
     }
 }
@@ -263,6 +272,23 @@ impl Client {
     pub(crate) fn take_writes(&self) -> Vec<Write> {
         let trail = self.trail.as_ref();
         trail.map(|trail| trail.take()).unwrap_or_default()
+    }
+
+    /// The same client, which writes nothing once the lease has run out.
+    pub(crate) fn fenced(&self, lease: Option<Leadership>) -> Self {
+        let mut other = self.clone();
+        other.fence = lease;
+        other
+    }
+
+    /// What stops the informers when the last one who holds it lets go.
+    pub(crate) fn informers(&self) -> Arc<Informers> {
+        let mut held = self.shared.informers.lock();
+        held.upgrade().unwrap_or_else(|| {
+            let informers = Arc::new(Informers::of(self.shared.factory.clone()));
+            *held = Arc::downgrade(&informers);
+            informers
+        })
     }
 
     pub(crate) fn seams(&self) -> &Seams {

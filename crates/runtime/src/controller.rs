@@ -20,9 +20,10 @@ use std::time::Duration;
 
 use kubewright_cache::Key;
 use kubewright_cache::source::BoxFuture;
+use kubewright_workqueue::limiter::Retry;
 use kubewright_workqueue::{Options, PriorityPolicy, Queue, RateLimiter};
 use parking_lot::Mutex;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +35,7 @@ use crate::environment::Environment;
 use crate::events::Recorder;
 use crate::manager::Queues;
 use crate::metrics::Metrics;
+use crate::panics;
 use crate::requests::Requests;
 use crate::watch::{Running, Source, SourceError, Subject};
 
@@ -97,6 +99,8 @@ pub(crate) struct Surroundings {
     pub(crate) queues: Queues,
     /// Cancelled when this process leads; at once where there is no election.
     pub(crate) leading: CancellationToken,
+    /// The lease without which nothing is begun, where there is an election and the controller needs to lead.
+    pub(crate) lease: Option<crate::lease::Leadership>,
     /// Cancelled when the time to finish is over.
     pub(crate) abort: CancellationToken,
 }
@@ -115,12 +119,12 @@ pub(crate) trait Work: Send + Sync + 'static {
 
 /// Why a controller failed.
 #[derive(Debug, thiserror::Error)]
-#[error("controller {controller} could not start: {problem}")]
+#[error("controller {controller}: {problem}")]
 #[non_exhaustive]
 pub struct ControllerError {
-    /// Its name.
+    /// The controller's name.
     pub controller: String,
-    /// What it waited for.
+    /// What it waited for, or which part of it panicked.
     pub problem: String,
     /// Why that failed, where it is known.
     #[source]
@@ -209,7 +213,10 @@ impl Controller {
         let options = Options::new()
             .name(name.to_string())
             .priorities(PriorityPolicy::FAIR)
-            .limiter(limiter);
+            .limiter(Attributed {
+                whose: format!("the rate limiter of controller {name}"),
+                limiter,
+            });
         let shared = Shared {
             requests: Requests::new(Queue::with_notes(options)),
             history: History::of(name.clone()),
@@ -262,25 +269,31 @@ impl Controller {
         let mut starting = JoinSet::new();
         for source in std::mem::take(&mut self.sources) {
             let name = source.describe();
-            waiting.push(name.clone());
-            let start = source.start(client.clone(), self.shared.requests.clone());
-            starting.spawn(async move { (name, start.await) });
+            let (client, requests) = (client.clone(), self.shared.requests.clone());
+            let handle = starting.spawn(async move { source.start(client, requests).await });
+            waiting.push((handle.id(), name));
         }
         while !waiting.is_empty() {
-            let Ok(Some(Ok((name, started)))) = timeout_at(deadline, starting.join_next()).await
-            else {
+            let Ok(Some(joined)) = timeout_at(deadline, starting.join_next_with_id()).await else {
                 let sync_timeout = self.settings.sync_timeout;
-                let waiting = waiting.join(", ");
-                let problem = format!("no first state of {waiting} within {sync_timeout:?}");
+                let names: Vec<String> = waiting.into_iter().map(|(_, name)| name).collect();
+                let names = names.join(", ");
+                let problem = format!("no first state of {names} within {sync_timeout:?}");
                 return Err(self.failed(problem, None));
             };
-            let running = started
-                .map_err(|source| self.failed(format!("{name} did not start"), Some(source)))?;
-            self.shared.keep(running);
-            // One entry, not all of that name: several sources may watch one kind.
-            if let Some(at) = waiting.iter().position(|other| *other == name) {
-                waiting.swap_remove(at);
-            }
+            let id = joined.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
+            let at = waiting.iter().position(|(other, _)| *other == id);
+            let name = at.map_or_else(String::new, |at| waiting.swap_remove(at).1);
+            match joined {
+                Ok((_, Ok(running))) => self.shared.keep(running),
+                Ok((_, Err(source))) => {
+                    return Err(self.failed(format!("{name} did not start"), Some(source)));
+                }
+                Err(error) => {
+                    let problem = format!("the source {name} panicked: {}", message(error));
+                    return Err(self.failed(problem, None));
+                }
+            };
         }
         Ok(())
     }
@@ -329,14 +342,54 @@ impl Controller {
             let stop = stop.child_token();
             workers.spawn(work.work(requests, history, around.clone(), stop));
         }
-        tokio::select! { biased; // The end of the time to finish is worth most.
-            () = around.abort.cancelled() => workers.shutdown().await,
-            () = async { while workers.join_next().await.is_some() {} } => {}
-        }
+        let panicked = tokio::select! { biased; // The end of the time to finish is worth most.
+            () = around.abort.cancelled() => {
+                workers.shutdown().await;
+                None
+            }
+            panicked = first_panic(&mut workers) => panicked,
+        };
         self.shared.requests.queue().shut_down();
         self.shared.running.lock().clear();
         tracing::info!(controller = %self.name, "controller stopped");
-        Ok(())
+        match panicked {
+            None => Ok(()),
+            Some(message) => Err(self.failed(format!("a worker panicked: {message}"), None)),
+        }
+    }
+}
+
+/// Waits for all workers, or for the first one that panics. Reconciles catch their own panics: what comes here is a rate
+/// limiter, a clock, or a broken invariant of ours, and with a worker less a controller may stand still.
+async fn first_panic(workers: &mut JoinSet<()>) -> Option<String> {
+    while let Some(joined) = workers.join_next().await {
+        if let Err(error) = joined {
+            return Some(message(error));
+        }
+    }
+    None
+}
+
+fn message(error: JoinError) -> String {
+    match error.try_into_panic() {
+        Ok(panic) => panics::text(&*panic),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// A rate limiter of the user's, whose panics say whose they are.
+struct Attributed {
+    whose: String,
+    limiter: Box<dyn RateLimiter<Key>>,
+}
+
+impl RateLimiter<Key> for Attributed {
+    fn delay(&mut self, retry: &Retry<'_, Key>) -> Duration {
+        panics::attributed(&self.whose, || self.limiter.delay(retry))
+    }
+
+    fn forget(&mut self, key: &Key) {
+        panics::attributed(&self.whose, || self.limiter.forget(key));
     }
 }
 

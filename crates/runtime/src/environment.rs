@@ -12,6 +12,8 @@ use parking_lot::Mutex;
 use rand::{Rng, RngCore, SeedableRng, rngs::StdRng};
 use tokio::time::Instant;
 
+use crate::panics;
+
 /// Characters of generated name suffixes: no vowels, so no words.
 const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
@@ -82,7 +84,7 @@ impl Environment {
 
     /// The present moment.
     pub fn now(&self) -> Timestamp {
-        self.clock.now()
+        panics::attributed("the clock of the environment", || self.clock.now())
     }
 
     /// A random (version 4) UUID.

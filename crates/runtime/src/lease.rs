@@ -38,6 +38,8 @@ pub struct LeaseOptions {
     renew_deadline: Duration,
     retry_period: Duration,
     on_stop: OnStop,
+    /// Who writes the lease, to the server.
+    field_manager: Option<String>,
 }
 
 /// What becomes of the lease when a leader is told to stop.
@@ -84,6 +86,7 @@ impl LeaseOptions {
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
             on_stop: OnStop::default(),
+            field_manager: None,
         }
     }
 
@@ -120,6 +123,17 @@ impl LeaseOptions {
     pub fn label(mut self, name: &str, value: &str) -> Self {
         self.labels.insert(name.into(), value.into());
         self
+    }
+
+    /// Sets the name under which the lease is written.
+    pub(crate) fn field_manager(mut self, name: &str) -> Self {
+        self.field_manager = Some(name.to_owned());
+        self
+    }
+
+    /// How long after a leader gave up, at the latest, another one can lead.
+    pub(crate) fn margin(&self) -> Duration {
+        self.lease_duration.saturating_sub(self.renew_deadline)
     }
 
     fn check(&self) -> Result<(), LeaseOptionsError> {
@@ -168,12 +182,29 @@ pub(crate) enum Standing {
     Stopped,
 }
 
+impl Standing {
+    fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Leading { deadline, .. } => Some(*deadline),
+            _ => None,
+        }
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Whether this process leads, now and from now on. Clones show the same.
 #[derive(Debug, Clone)]
 pub struct Leadership {
     standing: watch::Receiver<Standing>,
     name: Arc<str>,
     lease_duration: Duration,
+    renew_deadline: Duration,
 }
 
 impl Leadership {
@@ -200,24 +231,65 @@ impl Leadership {
         }
     }
 
-    /// Waits until this process, which leads or did, leads no more: returns at the deadline at the latest.
+    /// Waits until this process has led and does not any more: returns at the deadline at the latest, and at once when that is
+    /// already so. Never ends for a process that never led.
     pub async fn lost(&self) {
+        let over =
+            |standing: &Standing| matches!(standing, Standing::Lost { .. } | Standing::Stopped);
+        self.over(over).await;
+    }
+
+    /// As [`lost`](Leadership::lost), but a lease that was given up was not lost.
+    pub(crate) async fn expired(&self) {
+        let over = |standing: &Standing| matches!(standing, Standing::Lost { .. });
+        self.over(over).await;
+    }
+
+    /// Waits until the standing is such, or the deadline of a leader has passed.
+    ///
+    /// A state is waited for, not a change: a process that was held for longer than its lease may see `Lost` first.
+    async fn over(&self, over: impl Fn(&Standing) -> bool) {
         let mut standing = self.standing.clone();
         loop {
-            let Standing::Leading { deadline, .. } = *standing.borrow_and_update() else {
-                return;
+            let (is_over, deadline) = {
+                let now = standing.borrow_and_update();
+                (over(&now), now.deadline())
             };
+            if is_over {
+                return;
+            }
             // A change comes first: a renewal moves the deadline.
             tokio::select! {
                 biased;
                 changed = standing.changed() => if changed.is_err() {
-                    // Nobody renews any more; what is left of the lease is still ours.
-                    tokio::time::sleep_until(deadline).await;
-                    return;
+                    break until(deadline).await;
                 },
-                () = tokio::time::sleep_until(deadline) => return,
+                () = until(deadline) => return,
             }
         }
+    }
+
+    /// Whether this process led and lost its lease.
+    pub(crate) fn is_lost(&self) -> bool {
+        match &*self.standing.borrow() {
+            Standing::Lost { .. } => true,
+            Standing::Leading { deadline, .. } => *deadline <= Instant::now(),
+            _ => false,
+        }
+    }
+
+    /// When the lease of this process ends or ended, if it leads or lost it.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match *self.standing.borrow() {
+            Standing::Leading { deadline, .. } => Some(deadline),
+            Standing::Lost { renewed } => Some(renewed + self.renew_deadline),
+            _ => None,
+        }
+    }
+
+    /// The name of the lease.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// A check for a liveness probe: fails when this process led, did not renew, and is still there `grace` after the

@@ -13,6 +13,7 @@ pub mod manager;
 pub mod metrics;
 mod outcome;
 pub mod owners;
+mod panics;
 pub mod predicate;
 mod reconciler;
 mod requests;

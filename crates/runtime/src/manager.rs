@@ -4,19 +4,25 @@
 //! - Servers start first, so that probes answer while caches fill; then webhooks, then what needs no leadership, then what
 //!   needs it. The end is the reverse, and the lease is released last.
 //! - The first signal lets reconciles that run finish, for so long; the second does not.
-//! - A part that fails stops the whole, and the error says which part and why. A lost lease stops everything at once: whoever
-//!   leads now must not be disturbed.
+//! - Every part is supervised: one that fails, panics or ends by itself stops the whole, and the error says which part and
+//!   how it ended. A shutdown has one deadline, and names the parts that are late.
+//! - A lost lease stops everything at once: whoever leads now must not be disturbed. No reconcile and no write is begun
+//!   after it, by this process's clock.
 
 mod candidate;
 mod error;
-mod group;
+mod part;
 mod runnable;
+mod supervisor;
+mod watchdog;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubewright_cache::{Connections, Factory, Key};
+use http::header::{HeaderName, HeaderValue, USER_AGENT};
+use kubewright_cache::{Connections, Key};
 use kubewright_webhook::Webhooks;
 use kubewright_workqueue::Queue;
 use parking_lot::Mutex;
@@ -24,10 +30,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use error::ManagerError;
-pub use runnable::Runnable;
+pub use part::{Ended, OnEnd};
+pub use runnable::{Runnable, Task};
 
 use crate::cause::Reasons;
-use crate::client::Client;
+use crate::client::{Client, Informers};
 use crate::controller::{Controller, Handle, Leadership, Surroundings, WarmUp};
 use crate::environment::Environment;
 use crate::events::{EventWriter, Recorder, RecorderOptions};
@@ -35,7 +42,14 @@ use crate::lease::LeaseOptions;
 use crate::metrics::{ControllerMetrics, Metrics};
 use crate::serving::{AccessGuard, Listener, MetricsServer, Probes, Serves, WebhookServer};
 use candidate::Candidate;
-use group::{Groups, Stage};
+use part::{Part, Stage};
+use supervisor::Supervisor;
+
+/// How long parts that were dropped may take to be gone.
+const CUT_OFF: Duration = Duration::from_secs(1);
+
+/// The longest name of a field manager that a server takes.
+const LONGEST_FIELD_MANAGER: usize = 128;
 
 /// Runs controllers and whatever else an operator has.
 #[must_use = "a manager does nothing until it runs"]
@@ -50,6 +64,18 @@ pub struct Manager {
     probes: Probes,
     servers: Vec<Serving>,
     shutdown_timeout: Duration,
+    /// Cancelled when this process leads; at once where there is no election.
+    leading: CancellationToken,
+    informers: Arc<Informers>,
+}
+
+/// Whether a manager has its process for itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Process {
+    /// The process is there to run this manager, and ends with it.
+    Own,
+    /// The manager is one of the things that the process does.
+    Shared,
 }
 
 /// A server of the manager's own.
@@ -70,12 +96,20 @@ impl Manager {
         Self::from_config(config)
     }
 
-    /// A manager of the cluster that a configuration names. Its requests are among its [metrics](Manager::metrics).
+    /// A manager of the cluster that a configuration names. Its requests are among its [metrics](Manager::metrics), and have the
+    /// program's name as [`user_agent`] unless the configuration has another.
     ///
     /// # Errors
     /// When no client can be made of it.
-    pub fn from_config(config: kube::Config) -> Result<Self, ManagerError> {
+    pub fn from_config(mut config: kube::Config) -> Result<Self, ManagerError> {
         let metrics = Metrics::new();
+        if !config.headers.iter().any(|(name, _)| name == USER_AGENT) {
+            config
+                .headers
+                .extend(user_agent(&program_name(), "unknown"));
+        }
+        // The client of the runtime retries by itself, within a limit.
+        config.default_retry = false;
         let host = config.cluster_url.authority();
         let host = host.map_or("", |host| host.as_str()).to_owned();
         let client = kube::client::ClientBuilder::try_from((config, Connections))
@@ -91,9 +125,12 @@ impl Manager {
     }
 
     /// A manager over a cached client that was made in one's own way.
+    ///
+    /// The last manager over a client stops the client's informers when it ends.
     pub fn over(client: Client) -> Self {
         Self {
-            name: "kubewright".to_owned(),
+            name: program_name(),
+            informers: client.informers(),
             client,
             environment: Environment::system(),
             metrics: Metrics::new(),
@@ -103,10 +140,11 @@ impl Manager {
             probes: Probes::new(),
             servers: Vec::new(),
             shutdown_timeout: Duration::from_secs(30),
+            leading: CancellationToken::new(),
         }
     }
 
-    /// The operator's name: the reporter of its events.
+    /// The operator's name: the reporter of its events, and the field manager of its writes. By default the program's.
     pub fn name(mut self, name: &str) -> Self {
         self.name = name.to_owned();
         self
@@ -124,7 +162,8 @@ impl Manager {
         self
     }
 
-    /// How long reconciles may take to finish after a stop. By default 30 s.
+    /// How long a shutdown may take in all. By default 30 s, of which reconciles have three quarters to finish: the rest is for
+    /// servers, informers, the lease and events.
     pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
         self.shutdown_timeout = timeout;
         self
@@ -202,9 +241,17 @@ impl Manager {
         &self.probes
     }
 
-    /// The client that controllers get, with the same cache.
+    /// The client that controllers get, with the same cache. It writes under the manager's name, unless it has one.
     pub fn client(&self) -> Client {
-        self.client.clone()
+        let name = || self.name.clone();
+        self.client.with(|write| {
+            write.field_owner.get_or_insert_with(name);
+        })
+    }
+
+    /// Completes when this process leads: at the start where there is no election. It can be taken before the manager runs.
+    pub fn elected(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.leading.clone().cancelled_owned()
     }
 
     /// The numbers that it keeps.
@@ -214,60 +261,68 @@ impl Manager {
 
     /// Runs until a signal: the first lets what runs finish, the second does not.
     ///
+    /// The process is taken to be there for this manager: SIGINT and SIGTERM are handled, and if the lease is lost and
+    /// something keeps the process from ending, a thread ends it before another replica can lead. Use
+    /// [`run_until`](Manager::run_until) where the process does other things too.
+    ///
     /// # Errors
     /// When a part fails or does not end in time.
     pub async fn run(self) -> Result<(), ManagerError> {
         let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
         let mut signals = JoinSet::new();
         signals.spawn(runnable::signals(stop.clone(), abort.clone()));
-        self.run_with(stop, abort).await
+        self.run_with(stop, abort, Process::Own).await
     }
 
-    /// Runs until it is cancelled, then lets what runs finish.
+    /// Runs until it is cancelled, then lets what runs finish. Neither handles signals nor ends the process.
     ///
     /// # Errors
     /// When a part fails or does not end in time.
     pub async fn run_until(self, stop: CancellationToken) -> Result<(), ManagerError> {
-        self.run_with(stop, CancellationToken::new()).await
+        self.run_with(stop, CancellationToken::new(), Process::Shared)
+            .await
     }
 
     async fn run_with(
         self,
         stop: CancellationToken,
         abort: CancellationToken,
+        process: Process,
     ) -> Result<(), ManagerError> {
-        let candidate = Candidate::enter(&self)?;
+        let (candidate, election) = Candidate::enter(&self, process)?;
+        let mut supervisor = Supervisor::new(abort.clone());
         let (around, writer) = self.surroundings(&candidate, &abort);
-        let recording = CancellationToken::new();
-        let mut recorder = JoinSet::new();
-        recorder.spawn(writer.run(recording.clone()));
-        let _caches = StopOnDrop(self.client.factory().clone());
-        let (client, timeout) = (self.client.clone(), self.shutdown_timeout);
-        let mut groups = Groups::new(abort);
-        self.start(&mut groups, &around);
+        if let Some(election) = election {
+            candidate.run(election, &self, &mut supervisor);
+        }
+        let timeout = self.shutdown_timeout;
+        self.start(&mut supervisor, &around, writer);
+        drop(around);
         let cause = tokio::select! { biased; // A lost lease is worth most; a failure explains a stop that comes with it.
             () = candidate.lost() => Some(ManagerError::LeadershipLost),
-            failed = groups.failure() => Some(failed),
+            failed = supervisor.failure() => Some(failed),
             () = stop.cancelled() => None,
         };
-        let timeout = match cause {
-            // Whoever leads now must not be disturbed.
-            Some(ManagerError::LeadershipLost) => Duration::ZERO,
-            _ => timeout,
+        let ended = tokio::select! { biased; // Whoever leads now must not be disturbed.
+            () = candidate.lost() => Err(ManagerError::LeadershipLost),
+            ended = supervisor.stop(timeout) => ended,
         };
-        let ended = groups.stop(timeout).await;
-        client.factory().shutdown().await;
-        candidate.leave().await;
-        recording.cancel();
-        // It ends by itself in a moment; a panic in it has nobody to be told to.
-        recorder.join_next().await;
+        let lost = matches!(ended, Err(ManagerError::LeadershipLost));
+        let moment = if lost { candidate.margin / 4 } else { CUT_OFF };
+        let left = supervisor.cut_off(moment.min(CUT_OFF)).await;
+        if !left.is_empty() {
+            tracing::error!(
+                parts = left.join(", "),
+                "parts block their threads and were left behind"
+            );
+        }
         match cause {
-            Some(cause) => Err(cause),
-            None => ended,
+            Some(cause) if !lost => Err(cause),
+            _ => ended,
         }
     }
 
-    fn start(self, groups: &mut Groups, around: &Surroundings) {
+    fn start(self, supervisor: &mut Supervisor, around: &Surroundings, writer: EventWriter) {
         let handles: Vec<(String, Handle)> = self.controllers.iter().map(named_handle).collect();
         let waited_for: Vec<(String, Handle)> = self
             .controllers
@@ -277,29 +332,33 @@ impl Manager {
             .collect();
         self.probes
             .readiness("caches", move || is_warm(&waited_for));
+        // It ends when nobody is left who could record anything.
+        let events = Part {
+            on_end: OnEnd::Fine,
+            ..Part::new(Stage::Events, "event writer")
+        };
+        supervisor.add(events, |stop| async {
+            writer.run(stop).await;
+            Ok(())
+        });
+        let informers = self.informers;
+        supervisor.add(Part::new(Stage::Informers, "informers"), |stop| {
+            follow(informers, stop)
+        });
         for server in self.servers {
             let (probes, metrics) = (self.probes.clone(), self.metrics.clone());
             let causes = handles.clone();
-            groups.add(
-                Stage::Servers,
-                server.name().to_owned(),
-                |stop| async move {
-                    server.serve(probes, metrics, causes, stop).await;
-                    Ok(())
-                },
-            );
+            let part = Part::new(Stage::Servers, server.name());
+            supervisor.add(part, |stop| async move {
+                server.serve(probes, metrics, causes, stop).await;
+                Ok(())
+            });
         }
         for runnable in self.runnables {
-            let name = runnable.describe();
-            match runnable.leadership() {
-                Leadership::NotNeeded => groups.add(Stage::Others, name, |stop| runnable.run(stop)),
-                Leadership::Required => {
-                    groups.add_led(name, around.leading.clone(), |stop| runnable.run(stop));
-                }
-            }
+            run(runnable, supervisor, around);
         }
         for controller in self.controllers {
-            groups.control(controller, around);
+            control(controller, supervisor, around);
         }
     }
 
@@ -316,26 +375,92 @@ impl Manager {
         let options = RecorderOptions::new(&self.name);
         let (recorder, writer) = Recorder::new(kube, options, self.environment.clone());
         let around = Surroundings {
-            client: self.client.clone(),
+            client: self.client(),
             recorder,
             environment: self.environment.clone(),
             metrics: self.metrics.clone(),
             queues,
-            leading: candidate.leading.clone(),
+            leading: self.leading.clone(),
+            lease: candidate.leadership.clone(),
             abort: abort.clone(),
         };
         (around, writer)
     }
 }
 
-/// Handlers hold clients, and clients hold the informers that feed the handlers: somebody has to cut that when a manager is
-/// dropped rather than stopped.
-struct StopOnDrop(Factory);
+/// Starts a runnable, or what waits for leadership and then starts it.
+fn run(runnable: Box<dyn Runnable>, supervisor: &mut Supervisor, around: &Surroundings) {
+    let leadership = runnable.leadership();
+    let stage = match leadership {
+        Leadership::NotNeeded => Stage::Others,
+        Leadership::Required => Stage::Leader,
+    };
+    let part = Part {
+        on_end: runnable.on_end(),
+        ..Part::new(stage, runnable.describe())
+    };
+    let leading = around.leading.clone();
+    supervisor.add(part, move |stop| async move {
+        if leadership == Leadership::Required {
+            tokio::select! { biased; // A stop is worth more than a start.
+                () = stop.cancelled() => return Ok(()),
+                () = leading.cancelled() => {}
+            }
+        }
+        runnable.run(stop).await
+    });
+}
 
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.stop();
+/// Starts a controller. It drops its own workers when it is aborted, and has ended only when they have: a worker that blocks its
+/// thread is still at work.
+fn control(controller: Controller, supervisor: &mut Supervisor, around: &Surroundings) {
+    let part = |stage| Part::new(stage, format!("controller {}", controller.name));
+    let mut around = around.clone();
+    let part = match controller.settings.leadership {
+        Leadership::Required => part(Stage::Leader),
+        Leadership::NotNeeded => {
+            around.lease = None;
+            part(Stage::Others)
+        }
+    };
+    let tokens = supervisor.tokens(part.stage);
+    around.abort = tokens.abort;
+    around.client = around.client.fenced(around.lease.clone());
+    supervisor.spawn(part, async move {
+        let ended = controller.run(around, tokens.stop).await;
+        ended.map_err(crate::Error::from)
+    });
+}
+
+/// Follows the informers until they are to stop or one panics.
+async fn follow(informers: Arc<Informers>, stop: CancellationToken) -> Result<(), crate::Error> {
+    let factory = informers.factory().clone();
+    tokio::select! { biased; // A failure explains a stop that comes with it.
+        failed = factory.failed() => return Err(failed.into()),
+        () = stop.cancelled() => {}
     }
+    // The last one over a client stops its informers, and sees their handlers end.
+    if let Some(informers) = Arc::into_inner(informers) {
+        informers.factory().shutdown().await;
+    }
+    Ok(())
+}
+
+/// The header by which servers know a program, as client-go writes it, for [`kube::Config::headers`]. Servers take what is before
+/// the slash for the field manager of writes that name none.
+pub fn user_agent(name: &str, version: &str) -> Option<(HeaderName, HeaderValue)> {
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    let ours = env!("CARGO_PKG_VERSION");
+    let value = format!("{name}/{version} ({os}/{arch}) kubewright/{ours}");
+    Some((USER_AGENT, HeaderValue::try_from(value).ok()?))
+}
+
+/// What the program is called.
+fn program_name() -> String {
+    let path = std::env::current_exe().unwrap_or_default();
+    let name = path.file_stem().map(|name| name.to_string_lossy());
+    let name = name.filter(|name| !name.is_empty() && name.len() <= LONGEST_FIELD_MANAGER);
+    name.map_or_else(|| "kubewright".to_owned(), Cow::into_owned)
 }
 
 /// Says where something is served: whoever asked for any free port wants to know which.
@@ -361,9 +486,9 @@ fn is_warm(controllers: &[(String, Handle)]) -> Result<(), String> {
 impl Serving {
     fn name(&self) -> &'static str {
         match self {
-            Self::Probes(_) => "the server of probes",
-            Self::Metrics(..) => "the server of metrics",
-            Self::Webhooks(..) => "the server of webhooks",
+            Self::Probes(_) => "probe server",
+            Self::Metrics(..) => "metrics server",
+            Self::Webhooks(..) => "webhook server",
         }
     }
 

@@ -2,6 +2,7 @@
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kubewright_cache::Factory;
+use kubewright_runtime::manager::user_agent;
 use kubewright_runtime::serving::{AccessGuard, Listener, Tls};
 use kubewright_runtime::webhook::Webhooks;
 use kubewright_runtime::{Client, Environment, Error, LeaseOptions, Manager, Scope};
@@ -39,8 +40,13 @@ pub(super) fn log(flags: &Flags) -> Result<(), Error> {
 ///
 /// # Errors
 /// When there is no cluster, or an address cannot be listened on.
-pub(super) async fn manager(name: &str, lease: &str, flags: &Flags) -> Result<Manager, Error> {
-    let config = config(flags).await?;
+pub(super) async fn manager(
+    (name, version): (&str, &str),
+    lease: &str,
+    flags: &Flags,
+) -> Result<Manager, Error> {
+    let mut config = config(flags).await?;
+    config.headers.extend(user_agent(name, version));
     let own_namespace = own_namespace(&config);
     // Its client counts its requests; only what it watches is to be another.
     let plain = Manager::from_config(config)?;

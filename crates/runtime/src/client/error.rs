@@ -34,6 +34,16 @@ pub enum ClientError {
         /// How long the client waited.
         waited: Duration,
     },
+    /// The lease of this process ran out, so nothing is written any more: another one may lead.
+    #[error("did not {verb} {resource} {name}: the lease of this process ran out")]
+    LeaseLost {
+        /// The verb of the request.
+        verb: &'static str,
+        /// The resource, as `deployments.apps`.
+        resource: Arc<str>,
+        /// Namespace and name.
+        name: String,
+    },
     /// The cache has not got its first state.
     #[error("the cache of {resource} has no state yet")]
     NotSynced {

@@ -331,6 +331,19 @@ impl<K: Object> Objects<K> {
         let request =
             built.map_err(|error| self.failed(verb, name, kube::Error::BuildRequest(error)))?;
         shared.seams.pass(before).await;
+        // Asked by the clock: a process that was held for long finds its lease gone before anybody has told it.
+        if self
+            .client
+            .fence
+            .as_ref()
+            .is_some_and(|lease| !lease.is_leading())
+        {
+            return Err(ClientError::LeaseLost {
+                verb,
+                resource: self.shape.name.clone(),
+                name: name.to_owned(),
+            });
+        }
         let answer = self.call(verb, name, shared.requests.write, request).await;
         shared.seams.pass(after).await;
         answer

@@ -22,8 +22,10 @@ use super::{Surroundings, Work};
 use crate::cause::{Raised, Reasons};
 use crate::client::{Client, Object, Objects};
 use crate::context::{Context, Left, Lent, New};
+use crate::lease::Leadership;
 use crate::metrics::{ControllerMetrics, Verdict};
 use crate::outcome::Next;
+use crate::panics;
 use crate::reconciler::Reconciler;
 use crate::requests::Requests;
 use crate::seam::Point;
@@ -52,6 +54,7 @@ struct Bench<K> {
     metrics: ControllerMetrics,
     requests: Requests,
     history: History,
+    lease: Option<Leadership>,
     lent: Arc<Lent>,
 }
 
@@ -75,6 +78,7 @@ impl<K: Object, R: Reconciler<K>> Work for Worker<K, R> {
             informer,
             requests,
             history,
+            lease: around.lease,
             lent: Arc::new(Lent {
                 controller: self.name.clone(),
                 client: around.client,
@@ -176,6 +180,14 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             key: cx.key(),
         };
         bench.lent.client.seams().pass(step).await;
+        // Asked by the clock: a process that was held for long finds its lease gone before anybody has told it.
+        if bench
+            .lease
+            .as_ref()
+            .is_some_and(|lease| !lease.is_leading())
+        {
+            return Err(Error::msg("the lease of this process ran out"));
+        }
         let run = pin!(self.reconcile(bench, cx.key(), cx));
         let run = AssertUnwindSafe(run).catch_unwind();
         let caught = match self.timeout {
@@ -192,10 +204,10 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
         };
         caught.unwrap_or_else(|panic| {
             bench.metrics.panicked();
-            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            let text = text.unwrap_or_else(|| "no message".to_owned());
-            Err(Error::msg(format!("reconcile panicked: {text}")))
+            Err(Error::msg(format!(
+                "reconcile panicked: {}",
+                panics::text(&*panic)
+            )))
         })
     }
 

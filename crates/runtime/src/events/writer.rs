@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// How long the server may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long events that are waiting at the end may take.
-const DRAIN: Duration = Duration::from_secs(5);
+const DRAIN: Duration = Duration::from_secs(3);
 
 /// Writes the events of one recorder and its clones.
 pub struct EventWriter {
@@ -57,27 +57,35 @@ impl EventWriter {
         }
     }
 
-    /// Writes until cancelled, or until no recorder is left; then what is waiting, for a moment.
+    /// Writes until cancelled, or until no recorder is left; then what is waiting and under way, for a moment.
     pub async fn run(mut self, cancel: CancellationToken) {
+        let moment_over = async {
+            cancel.cancelled().await;
+            sleep(DRAIN).await;
+        };
+        // What is written at the last moment is written.
+        tokio::select! {
+            biased;
+            () = self.write_all(&cancel) => {}
+            () = moment_over => tracing::debug!("events still waiting after {DRAIN:?} are dropped"),
+        }
+    }
+
+    async fn write_all(&mut self, cancel: &CancellationToken) {
         loop {
-            // The end comes first: the rest is written below, with a deadline.
+            // The end comes first: the rest is written below.
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => break,
                 next = self.waiting.recv() => match next {
-                    Some(occurrence) => self.write(occurrence, &cancel).await,
+                    Some(occurrence) => self.write(occurrence, cancel).await,
                     None => return,
                 },
             }
         }
         self.waiting.close();
-        let rest = async {
-            while let Some(occurrence) = self.waiting.recv().await {
-                self.write(occurrence, &cancel).await;
-            }
-        };
-        if timeout(DRAIN, rest).await.is_err() {
-            tracing::debug!("events still waiting after {DRAIN:?} are dropped");
+        while let Some(occurrence) = self.waiting.recv().await {
+            self.write(occurrence, cancel).await;
         }
     }
 
@@ -123,7 +131,11 @@ impl EventWriter {
     }
 
     async fn create(&self, record: &Record) -> Result<(), kube::Error> {
-        let (client, params) = (self.client.clone(), PostParams::default());
+        let client = self.client.clone();
+        let params = PostParams {
+            field_manager: Some(self.options.component.clone()),
+            ..PostParams::default()
+        };
         match self.options.api {
             EventApi::Core => {
                 let event = encode::core(record, &self.options);
@@ -139,7 +151,11 @@ impl EventWriter {
     }
 
     async fn patch(&self, record: &Record) -> Result<(), kube::Error> {
-        let (client, params) = (self.client.clone(), PatchParams::default());
+        let client = self.client.clone();
+        let params = PatchParams {
+            field_manager: Some(self.options.component.clone()),
+            ..PatchParams::default()
+        };
         match self.options.api {
             EventApi::Core => {
                 type Events = Api<k8s_openapi::api::core::v1::Event>;

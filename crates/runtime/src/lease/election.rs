@@ -1,21 +1,22 @@
 //! Runs the machine of an election against a server: requests, timers, and the watch value that others look at.
 
-use std::future::pending;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::machine::{Action, Machine, Seen};
-use super::{JITTER, Leadership, LeaseOptions, LeaseOptionsError, OnStop, Standing};
+use super::{JITTER, Leadership, LeaseOptions, LeaseOptionsError, OnStop, Standing, until};
 use crate::environment::Environment;
 
 /// Tries to give up the lease; after that it runs out by itself.
 const RELEASE_TRIES: usize = 3;
+/// How long giving up the lease may take in all.
+const RELEASE_WITHIN: Duration = Duration::from_secs(3);
 
 /// How an election ended for this candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,7 @@ struct Leases {
     api: Api<Lease>,
     name: String,
     patience: Duration,
+    field_manager: Option<String>,
 }
 
 impl Election {
@@ -62,6 +64,7 @@ impl Election {
                 name: options.name.clone(),
                 // Half of the deadline, so that one request without an answer does not cost the lease.
                 patience: options.renew_deadline / 2,
+                field_manager: options.field_manager.clone(),
             },
             machine: Machine::new(options.clone()),
             options,
@@ -76,7 +79,13 @@ impl Election {
             standing: self.standing.subscribe(),
             name: self.options.name.as_str().into(),
             lease_duration: self.options.lease_duration,
+            renew_deadline: self.options.renew_deadline,
         }
+    }
+
+    /// The name of the lease.
+    pub fn name(&self) -> &str {
+        &self.options.name
     }
 
     /// Takes part until cancelled or until the lease is lost, and tells each change of leadership. A leader that is
@@ -114,10 +123,7 @@ impl Election {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        match self.machine.standing() {
-            Standing::Leading { deadline, .. } => Some(deadline),
-            _ => None,
-        }
+        self.machine.standing().deadline()
     }
 
     /// A leader renews at a steady pace; candidates are spread, and look when the lease runs out.
@@ -196,27 +202,37 @@ impl Election {
         self.show(standing, leadership, on_change);
         let release = ended == Ended::Stopped && self.options.on_stop == OnStop::Release;
         if release && self.machine.may_hold() {
-            self.release().await;
+            // Whoever stops has not much time, and the lease runs out by itself.
+            if timeout(RELEASE_WITHIN, self.release()).await != Ok(Released::Yes) {
+                tracing::warn!(lease = %self.options.name, "the lease was not released; it will run out");
+            }
         }
         tracing::info!(lease = %self.options.name, ?ended, "the election ended here");
         ended
     }
 
-    async fn release(&self) {
+    async fn release(&self) -> Released {
         for _ in 0..RELEASE_TRIES {
             let Seen::Found(lease) = self.leases.send(Action::Get).await else {
                 continue;
             };
             let Some(lease) = self.machine.released(*lease, self.environment.now()) else {
-                return;
+                return Released::Yes;
             };
             let update = Action::Update(Box::new(lease));
             if let Seen::Written(_) = self.leases.send(update).await {
-                return;
+                return Released::Yes;
             }
         }
-        tracing::warn!(lease = %self.options.name, "the lease was not released; it will run out");
+        Released::No
     }
+}
+
+/// Whether the lease is nobody's, or somebody else's.
+#[derive(Debug, PartialEq)]
+enum Released {
+    Yes,
+    No,
 }
 
 impl Leases {
@@ -236,7 +252,10 @@ impl Leases {
     }
 
     async fn request(&self, action: Action) -> Result<Seen, kube::Error> {
-        let params = PostParams::default();
+        let params = PostParams {
+            field_manager: self.field_manager.clone(),
+            ..PostParams::default()
+        };
         match action {
             Action::Rest => Ok(Seen::Turn),
             Action::Get => Ok(match self.api.get_opt(&self.name).await? {
@@ -252,12 +271,5 @@ impl Leases {
                 Ok(Seen::Written(Box::new(written)))
             }
         }
-    }
-}
-
-async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => pending().await,
     }
 }

@@ -1,77 +1,93 @@
 //! The manager's part in an election.
 
-use tokio::task::JoinSet;
+use std::time::Duration;
+
 use tokio_util::sync::CancellationToken;
 
-use super::{Manager, ManagerError};
+use super::part::{Part, Stage};
+use super::supervisor::Supervisor;
+use super::watchdog::Watchdog;
+use super::{Manager, ManagerError, Process};
 use crate::lease::{Election, Ended, Leadership};
+
+/// How long after the end of its lease the liveness probe lets a process be that led.
+const GRACE: Duration = Duration::from_secs(20);
 
 /// A manager that leads, wants to, or needs not to.
 pub(super) struct Candidate {
     /// Cancelled when this process leads; at once where there is no election.
-    pub(super) leading: CancellationToken,
-    running: Option<Running>,
-}
-
-struct Running {
-    leadership: Leadership,
-    stop: CancellationToken,
-    /// The election. Dropped with a manager that is not stopped but cut off, and then nothing is released.
-    task: JoinSet<Ended>,
+    leading: CancellationToken,
+    pub(super) leadership: Option<Leadership>,
+    /// How long after the loss of its lease nobody else can lead.
+    pub(super) margin: Duration,
+    /// Ends a process that does not end by itself.
+    _watchdog: Option<Watchdog>,
 }
 
 impl Candidate {
-    /// Enters the election that the manager holds, if it holds one.
-    pub(super) fn enter(manager: &Manager) -> Result<Self, ManagerError> {
-        let leading = CancellationToken::new();
+    /// Enters the election that the manager holds, if it holds one. The lease is asked for once the supervisor runs it.
+    pub(super) fn enter(
+        manager: &Manager,
+        process: Process,
+    ) -> Result<(Self, Option<Election>), ManagerError> {
+        let leading = manager.leading.clone();
         let Some(options) = manager.election.clone() else {
             leading.cancel();
-            return Ok(Self {
+            let free = Self {
                 leading,
-                running: None,
-            });
+                leadership: None,
+                margin: Duration::ZERO,
+                _watchdog: None,
+            };
+            return Ok((free, None));
         };
-        let kube = manager.client.kube().clone();
-        let gauge = manager.metrics.leader(options.name());
+        let (kube, margin) = (manager.client.kube().clone(), options.margin());
+        let options = options.field_manager(&manager.name);
         let election = Election::new(kube, options, manager.environment.clone())
             .map_err(ManagerError::Election)?;
-        let (leadership, stop) = (election.leadership(), CancellationToken::new());
-        let (led, told) = (leading.clone(), stop.clone());
-        let mut task = JoinSet::new();
-        task.spawn(election.run(told, move |leadership| {
-            let leads = leadership.is_leading();
-            gauge.set(if leads { 1.0 } else { 0.0 });
-            if leads {
-                led.cancel();
-            }
-        }));
-        let grace = std::time::Duration::from_secs(20);
+        let leadership = election.leadership();
         manager
             .probes
-            .liveness("leader-election", leadership.health(grace));
-        let running = Some(Running {
-            leadership,
-            stop,
-            task,
-        });
-        Ok(Self { leading, running })
-    }
-
-    /// Completes when this process led and does not any more. Never where there is no election.
-    pub(super) async fn lost(&self) {
-        let Some(running) = &self.running else {
-            return std::future::pending().await;
+            .liveness("leader-election", leadership.health(GRACE));
+        let watchdog = match process {
+            Process::Own => Some(Watchdog::start(leadership.clone(), margin)),
+            Process::Shared => None,
         };
-        running.leadership.acquired().await;
-        running.leadership.lost().await;
+        let candidate = Self {
+            leading,
+            leadership: Some(leadership),
+            margin,
+            _watchdog: watchdog,
+        };
+        Ok((candidate, Some(election)))
     }
 
-    /// Gives the lease up. The work must have ended.
-    pub(super) async fn leave(self) {
-        if let Some(mut running) = self.running {
-            running.stop.cancel();
-            // A panic in it has nobody to be told to; the lease runs out.
-            running.task.join_next().await;
+    /// Takes part in the election, as a part of the manager.
+    pub(super) fn run(&self, election: Election, manager: &Manager, supervisor: &mut Supervisor) {
+        let gauge = manager.metrics.leader(election.name());
+        let leading = self.leading.clone();
+        let part = Part::new(Stage::Election, "leader election");
+        supervisor.add(part, |stop| async move {
+            let ended = election.run(stop, move |leadership| {
+                let leads = leadership.is_leading();
+                gauge.set(if leads { 1.0 } else { 0.0 });
+                if leads {
+                    leading.cancel();
+                }
+            });
+            match ended.await {
+                Ended::Stopped => Ok(()),
+                // The manager hears of it from the leadership, and drops everything; this is not another cause.
+                Ended::Lost => std::future::pending().await,
+            }
+        });
+    }
+
+    /// Completes when this process led and lost its lease. Never where there is no election, nor after a release.
+    pub(super) async fn lost(&self) {
+        match &self.leadership {
+            Some(leadership) => leadership.expired().await,
+            None => std::future::pending().await,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Error;
+use super::part::Ended;
 use crate::lease::LeaseOptionsError;
 use crate::serving::BindError;
 
@@ -16,20 +16,20 @@ pub enum ManagerError {
     /// No client could be made.
     #[error("the configuration of the cluster cannot be used")]
     NoClient(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A part of it failed.
-    #[error("{part} failed: {}", .error.report())]
+    /// A part failed, panicked, or ended although nobody had told it to.
+    #[error("{part} {ended}")]
     Part {
-        /// Which.
+        /// The name of the part.
         part: String,
-        /// Why.
-        error: Error,
+        /// How it ended.
+        ended: Ended,
     },
-    /// A part did not end in time.
+    /// Parts did not end in time. What they were doing was dropped, unless it blocks its thread.
     #[error("{parts} did not end within {waited:?}")]
     Shutdown {
-        /// Which.
+        /// The names of the parts.
         parts: String,
-        /// How long they were given.
+        /// How long the whole shutdown was given.
         waited: Duration,
     },
     /// A second signal came.

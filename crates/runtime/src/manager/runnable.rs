@@ -1,21 +1,29 @@
 //! What a manager can run besides controllers, and the signals that end it.
 
+use std::fmt;
 use std::future::Future;
 
 use kubewright_cache::source::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use super::part::OnEnd;
 use crate::Error;
 use crate::controller::Leadership;
 
-/// Something that runs as long as the manager does.
+/// Something that runs as long as the manager does. See [`Task`] for a function with a name.
 pub trait Runnable: Send + 'static {
-    /// Runs until it is told to stop. Ending earlier is fine; failing stops the manager.
+    /// Runs until it is told to stop. Failing stops the manager; so does ending earlier, unless
+    /// [`on_end`](Runnable::on_end) says that this is fine.
     fn run(self: Box<Self>, stop: CancellationToken) -> BoxFuture<'static, Result<(), Error>>;
 
     /// Whether only a leader runs it.
     fn leadership(&self) -> Leadership {
         Leadership::Required
+    }
+
+    /// What it means that it ends by itself.
+    fn on_end(&self) -> OnEnd {
+        OnEnd::Fail
     }
 
     /// What it is called in logs and errors.
@@ -34,27 +42,98 @@ where
     }
 }
 
-/// Cancels `stop` at the first signal and `abort` at the second.
-pub(super) async fn signals(stop: CancellationToken, abort: CancellationToken) {
-    signal().await;
-    tracing::info!("stopping; once more to stop at once");
-    stop.cancel();
-    signal().await;
-    abort.cancel();
+/// A function that a manager runs, with a name for logs and errors.
+///
+/// ```no_run
+/// use kubewright_runtime::controller::Leadership;
+/// use kubewright_runtime::manager::{Manager, Task};
+///
+/// # fn example(manager: Manager) -> Manager {
+/// let migrate = Task::new("migration", |_stop| async { Ok(()) }).once().leadership(Leadership::NotNeeded);
+/// manager.runnable(migrate)
+/// # }
+/// ```
+#[must_use = "a task does nothing until a manager runs it"]
+pub struct Task<F> {
+    name: String,
+    run: F,
+    leadership: Leadership,
+    on_end: OnEnd,
 }
 
-/// Completes at SIGINT or SIGTERM.
-async fn signal() {
+impl<F, R> Task<F>
+where
+    F: FnOnce(CancellationToken) -> R + Send + 'static,
+    R: Future<Output = Result<(), Error>> + Send + 'static,
+{
+    /// A task that only a leader runs, and that runs until it is told to stop.
+    pub fn new(name: &str, run: F) -> Self {
+        Self {
+            name: name.to_owned(),
+            run,
+            leadership: Leadership::Required,
+            on_end: OnEnd::Fail,
+        }
+    }
+
+    /// Lets the task end by itself: it has one thing to do.
+    pub fn once(mut self) -> Self {
+        self.on_end = OnEnd::Fine;
+        self
+    }
+
+    /// Sets whether only a leader runs it.
+    pub fn leadership(mut self, leadership: Leadership) -> Self {
+        self.leadership = leadership;
+        self
+    }
+}
+
+impl<F, R> Runnable for Task<F>
+where
+    F: FnOnce(CancellationToken) -> R + Send + 'static,
+    R: Future<Output = Result<(), Error>> + Send + 'static,
+{
+    fn run(self: Box<Self>, stop: CancellationToken) -> BoxFuture<'static, Result<(), Error>> {
+        Box::pin((self.run)(stop))
+    }
+
+    fn leadership(&self) -> Leadership {
+        self.leadership
+    }
+
+    fn on_end(&self) -> OnEnd {
+        self.on_end
+    }
+
+    fn describe(&self) -> String {
+        self.name.clone()
+    }
+}
+
+impl<F> fmt::Debug for Task<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Task({})", self.name)
+    }
+}
+
+/// Cancels `stop` at the first signal and `abort` at the second.
+pub(super) async fn signals(stop: CancellationToken, abort: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
-    // Without handlers the signals end the process, which is what they are for.
+    // Made once: a signal that comes between two of them would be lost.
     let (Ok(mut interrupt), Ok(mut terminate)) = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
     ) else {
-        return std::future::pending().await;
+        // Without handlers the signals end the process, which is what they are for.
+        return;
     };
-    tokio::select! { biased; // They mean the same.
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+    for token in [stop, abort] {
+        tokio::select! { biased; // They mean the same.
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        tracing::info!("a signal to stop came; the next one stops at once");
+        token.cancel();
     }
 }

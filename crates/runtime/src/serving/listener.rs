@@ -3,10 +3,12 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -20,6 +22,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{Handler, Tls, method_not_allowed, text};
+use crate::panics;
 
 /// Most connections at once; more wait to be accepted.
 const CONNECTIONS: usize = 256;
@@ -195,12 +198,21 @@ async fn respond<H: Handler>(handler: &H, request: Request<Incoming>) -> Respons
             _ => method_not_allowed(),
         }
     };
-    let response = timeout(ANSWER, answered).await.unwrap_or_else(|_| {
-        text(
+    let path = head.uri.path();
+    let answered = AssertUnwindSafe(answered).catch_unwind();
+    let response = match timeout(ANSWER, answered).await {
+        Ok(Ok(response)) => response,
+        // A panic costs one answer, not the connection, let alone the server.
+        Ok(Err(panic)) => {
+            let message = panics::text(&*panic);
+            tracing::error!(path, message, "answering a request panicked");
+            text(StatusCode::INTERNAL_SERVER_ERROR, "the answer panicked\n")
+        }
+        Err(_) => text(
             StatusCode::SERVICE_UNAVAILABLE,
             "the answer took too long\n",
-        )
-    });
+        ),
+    };
     response.map(Full::new)
 }
 

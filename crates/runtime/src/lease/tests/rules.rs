@@ -260,3 +260,36 @@ async fn killed_leader_stops_leading_by_the_clock_alone() {
     assert!(killed.elapsed() <= seconds(10));
     assert!(!leadership.is_leading());
 }
+
+/// A process that was held for longer than its lease may find it won and lost at once: nobody saw it lead.
+#[tokio::test(start_paused = true)]
+async fn lost_is_a_state_that_nobody_has_to_see_begin() {
+    let now = Instant::now();
+    let leading = Standing::Leading {
+        renewed: now,
+        deadline: now + seconds(10),
+    };
+    let lost = Standing::Lost { renewed: now };
+    let stories = [vec![leading.clone(), lost], vec![leading]];
+    for story in stories {
+        let (sender, standing) = tokio::sync::watch::channel(Standing::Unknown);
+        let leadership = Leadership {
+            standing,
+            name: "op".into(),
+            lease_duration: seconds(15),
+            renew_deadline: seconds(10),
+        };
+        for standing in &story {
+            sender.send(standing.clone()).expect("somebody looks");
+        }
+        drop(sender);
+        let (a, b) = (leadership.clone(), leadership);
+        let both = async { tokio::join!(a.lost(), b.expired()) };
+        let told = tokio::time::timeout(seconds(60), both).await;
+        assert!(told.is_ok(), "{story:?}");
+        assert!(
+            now.elapsed() <= seconds(10),
+            "at the deadline at the latest"
+        );
+    }
+}

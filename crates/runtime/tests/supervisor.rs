@@ -1,0 +1,319 @@
+//! Parts of a manager that panic, end or hang: each is named, and the manager ends in time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kubewright_cache::source::BoxFuture;
+use kubewright_cache::{Factory, Reporter};
+use kubewright_runtime::environment::Clock;
+use kubewright_runtime::manager::{ManagerError, Task};
+use kubewright_runtime::watch::{Running, Source, SourceError};
+use kubewright_runtime::{
+    Client, Context, Controller, Environment, Error, Key, LeaseOptions, Manager, Outcome, Requests,
+    Scope, from_fn,
+};
+use kubewright_server::Server;
+use kubewright_testing::{Fault, Verb, Wire, limit};
+use kubewright_workqueue::RateLimiter;
+use kubewright_workqueue::limiter::Retry;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+async fn server() -> (Server, kube::Client) {
+    let server = limit(Server::builder().start()).await.expect("a server");
+    let client = kube::Client::new(server.service(), "default");
+    (server, client)
+}
+
+fn config(name: &str) -> ConfigMap {
+    let mut config = ConfigMap::default();
+    config.metadata.name = Some(name.to_owned());
+    config.metadata.namespace = Some("default".to_owned());
+    config
+}
+
+fn here() -> Scope {
+    Scope::all().namespace("default")
+}
+
+/// A controller that tells of each key.
+fn telling(name: &str) -> (Controller, mpsc::Receiver<String>) {
+    let (told, heard) = mpsc::channel(1024);
+    let reconciler = from_fn(move |_: Arc<ConfigMap>, cx: Context| {
+        // The test may be over.
+        let _ = told.try_send(cx.key().as_str().to_owned());
+        async { Ok(Outcome::done()) }
+    });
+    let controller = Controller::of::<ConfigMap>(name)
+        .scope(here())
+        .reconciler(reconciler);
+    (controller, heard)
+}
+
+/// Runs a manager until it fails, and gives what it says and how long the end took.
+async fn failure(manager: Manager) -> String {
+    let run = manager.run_until(CancellationToken::new());
+    limit(run).await.expect_err("it fails").to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn runnable_that_panics_is_named_and_holds_nobody_up() {
+    let (_server, kube) = server().await;
+    let manager = Manager::new(kube)
+        .controller(telling("fine").0)
+        .runnable(Task::new("the importer", |_| async {
+            panic!("no such bucket")
+        }));
+    let manager = limit(manager.serve_probes("127.0.0.1:0")).await;
+    let start = Instant::now();
+    let error = failure(manager.expect("a port is free")).await;
+    assert_eq!(error, "the importer panicked: no such bucket");
+    assert!(
+        start.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn runnable_that_ends_by_itself_is_a_failure_unless_it_may() {
+    let (_server, kube) = server().await;
+    let (controller, mut heard) = telling("goes-on");
+    let client = Client::new(kube.clone());
+    let once = Task::new("the migration", |_| async { Ok(()) }).once();
+    let stop = CancellationToken::new();
+    let run = tokio::spawn(
+        Manager::new(kube.clone())
+            .controller(controller)
+            .runnable(once)
+            .run_until(stop.clone()),
+    );
+    limit(client.create(&config("a"))).await.expect("created");
+    assert_eq!(limit(heard.recv()).await.as_deref(), Some("default/a"));
+    stop.cancel();
+    limit(run).await.expect("no panic").expect("it ends well");
+
+    let ends = Task::new("the poller", |_| async { Ok(()) });
+    let error = failure(Manager::new(kube).runnable(ends)).await;
+    assert_eq!(error, "the poller ended although nobody told it to stop");
+}
+
+/// A limiter that panics when something is retried.
+struct Careless;
+
+impl RateLimiter<Key> for Careless {
+    fn delay(&mut self, _: &Retry<'_, Key>) -> Duration {
+        panic!("divided by zero")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn rate_limiter_that_panics_costs_its_delay_and_not_the_key() {
+    let (_server, kube) = server().await;
+    let client = Client::new(kube.clone());
+    limit(client.create(&config("a"))).await.expect("created");
+    let (told, mut heard) = mpsc::channel(16);
+    let fails = from_fn(move |_: Arc<ConfigMap>, cx: Context| {
+        // The test may be over.
+        let _ = told.try_send(cx.attempt());
+        async { Err(Error::msg("try again")) }
+    });
+    let controller = Controller::of::<ConfigMap>("careless")
+        .scope(here())
+        .rate_limiter(Careless)
+        .reconciler(fails);
+    let stop = CancellationToken::new();
+    let run = tokio::spawn(
+        Manager::new(kube)
+            .controller(controller)
+            .run_until(stop.clone()),
+    );
+    for attempt in 0..5 {
+        assert_eq!(limit(heard.recv()).await, Some(attempt));
+    }
+    stop.cancel();
+    limit(run).await.expect("no panic").expect("it ends well");
+}
+
+/// A clock without hands.
+struct Broken;
+
+impl Clock for Broken {
+    fn now(&self) -> Timestamp {
+        panic!("no time")
+    }
+}
+
+#[tokio::test]
+async fn worker_that_panics_ends_the_manager_and_says_whose_fault_it_was() {
+    let (_server, kube) = server().await;
+    let client = Client::new(kube.clone());
+    limit(client.create(&config("a"))).await.expect("created");
+    let manager = Manager::new(kube)
+        .environment(Environment::seeded(Broken, 1))
+        .controller(telling("timeless").0);
+    let error = failure(manager).await;
+    assert_eq!(
+        error,
+        "controller timeless failed: controller timeless: a worker panicked: the clock of the environment panicked: no time"
+    );
+}
+
+/// A source that does not survive its start.
+struct Fragile;
+
+impl Source for Fragile {
+    fn start(
+        self: Box<Self>,
+        _: Client,
+        _: Requests,
+    ) -> BoxFuture<'static, Result<Running, SourceError>> {
+        Box::pin(async { panic!("no such queue") })
+    }
+
+    fn describe(&self) -> String {
+        "messages".to_owned()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn source_that_panics_at_its_start_is_named_at_once() {
+    let (_server, kube) = server().await;
+    let reconciler = from_fn(|_: Arc<ConfigMap>, _| async { Ok(Outcome::done()) });
+    let controller = Controller::of::<ConfigMap>("listens")
+        .watches(Fragile)
+        .reconciler(reconciler);
+    let start = Instant::now();
+    let error = failure(Manager::new(kube).controller(controller)).await;
+    assert_eq!(
+        error,
+        "controller listens failed: controller listens: the source messages panicked: no such queue"
+    );
+    assert!(start.elapsed() < Duration::from_secs(1), "not after 120 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn informer_that_panics_ends_the_manager_with_its_resource() {
+    let (server, _) = server().await;
+    let wire = Wire::new(server.service());
+    let (controller, mut heard) = telling("watches");
+    let reporter = Reporter::new(|report| panic!("nobody wants to hear of {report}"));
+    let factory = Factory::new(wire.client()).reporter(reporter);
+    let client = Client::builder(wire.client()).factory(factory).build();
+    let manager = Manager::over(client.clone()).controller(controller);
+    let run = tokio::spawn(manager.run_until(CancellationToken::new()));
+    limit(client.create(&config("a"))).await.expect("created");
+    limit(heard.recv()).await.expect("it is reconciled");
+    wire.plan(|call| match call.verb {
+        Verb::Watch | Verb::List => Fault::Refuse {
+            code: 403,
+            reason: "Forbidden",
+        },
+        _ => Fault::None,
+    });
+    wire.break_watches(kubewright_testing::Break::Reset);
+    let ended = limit(run).await.expect("no panic").expect_err("it fails");
+    let text = ended.to_string();
+    assert!(
+        text.starts_with(
+            "informers failed: the informer of /api/v1/namespaces/default/configmaps panicked: nobody wants to hear of"
+        ),
+        "{text}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn managers_over_one_client_leave_each_others_informers_alone() {
+    let (_server, kube) = server().await;
+    let client = Client::new(kube);
+    let (first, mut heard_first) = telling("first");
+    let (second, mut heard_second) = telling("second");
+    let (stop_first, stop_second) = (CancellationToken::new(), CancellationToken::new());
+    let first = Manager::over(client.clone()).controller(first);
+    let second = Manager::over(client.clone()).controller(second);
+    let first = tokio::spawn(first.run_until(stop_first.clone()));
+    let second = tokio::spawn(second.run_until(stop_second.clone()));
+    limit(client.create(&config("a"))).await.expect("created");
+    assert_eq!(
+        limit(heard_first.recv()).await.as_deref(),
+        Some("default/a")
+    );
+    assert_eq!(
+        limit(heard_second.recv()).await.as_deref(),
+        Some("default/a")
+    );
+    stop_first.cancel();
+    limit(first).await.expect("no panic").expect("it ends well");
+    limit(client.create(&config("b"))).await.expect("created");
+    assert_eq!(
+        limit(heard_second.recv()).await.as_deref(),
+        Some("default/b")
+    );
+    stop_second.cancel();
+    limit(second)
+        .await
+        .expect("no panic")
+        .expect("it ends well");
+    let gone = limit(client.get::<ConfigMap>(&Key::new("default", "a"))).await;
+    let stopped = gone.is_err() || client.factory().is_empty();
+    assert!(stopped, "the last one stopped the informers: {gone:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_has_one_deadline_for_all_of_it() {
+    let (server, _) = server().await;
+    let wire = Wire::new(server.service());
+    let deaf = |_: CancellationToken| std::future::pending::<Result<(), Error>>();
+    let lease = LeaseOptions::new("default", "lease", "me");
+    let manager = Manager::new(wire.client())
+        .leader_election(lease)
+        .runnable(Task::new("deaf", deaf));
+    let elected = manager.elected();
+    let stop = CancellationToken::new();
+    let run = tokio::spawn(manager.run_until(stop.clone()));
+    limit(elected).await;
+    wire.plan(|_| Fault::Silence);
+    stop.cancel();
+    let start = Instant::now();
+    let ended = limit(run).await.expect("no panic");
+    let error = ended.expect_err("one is late, or the lease is lost");
+    assert!(
+        start.elapsed() <= Duration::from_secs(30),
+        "{:?}",
+        start.elapsed()
+    );
+    // Without an answer the lease is lost before the shutdown is over.
+    assert!(matches!(error, ManagerError::LeadershipLost), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn elected_completes_at_once_without_an_election_and_else_when_it_is_won() {
+    let (_server, kube) = server().await;
+    let alone = Manager::new(kube.clone());
+    let elected = alone.elected();
+    let run = tokio::spawn(alone.run_until(CancellationToken::new()));
+    limit(elected).await;
+    run.abort();
+
+    let lease = |who: &str| LeaseOptions::new("default", "lease", who);
+    let leader = Manager::new(kube.clone()).leader_election(lease("leader"));
+    let (leads, stop) = (leader.elected(), CancellationToken::new());
+    let leader = tokio::spawn(leader.run_until(stop.clone()));
+    limit(leads).await;
+    let standby = Manager::new(kube).leader_election(lease("standby"));
+    let elected = standby.elected();
+    let standby = tokio::spawn(standby.run_until(CancellationToken::new()));
+    let elected = tokio::spawn(elected);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(!elected.is_finished(), "somebody else leads");
+    stop.cancel();
+    limit(leader)
+        .await
+        .expect("no panic")
+        .expect("it ends well");
+    limit(elected).await.expect("no panic");
+    standby.abort();
+}
