@@ -61,3 +61,104 @@ fn every_test_that_the_tables_name_exists() {
         assert!(names.len() > 12, "{page} has its names: {names:?}");
     }
 }
+
+/// The functions of a file, each with its text: from its name to the end of its body.
+fn bodies(text: &str) -> Vec<(&str, &str)> {
+    let starts = text.match_indices("fn ").map(|(at, _)| at + 3);
+    let body = |at: usize| {
+        let rest = &text[at..];
+        let name = rest.split(|c: char| !is_word(c)).next().unwrap_or_default();
+        let open = rest.find('{')?;
+        let mut depth = 0_usize;
+        let close = rest[open..].char_indices().find(|(_, c)| {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                _ => {}
+            }
+            depth == 0
+        });
+        Some((name, &rest[..open + close?.0 + 1]))
+    };
+    starts.filter_map(body).collect()
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+fn words(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| !is_word(c));
+    words.filter(|word| !word.is_empty()).collect()
+}
+
+/// All words of a test and of the functions of its file that it calls, and those that they call.
+fn called(test: &str, files: &[String]) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    for text in files {
+        let bodies = bodies(text);
+        let mut todo = vec![test];
+        let mut done = BTreeSet::new();
+        while let Some(name) = todo.pop() {
+            if !done.insert(name) {
+                continue;
+            }
+            for (_, body) in bodies.iter().filter(|(other, _)| *other == name) {
+                let words = words(body);
+                let known = bodies.iter().map(|(other, _)| *other);
+                todo.extend(known.filter(|other| words.contains(other)));
+                all.extend(words.into_iter().map(str::to_owned));
+            }
+        }
+    }
+    all
+}
+
+fn sources(folder: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            found.push(fs::read_to_string(&path).expect("it is text"));
+        }
+    }
+}
+
+/// The last name of each path in backticks: `serve_metrics_on` of `Manager::serve_metrics_on(..)`.
+fn apis(cell: &str) -> Vec<&str> {
+    let quoted = cell.split('`').skip(1).step_by(2);
+    quoted
+        .filter_map(|path| {
+            let path = path.split(['(', '<', '{']).next()?;
+            path.split(|c: char| !is_word(c))
+                .rfind(|name| !name.is_empty())
+        })
+        .collect()
+}
+
+/// A row shows something only if its tests call what it is about.
+#[test]
+fn every_test_that_the_runtimes_table_names_calls_the_api_of_its_row() {
+    let page = root().join("docs/parity-runtime.md");
+    let page = fs::read_to_string(page).expect("the page is there");
+    let mut files = Vec::new();
+    for folder in ["crates/runtime", "crates/webhook/src"] {
+        sources(&root().join(folder), &mut files);
+    }
+    let mut missing = Vec::new();
+    for row in page.lines().filter(|line| line.starts_with("| ")) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+        let [_, here, tests] = cells.as_slice() else {
+            panic!("three columns: {row}");
+        };
+        let tests = named(tests);
+        let words: BTreeSet<String> = tests.iter().flat_map(|test| called(test, &files)).collect();
+        let apis = apis(here).into_iter().filter(|_| !tests.is_empty());
+        let uncalled: Vec<&str> = apis.filter(|api| !words.contains(*api)).collect();
+        if !uncalled.is_empty() {
+            missing.push(format!("{uncalled:?} in {row}"));
+        }
+    }
+    assert!(missing.is_empty(), "not called:\n{}", missing.join("\n"));
+}
