@@ -4,10 +4,15 @@
 //! cursor would have to be rebuilt after each event. Whoever is woken registers again only when it has read
 //! everything, so a burst of writes wakes each reader once.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
+
+/// How many are woken at once.
+const BATCH: usize = 256;
 
 /// Those who wait for one thing.
 #[derive(Debug, Default)]
@@ -22,6 +27,10 @@ struct Waiting {
     slots: Vec<Option<Waker>>,
     /// The empty ones among `slots`.
     free: Vec<usize>,
+    /// Those who are woken one batch after another.
+    crowd: VecDeque<Waker>,
+    /// Whether somebody is at it.
+    is_paced: bool,
 }
 
 /// One place among those who wait, given up when dropped.
@@ -38,18 +47,68 @@ struct Slot {
 }
 
 impl Wakers {
-    /// Wakes all who have registered.
-    pub(super) fn wake_all(&self) {
-        let slots = {
-            let mut waiting = self.waiting.lock();
-            if waiting.slots.is_empty() {
-                return;
+    /// Wakes all who have registered: a few at once, a crowd one [`BATCH`] after another. A write that made thousands of
+    /// readers ready to run at once would have every request that comes next stand in line behind all of them.
+    pub(super) fn wake_all(self: &Arc<Self>) {
+        let mut waiting = self.waiting.lock();
+        if waiting.slots.is_empty() {
+            return;
+        }
+        waiting.round += 1;
+        waiting.free.clear();
+        let slots = std::mem::take(&mut waiting.slots);
+        let is_crowd = waiting.is_paced || slots.len() > BATCH;
+        let woken = slots.into_iter().flatten();
+        let runtime = is_crowd.then(Handle::try_current);
+        match runtime.and_then(Result::ok) {
+            Some(runtime) => {
+                waiting.crowd.extend(woken);
+                if !std::mem::replace(&mut waiting.is_paced, true) {
+                    let pace = Pace(Some(self.clone()));
+                    drop(waiting);
+                    runtime.spawn(pace.run());
+                }
             }
-            waiting.round += 1;
-            waiting.free.clear();
-            std::mem::take(&mut waiting.slots)
-        };
-        slots.into_iter().flatten().for_each(Waker::wake);
+            None => {
+                drop(waiting);
+                woken.for_each(Waker::wake);
+            }
+        }
+    }
+
+    /// The next of a crowd; none when that was all.
+    fn next_batch(&self) -> Option<Vec<Waker>> {
+        let mut waiting = self.waiting.lock();
+        let size = waiting.crowd.len().min(BATCH);
+        let batch: Vec<Waker> = waiting.crowd.drain(..size).collect();
+        waiting.is_paced = !batch.is_empty();
+        waiting.is_paced.then_some(batch)
+    }
+}
+
+/// Wakes a crowd. Dropping it wakes whoever is left.
+struct Pace(Option<Arc<Wakers>>);
+
+impl Pace {
+    async fn run(mut self) {
+        while self.step().is_some() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Wakes a batch; none when all have been woken, and then this has nothing to do with the crowds that come.
+    fn step(&mut self) -> Option<()> {
+        match self.0.as_ref()?.next_batch() {
+            Some(batch) => batch.into_iter().for_each(Waker::wake),
+            None => self.0 = None,
+        }
+        self.0.is_some().then_some(())
+    }
+}
+
+impl Drop for Pace {
+    fn drop(&mut self) {
+        while self.step().is_some() {}
     }
 }
 
@@ -123,6 +182,37 @@ mod tests {
         wakers.wake_all();
         wakers.wake_all();
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
+    }
+
+    fn crowd(wakers: &Arc<Wakers>, count: usize, waker: &Waker) -> Vec<Registration> {
+        let register = |_| {
+            let mut registration = Registration::new(wakers.clone());
+            registration.register(waker);
+            registration
+        };
+        (0..count).map(register).collect()
+    }
+
+    #[test]
+    fn without_a_runtime_everybody_is_woken_at_once() {
+        let (wakers, count) = (Arc::<Wakers>::default(), Arc::<Count>::default());
+        let _crowd = crowd(&wakers, 3 * BATCH + 1, &Waker::from(count.clone()));
+        wakers.wake_all();
+        assert_eq!(count.0.load(Ordering::Relaxed), 3 * BATCH + 1);
+    }
+
+    #[tokio::test]
+    async fn a_crowd_is_woken_in_batches_between_which_others_run() {
+        let (wakers, count) = (Arc::<Wakers>::default(), Arc::<Count>::default());
+        let _crowd = crowd(&wakers, 3 * BATCH, &Waker::from(count.clone()));
+        wakers.wake_all();
+        let mut seen = Vec::new();
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+            seen.push(count.0.load(Ordering::Relaxed));
+        }
+        seen.dedup();
+        assert_eq!(seen, [BATCH, 2 * BATCH, 3 * BATCH]);
     }
 
     #[test]
