@@ -9,12 +9,12 @@ use super::definition::{Scale, Version};
 use super::expressions::Expressions;
 use super::field_path::{self, Brackets};
 use super::formats;
-use super::pattern::{Pattern, PatternError};
+use super::pattern::{Pattern, PatternBudget, PatternError};
 use super::schema::{AdditionalProperties, Schema, SizeError};
 use crate::rules::{Additional, JsonType, Rules, Validation};
 use crate::types::{Field, List, ListKind, Scalar, Shape, Struct, Table, Type, TypeId};
 
-/// Most distinct patterns in one schema; each may take megabytes when compiled.
+/// Most distinct patterns in one schema.
 const MAX_PATTERNS: usize = 1000;
 /// Most rules in one schema; each is parsed, checked and kept.
 const MAX_RULES: usize = 5000;
@@ -117,6 +117,7 @@ struct Compiler {
     table: Table,
     object_meta: TypeId,
     patterns: HashMap<String, Pattern>,
+    budget: PatternBudget,
     /// How many rules of `x-kubernetes-validations` there are.
     rules: usize,
 }
@@ -132,6 +133,7 @@ impl Compiler {
             table,
             object_meta,
             patterns: HashMap::new(),
+            budget: PatternBudget::default(),
             rules: 0,
         }
     }
@@ -359,7 +361,7 @@ impl Compiler {
         if self.patterns.len() >= MAX_PATTERNS {
             return Err(CompileError::Patterns);
         }
-        let pattern = Pattern::new(source).map_err(CompileError::Pattern)?;
+        let pattern = self.budget.compile(source).map_err(CompileError::Pattern)?;
         self.patterns.insert(source.to_owned(), pattern.clone());
         Ok(Some(pattern))
     }

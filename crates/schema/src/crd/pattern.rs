@@ -12,6 +12,12 @@ use regex::{Regex, RegexBuilder};
 const MAX_SOURCE: usize = 10_000;
 /// Largest compiled program of one pattern, in bytes.
 const MAX_PROGRAM: usize = 4 << 20;
+/// The limits that a program is compiled with, one after another, when its size counts.
+const SIZES: [usize; 5] = [16 << 10, 64 << 10, 256 << 10, 1 << 20, MAX_PROGRAM];
+/// Largest compiled programs of all patterns of a schema, in bytes.
+const MAX_PROGRAMS: usize = 32 << 20;
+/// Largest cache that a pattern fills while it matches, in bytes.
+const MAX_CACHE: usize = 512 << 10;
 /// Largest count in a repetition such as `x{1000}`: the limit of RE2.
 const MAX_REPEAT: u32 = 1000;
 
@@ -30,27 +36,75 @@ pub struct PatternError {
     fragment: String,
 }
 
+/// What the patterns of one schema may cost together, in bytes of compiled program. Time goes with it.
+#[derive(Debug)]
+pub(super) struct PatternBudget {
+    left: usize,
+}
+
+impl Default for PatternBudget {
+    fn default() -> Self {
+        Self { left: MAX_PROGRAMS }
+    }
+}
+
+impl PatternBudget {
+    /// Compiles a pattern and takes the size of its program from the budget.
+    ///
+    /// # Errors
+    /// As [`Pattern::new`], and when the budget is used up. A pattern that is too large costs as much as the largest.
+    pub(super) fn compile(&mut self, source: &str) -> Result<Pattern, PatternError> {
+        let translated = checked(source)?;
+        // The size of a program is not told. The smallest limit that it keeps to is close enough, and the attempts below
+        // cost a third of the last.
+        for size in SIZES.into_iter().filter(|size| *size <= self.left) {
+            match build(&translated, size) {
+                Ok(regex) => {
+                    self.left -= size;
+                    let source = source.into();
+                    return Ok(Pattern { source, regex });
+                }
+                Err(regex::Error::CompiledTooBig(_)) => {}
+                Err(error) => return Err(fault(go_reason(&error), source)),
+            }
+        }
+        self.left = self.left.saturating_sub(MAX_PROGRAM);
+        Err(fault("expression too large", source))
+    }
+}
+
+fn fault(reason: &str, fragment: &str) -> PatternError {
+    PatternError {
+        reason: reason.to_owned(),
+        fragment: fragment.to_owned(),
+    }
+}
+
+/// A pattern of allowed length as the `regex` crate reads it.
+fn checked(source: &str) -> Result<String, PatternError> {
+    if source.len() > MAX_SOURCE {
+        return Err(fault("expression too large", &source[..floor(source, 64)]));
+    }
+    translate(source).map_err(|(reason, at)| fault(reason, &at))
+}
+
+fn build(translated: &str, size: usize) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(translated)
+        .size_limit(size)
+        .dfa_size_limit(MAX_CACHE)
+        .nest_limit(200)
+        .octal(true)
+        .build()
+}
+
 impl Pattern {
     /// Compiles a pattern.
     ///
     /// # Errors
     /// When it is not valid RE2 syntax, or larger than we allow.
     pub fn new(source: &str) -> Result<Self, PatternError> {
-        let fail = |reason: &str, fragment: &str| PatternError {
-            reason: reason.to_owned(),
-            fragment: fragment.to_owned(),
-        };
-        if source.len() > MAX_SOURCE {
-            return Err(fail("expression too large", &source[..floor(source, 64)]));
-        }
-        let translated = translate(source).map_err(|(reason, at)| fail(reason, &at))?;
-        let regex = RegexBuilder::new(&translated)
-            .size_limit(MAX_PROGRAM)
-            .dfa_size_limit(MAX_PROGRAM)
-            .nest_limit(200)
-            .octal(true)
-            .build()
-            .map_err(|error| fail(go_reason(&error), source))?;
+        let regex = build(&checked(source)?, MAX_PROGRAM)
+            .map_err(|error| fault(go_reason(&error), source))?;
         Ok(Self {
             source: source.into(),
             regex,
@@ -315,6 +369,31 @@ mod tests {
             let error = Pattern::new(pattern).expect_err("pattern is invalid");
             assert_eq!(error.to_string(), expect);
         }
+    }
+
+    /// How many of these patterns one schema may have.
+    fn within_budget(patterns: impl Iterator<Item = String>) -> usize {
+        let mut budget = PatternBudget::default();
+        patterns.take_while(|p| budget.compile(p).is_ok()).count()
+    }
+
+    #[test]
+    fn patterns_of_a_schema_cost_no_more_than_a_few_large_ones() {
+        let large = (0..900).map(|n| format!("^(.{{1,1000}}x){{1}}$|a{n}"));
+        assert!(within_budget(large) < 40);
+        let usual = (0..1_000).map(|n| format!("^[a-z0-9]([-a-z0-9]{{0,61}}[a-z0-9])?-{n}$"));
+        assert_eq!(within_budget(usual), 1_000);
+    }
+
+    #[test]
+    fn patterns_that_are_refused_cost_as_much_as_the_largest() {
+        let mut budget = PatternBudget::default();
+        let refused = (0..900).filter(|n| budget.compile(&format!(r"[\pL]{{130}}{n}")).is_err());
+        assert_eq!(refused.count(), 900);
+        assert!(
+            budget.compile("a").is_err(),
+            "nothing is left to compile even this with"
+        );
     }
 
     proptest::proptest! {

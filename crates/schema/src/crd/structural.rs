@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::path::{child, index, key};
-use super::pattern::Pattern;
+use super::pattern::PatternBudget;
 use super::schema::{AdditionalProperties, Schema};
 use crate::field::FieldError;
 
@@ -111,6 +111,7 @@ struct Check {
     errors: Vec<FieldError>,
     /// Patterns seen, with what is wrong with them.
     patterns: HashMap<String, Option<String>>,
+    budget: PatternBudget,
 }
 
 impl Check {
@@ -259,10 +260,11 @@ impl Check {
         if pattern.is_empty() {
             return;
         }
+        let budget = &mut self.budget;
         let fault = self
             .patterns
             .entry(pattern.to_owned())
-            .or_insert_with(|| Pattern::new(pattern).err().map(|error| error.to_string()))
+            .or_insert_with(|| budget.compile(pattern).err().map(|error| error.to_string()))
             .clone();
         if let Some(fault) = fault {
             let detail = format!("must be a valid regular expression, but isn't: {fault}");
