@@ -13,9 +13,12 @@ const MAX_NODES: usize = 250_000;
 /// Nodes that aliases may add to a document, all together.
 const MAX_REPLAYED: usize = 50_000;
 
-/// Stack of the thread that reads a document. The reader recurses, and without optimisation it needs almost 20 KiB for
-/// a level of nesting: more than a caller may have left.
+/// Stack of the thread that reads a deep document. The reader recurses, and without optimisation it needs almost 20 KiB
+/// for a level of nesting: more than a caller may have left.
 const STACK: usize = 64 * 1024 * MAX_DEPTH;
+/// Documents that are not nested more deeply are read where they are, as JSON is: almost all that people write. A thread for
+/// each would have its caller, which may be one of a few that serve all requests, wait for it to start and to end.
+const SHALLOW: usize = 48;
 
 /// Feeds the only document of a text to a seed.
 pub(super) fn run<'de, S>(seed: S, bytes: &'de [u8]) -> Result<S::Value, ParseError>
@@ -24,6 +27,9 @@ where
     S::Value: Send,
 {
     let text = std::str::from_utf8(bytes).map_err(|_| failure("invalid UTF-8"))?;
+    if depth_bound(text) <= SHALLOW {
+        return read(seed, text);
+    }
     thread::scope(|scope| {
         thread::Builder::new()
             .name("yaml".to_owned())
@@ -33,6 +39,26 @@ where
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// No part of a text is nested more deeply than this. Nothing is parsed for it, so it is often too much.
+fn depth_bound(text: &str) -> usize {
+    // What is behind an anchor can be repeated below itself.
+    if text.contains('&') {
+        return usize::MAX;
+    }
+    let breaks = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
+    let columns = text.split(breaks).map(|line| {
+        let spaces = line.len() - line.trim_start_matches([' ', '\t']).len();
+        // `- - a: b` nests without a line of its own, and so does `? ? a`.
+        let marks = line.as_bytes().windows(2);
+        let marks = marks.filter(|pair| matches!(pair, [b'-' | b'?' | b':', b' ' | b'\t']));
+        spaces + marks.count()
+    });
+    let flows = text.bytes().filter(|b| matches!(b, b'[' | b'{')).count();
+    let empty = text.matches("[]").count() + text.matches("{}").count();
+    // A list may stand at the column of the key that it belongs to: two levels for each column.
+    2 * (columns.max().unwrap_or(0) + 1) + flows - empty
 }
 
 fn read<'de, S: DeserializeSeed<'de>>(seed: S, text: &'de str) -> Result<S::Value, ParseError> {
@@ -67,5 +93,27 @@ fn options() -> Options {
         legacy_octal_numbers: true,
         non_finite_float_policy: NonFiniteFloatPolicy::Reject,
         with_snippet: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usual_documents_are_shallow_and_deep_ones_are_not() {
+        let deployment = "apiVersion: apps/v1\nkind: Deployment\nspec:\n  template:\n    spec:\n      containers:\n      - name: a\n        ports:\n        - containerPort: 80\n        resources: {}\n";
+        assert!(depth_bound(deployment) <= SHALLOW);
+        let nested = (0..100).map(|n| format!("{}a:\n", " ".repeat(n)));
+        for deep in [
+            nested.collect(),
+            "- ".repeat(100),
+            "? ".repeat(100),
+            "[".repeat(100),
+            "a: &x {b: 1}\nc: *x\n".to_owned(),
+        ] {
+            let deep: String = deep;
+            assert!(depth_bound(&deep) > SHALLOW, "{deep}");
+        }
     }
 }
