@@ -23,6 +23,7 @@ impl Core {
         }
         self.ensure("services", Some("default"), kubernetes_service())
             .await?;
+        self.ensure_flow_control().await?;
         self.reconcile_all().await;
         Ok(())
     }

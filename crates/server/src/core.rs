@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
@@ -14,22 +13,26 @@ use crate::derived::Derived;
 use crate::documents::Documents;
 use crate::environment::Environment;
 use crate::fields::FieldManagement;
+use crate::flow::FlowControl;
 use crate::fork::ForkOptions;
 use crate::logs::PodLogs;
 use crate::registry::Registry;
-use crate::status::ApiError;
 use crate::storage::{RestoreError, Store};
 
 /// Limits on what requests may cost together, as in Kubernetes.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RequestLimits {
-    /// Most reads at once; watches do not count.
+    /// Seats for reads. Together with those for writes they are shared out among the priority levels.
     pub reads: usize,
-    /// Most writes at once.
+    /// Seats for writes.
     pub writes: usize,
     /// Most watches at once for one user.
     pub watches_per_user: usize,
+    /// Most bytes of request bodies and unread answers at once for one user; members of `system:masters` do not count.
+    pub bytes_per_user: usize,
+    /// Most bytes of request bodies and unread answers at once.
+    pub bytes: usize,
 }
 
 impl Default for RequestLimits {
@@ -38,6 +41,8 @@ impl Default for RequestLimits {
             reads: 400,
             writes: 200,
             watches_per_user: 10_000,
+            bytes_per_user: 128 << 20,
+            bytes: 512 << 20,
         }
     }
 }
@@ -63,15 +68,8 @@ pub(crate) struct Core {
     pub(crate) pod_logs: Option<Arc<dyn PodLogs>>,
     /// Cancelled when the server stops: watches end.
     pub(crate) stopping: CancellationToken,
-    reads: Semaphore,
-    writes: Semaphore,
-}
-
-/// What a request does to the server's load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Load {
-    Read,
-    Write,
+    /// Who may have how much of the server at once.
+    pub(crate) flow: FlowControl,
 }
 
 impl Core {
@@ -104,8 +102,7 @@ impl Core {
             limits: limits.clone(),
             pod_logs,
             stopping: CancellationToken::new(),
-            reads: Semaphore::new(limits.reads),
-            writes: Semaphore::new(limits.writes),
+            flow: FlowControl::new(limits),
             environment,
             store,
         })
@@ -133,8 +130,7 @@ impl Core {
             pod_logs: pod_logs.or_else(|| self.pod_logs.clone()),
             limits: self.limits.clone(),
             stopping: CancellationToken::new(),
-            reads: Semaphore::new(self.limits.reads),
-            writes: Semaphore::new(self.limits.writes),
+            flow: self.flow.fork(&self.limits),
             environment,
             store,
         })
@@ -144,16 +140,5 @@ impl Core {
     pub(crate) fn restore(&self, from: &Self) -> Result<(), RestoreError> {
         self.derived
             .restore(&self.store, &from.store, &from.registry)
-    }
-
-    /// A place for a request, or the advice to come back.
-    pub(crate) fn admit(&self, load: Load) -> Result<SemaphorePermit<'_>, ApiError> {
-        let places = match load {
-            Load::Read => &self.reads,
-            Load::Write => &self.writes,
-        };
-        places.try_acquire().map_err(|_| {
-            ApiError::too_many_requests("too many requests, please try again later", 1)
-        })
     }
 }

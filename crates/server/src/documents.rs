@@ -1,7 +1,7 @@
 //! Discovery and OpenAPI: documents about what is served, made when first asked for and kept until that changes.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
@@ -20,21 +20,60 @@ use crate::http::path::{GroupVersion, Target};
 use crate::http::query::Query;
 use crate::http::respond::{self, Answer};
 use crate::registry::Resources;
-use crate::resource::Nature;
+use crate::resource::{Nature, Served};
 use crate::status::ApiError;
 
 /// Media type of OpenAPI version 2 as protobuf, and the one that older clients ask for.
 const OPENAPI_V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const OPENAPI_V2_PROTOBUF_OLD: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
-/// Documents of one state of the registry.
-#[derive(Debug, Default)]
-pub(crate) struct Documents(Mutex<Cache>);
+/// Documents that were asked for, each until what it is made of changes.
+#[derive(Default)]
+pub(crate) struct Documents(Mutex<HashMap<Name, Kept>>);
 
-#[derive(Debug, Default)]
-struct Cache {
-    generation: u64,
-    documents: HashMap<Name, Document>,
+/// A document and what it was made of.
+struct Kept {
+    basis: Basis,
+    /// Made by whoever asks first, outside of the lock; none when there is no such document.
+    document: Arc<OnceLock<Option<Document>>>,
+}
+
+/// What a document is made of.
+enum Basis {
+    /// Everything that is served, at this generation.
+    Everything(u64),
+    /// The resources of one group and version, in the order of their addresses.
+    Resources(Vec<Arc<Served>>),
+}
+
+impl Basis {
+    fn of(resources: &Resources, name: &Name) -> Self {
+        let (Name::Resources(gv) | Name::OpenApiV3(gv)) = name else {
+            return Self::Everything(resources.generation);
+        };
+        let mut own = resources.of(gv);
+        own.sort_by_key(|served| Arc::as_ptr(served).addr());
+        Self::Resources(own)
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Everything(a), Self::Everything(b)) => a == b,
+            (Self::Resources(a), Self::Resources(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(a, b))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether anything is left of it.
+    fn is_gone(&self) -> bool {
+        match self {
+            Self::Everything(_) => false,
+            // Of a resource that is not served any more, this is the last to know.
+            Self::Resources(own) => own.iter().all(|served| Arc::strong_count(served) == 1),
+        }
+    }
 }
 
 /// Which document.
@@ -57,6 +96,17 @@ struct Document {
     hash: Arc<str>,
 }
 
+impl Document {
+    fn new(bytes: Vec<u8>) -> Self {
+        let digest = Sha512::digest(&bytes);
+        let hash: String = digest.iter().map(|b| format!("{b:02X}")).collect();
+        Self {
+            bytes: bytes.into(),
+            hash: hash.into(),
+        }
+    }
+}
+
 impl Documents {
     fn get(
         &self,
@@ -64,27 +114,21 @@ impl Documents {
         name: Name,
         make: impl FnOnce() -> Option<Vec<u8>>,
     ) -> Option<Document> {
-        let mut cache = self.0.lock();
-        if cache.generation != resources.generation {
-            *cache = Cache {
-                generation: resources.generation,
-                documents: HashMap::new(),
-            };
-        }
-        if let Some(document) = cache.documents.get(&name) {
-            return Some(document.clone());
-        }
-        let bytes = Bytes::from(make()?);
-        let hash: String = Sha512::digest(&bytes)
-            .iter()
-            .map(|b| format!("{b:02X}"))
-            .collect();
-        let document = Document {
-            bytes,
-            hash: hash.into(),
+        let basis = Basis::of(resources, &name);
+        let document = {
+            let mut kept = self.0.lock();
+            match kept.get(&name) {
+                Some(known) if known.basis.is(&basis) => known.document.clone(),
+                _ => {
+                    kept.retain(|_, known| !known.basis.is_gone());
+                    let document = Arc::<OnceLock<_>>::default();
+                    let made = document.clone();
+                    kept.insert(name, Kept { basis, document });
+                    made
+                }
+            }
         };
-        cache.documents.insert(name, document.clone());
-        Some(document)
+        document.get_or_init(|| make().map(Document::new)).clone()
     }
 }
 
@@ -385,4 +429,43 @@ pub(crate) fn index(core: &Core) -> Answer {
         Format::PrettyJson,
         &serde_json::json!({ "paths": paths }),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::environment::Environment;
+    use crate::registry::Registry;
+    use crate::storage::{HistoryLimits, Store};
+
+    #[test]
+    fn a_document_is_made_anew_when_what_it_is_made_of_changes() {
+        let store = Store::new(Environment::default(), HistoryLimits::default());
+        let registry = Registry::builtin(&store);
+        let documents = Documents::default();
+        let made = Cell::new(0);
+        let apps = || {
+            Name::OpenApiV3(GroupVersion {
+                group: "apps".into(),
+                version: "v1".into(),
+            })
+        };
+        let get = |name: Name| {
+            let make = || {
+                made.set(made.get() + 1);
+                Some(Vec::new())
+            };
+            documents
+                .get(&registry.now(), name, make)
+                .expect("a document");
+            made.get()
+        };
+        assert_eq!((get(apps()), get(apps())), (1, 1), "made once");
+        assert_eq!((get(Name::OpenApiV2), get(Name::OpenApiV2)), (2, 2));
+        registry.replace_custom("example.com", "widgets", Vec::new());
+        assert_eq!(get(apps()), 2, "nothing has changed in its group");
+        assert_eq!(get(Name::OpenApiV2), 3, "this one is about everything");
+    }
 }

@@ -98,5 +98,6 @@ pub(crate) fn metrics(core: &Core) -> Answer {
         "Resources that are served.",
         core.registry.now().all.len() as u64,
     );
+    text.push_str(&core.flow.metrics());
     respond::text(StatusCode::OK, text)
 }

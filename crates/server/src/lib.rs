@@ -33,6 +33,7 @@ mod definitions;
 mod derived;
 mod documents;
 mod fields;
+mod flow;
 mod fork;
 mod health;
 mod http;

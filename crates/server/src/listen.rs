@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -193,6 +193,7 @@ impl Strangers {
         Stranger(Arc::new(Entry {
             id,
             evicted,
+            vouched: AtomicBool::new(false),
             all: self.clone(),
         }))
     }
@@ -223,13 +224,18 @@ pub(crate) struct Stranger(Arc<Entry>);
 struct Entry {
     id: u64,
     evicted: CancellationToken,
+    /// Whether a request was authenticated: the lock of all strangers is taken once for a connection, not for each request.
+    vouched: AtomicBool,
     all: Arc<Strangers>,
 }
 
 impl Stranger {
     /// A request on the connection was authenticated.
     pub(crate) fn vouch(&self) {
-        self.0.all.forget(self.0.id);
+        if !self.0.vouched.load(Ordering::Relaxed) {
+            self.0.vouched.store(true, Ordering::Relaxed);
+            self.0.all.forget(self.0.id);
+        }
     }
 
     fn evicted(&self) -> CancellationToken {

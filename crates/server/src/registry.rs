@@ -15,7 +15,7 @@ use crate::http::path::GroupVersion;
 use crate::kinds;
 use crate::printers::Printer;
 use crate::resource::{Builtin, Nature, Served};
-use crate::storage::Store;
+use crate::storage::{At, Store};
 
 /// Parts of built-in resources that need a node, which this server does not have.
 const UNSERVED: [&str; 5] = ["attach", "exec", "portforward", "proxy", "log"];
@@ -220,6 +220,19 @@ impl Resources {
             Some(None) => Lookup::NoResource,
             None => Lookup::NoGroupVersion,
         }
+    }
+
+    /// The resources of a group and version, in no order.
+    pub(crate) fn of(&self, gv: &GroupVersion) -> Vec<Arc<Served>> {
+        let own = self.by_path.get(gv).into_iter().flat_map(HashMap::values);
+        own.cloned().collect()
+    }
+
+    /// How many objects a resource has; none when it is not served.
+    pub(crate) fn count(&self, gv: &GroupVersion, plural: &str) -> usize {
+        let served = self.by_path.get(gv).and_then(|all| all.get(plural));
+        let snapshot = served.and_then(|served| served.collection.snapshot(At::Latest).ok());
+        snapshot.map_or(0, |snapshot| snapshot.len())
     }
 
     /// Finds a built-in resource that is known to be there.

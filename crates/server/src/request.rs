@@ -4,10 +4,10 @@
 //! be another one, and what is authorized would not be what is done.
 
 use http::Method;
-use http::request::Parts;
 use kubewright_schema::catalog::Verb;
 
-use crate::http::path::{ResourcePath, Target};
+use crate::http::head::Head;
+use crate::http::path::{self, ResourcePath, Target};
 use crate::http::query::Query;
 
 /// A request, taken apart.
@@ -22,9 +22,10 @@ pub(crate) struct RequestInfo<'a> {
 }
 
 impl<'a> RequestInfo<'a> {
-    /// The request with this head, whose path and query were read before.
-    pub(crate) fn new(parts: &'a Parts, target: Target, query: Query) -> Self {
-        Self::of(&parts.method, parts.uri.path(), target, query)
+    /// The request with this head, whose query was read before.
+    pub(crate) fn new(head: &'a Head, query: Query) -> Self {
+        let path = head.uri.path();
+        Self::of(&head.method, path, path::parse(path), query)
     }
 
     /// A request with this method and path.

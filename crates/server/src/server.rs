@@ -22,6 +22,7 @@ use crate::core::{Core, RequestLimits};
 use crate::derived;
 use crate::environment::Environment;
 use crate::fields::FieldManagement;
+use crate::flow;
 use crate::kubeconfig::Kubeconfig;
 use crate::listen::{self, ListenLimits};
 use crate::logs::PodLogs;
@@ -285,6 +286,7 @@ impl Server {
         let mut tasks = JoinSet::new();
         tasks.spawn(forget_the_old(Arc::downgrade(&core), core.stopping.clone()));
         tasks.spawn(derived::run(Arc::downgrade(&core), core.stopping.clone()));
+        tasks.spawn(flow::follow(Arc::downgrade(&core), core.stopping.clone()));
         Self {
             _tasks: tasks,
             core: Stopping(core),

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::request::Parts;
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body::Body;
 use tower_service::Service;
 
@@ -16,18 +15,24 @@ use crate::access::audit::{Exchange, Trail};
 use crate::access::{Attributes, Decision, impersonate, token};
 use crate::api;
 use crate::auth::{self, Caller, User};
-use crate::core::{Core, Load};
+use crate::core::Core;
 use crate::documents;
+use crate::flow::{self, Classified, FlowId, Holdings, Receiver, Seat};
 use crate::health;
-use crate::http::accept::{Accept, Format, Protobuf};
+use crate::http::accept::{Accept, Protobuf};
 use crate::http::body::{self, ResponseBody};
 use crate::http::compress;
-use crate::http::path::{self, Target};
+use crate::http::head::{Head, names_its_host};
+use crate::http::path::{ResourcePath, Target};
 use crate::http::query::Query;
 use crate::http::respond::{self, Answer};
 use crate::listen::Stranger;
 use crate::request::RequestInfo;
 use crate::status::ApiError;
+
+/// Objects for which a list takes a seat, and the most seats that it takes, as in Kubernetes.
+const OBJECTS_PER_SEAT: usize = 100;
+const WIDEST: usize = 10;
 
 /// Answers requests. Cheap to clone; clones answer for the same server.
 ///
@@ -45,6 +50,30 @@ pub struct ApiService {
 pub(crate) enum Distance {
     SameMachine,
     Network,
+}
+
+/// What became known of a request while it was answered, and goes into its answer or the audit log.
+#[derive(Default)]
+struct Notes {
+    warnings: Vec<String>,
+    trail: Trail,
+    flow: Option<Classified>,
+}
+
+impl Notes {
+    /// The flow of the request; none when it is exempt.
+    fn flow(&self) -> Option<&FlowId> {
+        self.flow.as_ref().and_then(|found| found.flow.as_ref())
+    }
+}
+
+/// A request for objects that may be done.
+struct ObjectRequest<'a> {
+    head: &'a Head,
+    info: &'a RequestInfo<'a>,
+    user: User,
+    /// How many seats it takes.
+    width: usize,
 }
 
 impl ApiService {
@@ -78,65 +107,112 @@ impl ApiService {
         B: Body<Data = Bytes> + Send + 'static,
     {
         let (parts, body) = request.into_parts();
+        // Callers in this process have no host to name.
+        if self.stranger.is_some() && !names_its_host(&parts) {
+            return respond::one_host_required();
+        }
+        let head = Head::new(parts);
+        let query = Query::parse(head.uri.query().unwrap_or(""));
+        let (query, fault) = match query {
+            Ok(query) => (query, None),
+            Err(fault) => (Query::default(), Some(fault)),
+        };
+        let info = RequestInfo::new(&head, query);
         let audit_id = self.core.environment.uid();
         let received = self.core.environment.now();
-        let mut warnings = Vec::new();
-        let mut trail = Trail::default();
-        let result = self.route(&parts, body, &mut warnings, &mut trail);
-        let mut answer = match result.await {
+        let mut notes = Notes::default();
+        let routed = match fault {
+            None => self.route(&head, &info, body, &mut notes).await,
+            // Strangers are not told what is wrong with their query.
+            Some(fault) => self
+                .identify(&head, &info, &mut notes.trail)
+                .and(Err(fault)),
+        };
+        let mut answer = match routed {
             Ok(answer) => answer,
             Err(error) => {
                 // Without the text: it may repeat what the client sent, and that may be secret.
-                tracing::debug!(method = %parts.method, path = parts.uri.path(), code = %error.code(), reason = error.reason(), "refused");
-                respond::failure(&error, error_format(&parts))
+                tracing::debug!(method = %head.method, path = head.uri.path(), code = %error.code(), reason = error.reason(), "refused");
+                respond::failure(&error, head.error_format(&info.query))
             }
         };
-        if trail
-            .decision
-            .as_ref()
-            .is_some_and(|decision| !decision.allowed)
-        {
+        let decision = notes.trail.decision.as_ref();
+        if decision.is_some_and(|decision| !decision.allowed) {
             respond::no_sniff(&mut answer);
         }
-        self.write_down(&parts, &audit_id, received, &trail, &answer);
-        respond::finish(&mut answer, &audit_id, &warnings);
+        if let Some(flow) = &notes.flow {
+            respond::name_flow(&mut answer, &flow.schema_uid, &flow.level_uid);
+        }
+        self.write_down((&head, &info), &audit_id, received, &notes.trail, &answer);
+        respond::finish(&mut answer, &audit_id, &notes.warnings);
         match self.distance {
             Distance::SameMachine => answer,
-            Distance::Network => compress::compress(&parts.headers, answer),
+            Distance::Network => compress::compress(&head.headers, answer),
         }
     }
 
+    /// The filters of every request, in the order of Kubernetes but for one: a request is authorized before it waits for
+    /// a seat, so that its body, which comes before the seat, is read from those alone who may send it.
     async fn route<B>(
         &self,
-        parts: &Parts,
+        head: &Head,
+        info: &RequestInfo<'_>,
         body: B,
-        warnings: &mut Vec<String>,
-        trail: &mut Trail,
+        notes: &mut Notes,
     ) -> Result<Answer, ApiError>
     where
         B: Body<Data = Bytes> + Send + 'static,
     {
-        let target = path::parse(parts.uri.path());
-        let user = self.identify(parts, &target, trail)?;
-        let query = Query::parse(parts.uri.query().unwrap_or(""))?;
-        let info = RequestInfo::new(parts, target, query);
-        self.authorize(&info, &user, trail)?;
-        let query = match &info.target {
-            Target::Resource(_) => return self.objects(parts, info, user, body, warnings).await,
-            _ if !info.reads() => return Err(ApiError::method_not_allowed()),
-            _ => info.query,
-        };
-        match info.target {
+        let user = self.identify(head, info, &mut notes.trail)?;
+        let asked = Attributes::of_request(info);
+        notes.flow = self.core.flow.classify(&user, &asked);
+        self.authorize(&asked, &user, &mut notes.trail)?;
+        match &info.target {
+            Target::Resource(path) => {
+                let width = self.width(&asked, path, &info.query);
+                let request = ObjectRequest {
+                    head,
+                    info,
+                    user,
+                    width,
+                };
+                self.objects(request, body, notes).await
+            }
+            _ if !info.reads() => Err(ApiError::method_not_allowed()),
+            Target::Health(path) => Ok(health::health(&self.core, path, &info.query)),
+            target => {
+                let _seat = self.seat(notes.flow(), 1).await?;
+                self.about_the_server(target, head, &info.query).await
+            }
+        }
+    }
+
+    /// Answers what is asked about the server rather than its objects.
+    async fn about_the_server(
+        &self,
+        target: &Target,
+        head: &Head,
+        query: &Query,
+    ) -> Result<Answer, ApiError> {
+        match target {
             Target::Index => Ok(documents::index(&self.core)),
-            Target::Health(path) => Ok(health::health(&self.core, &path, &query)),
             Target::Version => Ok(health::version()),
             Target::Metrics => Ok(health::metrics(&self.core)),
             Target::OpenIdConfiguration => Ok(token::configuration(&self.core.access.issuer)),
             Target::OpenIdKeys => Ok(token::keys(&self.core.access.issuer)),
-            Target::Unknown | Target::Resource(_) => Ok(respond::page_not_found()),
+            Target::Unknown => Ok(respond::page_not_found()),
             document => {
-                let accept = Accept::read(&parts.headers, &query, Protobuf::Objects);
-                documents::answer(&self.core, &document, &parts.headers, &query, accept)
+                let accept = Accept::read(&head.headers, query, Protobuf::Objects);
+                let (core, document) = (self.core.clone(), document.clone());
+                let (headers, query) = (head.headers.clone(), query.clone());
+                let make = move || documents::answer(&core, &document, &headers, &query, accept);
+                // A description of all kinds takes a while to write.
+                match target {
+                    Target::OpenApiV2 | Target::OpenApiV3Index | Target::OpenApiV3(_) => {
+                        self.core.flow.slices.offload(make).await
+                    }
+                    _ => make(),
+                }
             }
         }
     }
@@ -144,8 +220,8 @@ impl ApiService {
     /// Who is calling, and as whom.
     fn identify(
         &self,
-        parts: &Parts,
-        target: &Target,
+        head: &Head,
+        info: &RequestInfo<'_>,
         trail: &mut Trail,
     ) -> Result<User, ApiError> {
         let service_account = |token: &str| self.core.service_account(token);
@@ -153,14 +229,14 @@ impl ApiService {
             &self.core.tokens,
             service_account,
             &self.caller,
-            &parts.headers,
-            target,
+            &head.headers,
+            &info.target,
         )?;
         // Whoever asks for the health of the server has not said who they are and stays a stranger.
         if let Some(stranger) = self.stranger.as_ref().filter(|_| !user.is_anonymous()) {
             stranger.vouch();
         }
-        let other = impersonate(&self.core.access, &user, &parts.headers);
+        let other = impersonate(&self.core.access, &user, &head.headers);
         if let Err(error) = &other
             && error.code() == StatusCode::FORBIDDEN
         {
@@ -176,7 +252,7 @@ impl ApiService {
     /// Whether the user may do what is asked.
     fn authorize(
         &self,
-        info: &RequestInfo<'_>,
+        asked: &Attributes<'_>,
         user: &User,
         trail: &mut Trail,
     ) -> Result<(), ApiError> {
@@ -185,11 +261,10 @@ impl ApiService {
         if access.audit.is_none() && access.is_unrestricted(user) {
             return Ok(());
         }
-        let asked = Attributes::of_request(info);
-        if access.audit.is_none() && access.allows(user, &asked) {
+        if access.audit.is_none() && access.allows(user, asked) {
             return Ok(());
         }
-        let decision = access.decide(user, &asked);
+        let decision = access.decide(user, asked);
         let result = match decision.allowed {
             true => Ok(()),
             false => Err(asked.forbidden(user, &decision.reason)),
@@ -201,50 +276,98 @@ impl ApiService {
     /// Writes the exchange into the audit log, if there is one.
     fn write_down(
         &self,
-        parts: &Parts,
+        (head, info): (&Head, &RequestInfo<'_>),
         id: &str,
         received: jiff::Timestamp,
         trail: &Trail,
         answer: &Answer,
     ) {
-        let Some(audit) = &self.core.access.audit else {
-            return;
-        };
-        let query = Query::parse(parts.uri.query().unwrap_or("")).unwrap_or_default();
-        let info = RequestInfo::new(parts, path::parse(parts.uri.path()), query);
-        let exchange = Exchange {
-            id,
-            parts,
-            asked: Attributes::of_request(&info),
-            trail,
-            code: answer.status().as_u16(),
-            received,
-        };
-        audit.record(&exchange, &self.core.environment);
+        if let Some(audit) = &self.core.access.audit {
+            let exchange = Exchange {
+                id,
+                head,
+                asked: Attributes::of_request(info),
+                trail,
+                code: answer.status().as_u16(),
+                received,
+            };
+            audit.record(&exchange, &self.core.environment);
+        }
     }
 
+    /// Waits for a seat, unless the request is exempt.
+    async fn seat(&self, flow: Option<&FlowId>, width: usize) -> Result<Option<Seat>, ApiError> {
+        match flow {
+            Some(id) => Ok(Some(self.core.flow.seat(id, width).await?)),
+            None => Ok(None),
+        }
+    }
+
+    /// How many seats a request takes. A list, or a watch that begins with one, takes more than others: a seat for a
+    /// hundred objects, as in `list_work_estimator.go`.
+    fn width(&self, asked: &Attributes<'_>, path: &ResourcePath, query: &Query) -> usize {
+        let begins_with_list = || {
+            matches!(query.get("resourceVersion"), None | Some("0"))
+                || query.flag("sendInitialEvents")
+        };
+        let lists = match &*asked.verb {
+            "list" => true,
+            "watch" => begins_with_list(),
+            _ => false,
+        };
+        if !lists || asked.is_about_one() {
+            return 1;
+        }
+        let limit = query.get("limit").and_then(|limit| limit.parse().ok());
+        let limit = limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+        let objects = self.core.registry.now().count(&path.gv, &path.resource);
+        objects
+            .min(limit)
+            .div_ceil(OBJECTS_PER_SEAT)
+            .clamp(1, WIDEST)
+    }
+
+    /// Answers a request for objects. Its body arrives before it takes a seat: a body that never comes keeps nobody out.
     async fn objects<B>(
         &self,
-        parts: &Parts,
-        info: RequestInfo<'_>,
-        user: User,
+        request: ObjectRequest<'_>,
         body: B,
-        warnings: &mut Vec<String>,
+        notes: &mut Notes,
     ) -> Result<Answer, ApiError>
     where
         B: Body<Data = Bytes> + Send + 'static,
     {
-        let load = match info.reads() {
-            true => Load::Read,
-            false => Load::Write,
+        let (core, head) = (&self.core, request.head);
+        let mut charge = notes.flow().map(|_| core.flow.charge(&request.user));
+        if let Some(charge) = &mut charge {
+            charge.begin()?;
+        }
+        let bytes = if request.info.reads() {
+            Bytes::new()
+        } else {
+            body::read(&head.headers, body, charge.as_mut()).await?
         };
-        // Held until the answer is made, not until it is sent: a watch or a slow reader keeps nobody out.
-        let _place = self.core.admit(load)?;
-        let bytes = match load {
-            Load::Read => Bytes::new(),
-            Load::Write => body::read(&parts.headers, body).await?,
+        let seat = self.seat(notes.flow(), request.width).await?;
+        let answer = Box::pin(api::dispatch(
+            core,
+            request.info,
+            &head.headers,
+            request.user,
+            bytes,
+            &mut notes.warnings,
+        ));
+        let (answer, seat) = match seat {
+            Some(seat) => flow::with_seat(seat, answer).await,
+            None => (answer.await, None),
         };
-        api::dispatch(&self.core, info, &parts.headers, user, bytes, warnings).await
+        flow::send(answer?, Holdings { seat, charge }, self.receiver())
+    }
+
+    fn receiver(&self) -> Receiver {
+        match self.stranger {
+            Some(_) => Receiver::Socket,
+            None => Receiver::InProcess,
+        }
     }
 }
 
@@ -270,20 +393,4 @@ impl std::fmt::Debug for ApiService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ApiService")
     }
-}
-
-/// Refusals are written for whoever asked, even when the question could not be read.
-fn error_format(parts: &Parts) -> Format {
-    let query = Query::parse(parts.uri.query().unwrap_or("")).unwrap_or_default();
-    let accept = Accept::read(&parts.headers, &query, Protobuf::Objects);
-    if accept.is_ok_and(|accept| accept.format == Format::Protobuf) {
-        return Format::Protobuf;
-    }
-    let json_only = HeaderMap::from_iter(
-        parts
-            .headers
-            .get(http::header::USER_AGENT)
-            .map(|agent| (http::header::USER_AGENT, agent.clone())),
-    );
-    Accept::read(&json_only, &query, Protobuf::Objects).map_or(Format::Json, |accept| accept.format)
 }

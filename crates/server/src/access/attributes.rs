@@ -91,6 +91,11 @@ impl<'a> Attributes<'a> {
         }
     }
 
+    /// Whether it is about one object, or what a field selector reduces to one.
+    pub(crate) fn is_about_one(&self) -> bool {
+        matches!(&self.subject, Subject::Resource(resource) if !resource.name.is_empty())
+    }
+
     /// The refusal.
     pub(crate) fn forbidden(&self, user: &User, reason: &str) -> ApiError {
         let who = escape(&format!("User {:?} cannot {}", user.name, self.verb));

@@ -13,7 +13,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use http::header::USER_AGENT;
-use http::request::Parts;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -21,6 +20,7 @@ use super::Decision;
 use super::attributes::{Attributes, Subject};
 use crate::auth::User;
 use crate::environment::Environment;
+use crate::http::head::Head;
 
 /// Most events that wait to be written.
 const QUEUE: usize = 8192;
@@ -46,7 +46,7 @@ pub(crate) struct Trail {
 /// An answered request.
 pub(crate) struct Exchange<'a> {
     pub(crate) id: &'a str,
-    pub(crate) parts: &'a Parts,
+    pub(crate) head: &'a Head,
     pub(crate) asked: Attributes<'a>,
     pub(crate) trail: &'a Trail,
     pub(crate) code: u16,
@@ -129,7 +129,7 @@ fn event(exchange: &Exchange<'_>, now: Timestamp) -> Value {
         _ => "ResponseComplete",
     };
     let uri = exchange
-        .parts
+        .head
         .uri
         .path_and_query()
         .map(|p| p.as_str())
@@ -145,7 +145,7 @@ fn event(exchange: &Exchange<'_>, now: Timestamp) -> Value {
         event["impersonatedUser"] = user(impersonated);
     }
     if let Some(agent) = exchange
-        .parts
+        .head
         .headers
         .get(USER_AGENT)
         .and_then(|v| v.to_str().ok())

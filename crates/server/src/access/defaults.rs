@@ -39,7 +39,8 @@ impl Core {
         Ok(())
     }
 
-    async fn ensure_object(
+    /// Makes an object that is missing and completes one that is there, unless users asked that it be left alone.
+    pub(crate) async fn ensure_object(
         &self,
         served: &Arc<Served>,
         wanted: Value,

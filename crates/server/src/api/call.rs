@@ -28,7 +28,7 @@ pub(crate) struct Call {
     /// Empty when the request is about the collection.
     pub(crate) name: String,
     pub(crate) query: Query,
-    pub(crate) headers: HeaderMap,
+    pub(crate) headers: Arc<HeaderMap>,
     pub(crate) accept: Accept,
     pub(crate) user: User,
     /// Sent along whether the request succeeds or not.

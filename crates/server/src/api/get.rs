@@ -6,6 +6,7 @@ use http::StatusCode;
 
 use super::call::Call;
 use crate::core::Core;
+use crate::flow::release_while;
 use crate::http::respond::Answer;
 use crate::status::ApiError;
 
@@ -35,8 +36,7 @@ pub(crate) async fn get(call: &mut Call) -> Result<Answer, ApiError> {
 impl Core {
     /// Waits a moment for a version that a client has heard of and this server has not.
     pub(crate) async fn wait_until_fresh(&self, version: u64) -> Result<(), ApiError> {
-        self.store
-            .wait_for(version, FRESHNESS)
+        release_while(self.store.wait_for(version, FRESHNESS))
             .await
             .map_err(|future| ApiError::too_large_version(version, future.current))
     }

@@ -15,12 +15,16 @@ use body::ListBody;
 use super::call::Call;
 use super::options::{ListOptions, Version};
 use super::token::Token;
+use crate::flow::{Progress, Slices};
 use crate::http::accept::{Format, Representation};
 use crate::http::respond::{self, Answer};
 use crate::object::StoredLabels;
 use crate::printers::{Headers, ListMetadata, PartialList, Table};
 use crate::status::ApiError;
-use crate::storage::{At, Record, SnapshotError};
+use crate::storage::{At, Record, Snapshot, SnapshotError};
+
+/// A list of this size is written in other formats than JSON on a thread of its own.
+const LARGE: usize = 256 * 1024;
 
 /// The objects of one page.
 pub(crate) struct Selection {
@@ -140,46 +144,78 @@ pub(crate) async fn select(call: &Call, options: &ListOptions) -> Result<Selecti
                     ApiError::too_large_version(asked(at), current)
                 }
             })?;
-    let revision = snapshot.revision();
     if let Some(key) = matcher.single_key(call.served.is_namespaced()) {
         let found = snapshot.get(&key).filter(|r| matcher.matches(r)).cloned();
         return Ok(Selection {
             records: found.into_iter().collect(),
-            revision,
+            revision: snapshot.revision(),
             from: None,
             remaining: None,
         });
     }
+    Ok(page(&call.core.flow.slices, &snapshot, &matcher, options).await)
+}
+
+/// The objects of one page of a snapshot. A collection can be large, so this is done in slices.
+async fn page(
+    slices: &Slices,
+    snapshot: &Snapshot,
+    matcher: &Matcher,
+    options: &ListOptions,
+) -> Selection {
     let after = options
         .from
         .as_ref()
         .map(|token| format!("{}{}", matcher.prefix, token.after));
-    let mut found = snapshot
-        .range(&matcher.prefix, after.as_deref())
-        .filter(|r| matcher.selects(r));
     let limit = options.limit.unwrap_or(usize::MAX);
-    let records: Vec<Arc<Record>> = found.by_ref().take(limit).cloned().collect();
-    let more = found.next().is_some();
+    let mut all = snapshot.range(&matcher.prefix, after.as_deref());
+    let (mut records, mut more) = (Vec::new(), false);
+    slices
+        .run(|| match all.next() {
+            None => Progress::Done,
+            Some(record) if !matcher.selects(record) => Progress::More,
+            Some(_) if records.len() >= limit => {
+                more = true;
+                Progress::Done
+            }
+            Some(record) => {
+                records.push(record.clone());
+                Progress::More
+            }
+        })
+        .await;
+    let remaining = match &after {
+        _ if !more || !matcher.is_everything() => None,
+        // The first page of everything need not count: the size of the collection is known.
+        None if matcher.prefix.is_empty() => Some(snapshot.len() - records.len()),
+        _ => {
+            let mut count = 1;
+            let counted = slices.run(|| match all.next() {
+                Some(_) => {
+                    count += 1;
+                    Progress::More
+                }
+                None => Progress::Done,
+            });
+            counted.await;
+            Some(count)
+        }
+    };
     let last = records.last().filter(|_| more);
-    let from = last.map(|last| Token {
-        revision: Some(revision),
+    let from = last.map(|last: &Arc<Record>| Token {
+        revision: Some(snapshot.revision()),
         after: last.key()[matcher.prefix.len()..].to_owned(),
     });
     if more {
         // The next page is likely to be asked for at this very version.
         snapshot.pin();
     }
-    let remaining = (more && matcher.is_everything()).then(|| match after {
-        // The first page of everything need not count: the size of the collection is known.
-        None if matcher.prefix.is_empty() => snapshot.len() - records.len(),
-        _ => 1 + found.count(),
-    });
-    Ok(Selection {
+    Selection {
         records,
-        revision,
+        revision: snapshot.revision(),
         from,
         remaining,
-    })
+    }
 }
 
 fn asked(at: At) -> u64 {
@@ -200,50 +236,50 @@ pub(crate) async fn answer(call: &Call, page: Selection) -> Result<Answer, ApiEr
         continue_token: &token,
         remaining_item_count: page.remaining.map(|n| n as i64),
     };
-    let served = &call.served;
+    let (served, slices) = (&call.served, &call.core.flow.slices);
     let bodies = call.core.bodies(served, &page.records).await?;
     match call.accept.representation {
-        Representation::Object | Representation::Discovery(_) => objects(call, bodies, &meta),
+        Representation::Object | Representation::Discovery(_) => {
+            Ok(objects(call, bodies, &meta).await)
+        }
         Representation::PartialMetadata(version) => {
             let mut list = PartialList::new(&meta, version);
-            for body in &bodies {
+            let item = |body: &Bytes| {
                 let object: Value = serde_json::from_slice(body).map_err(ApiError::internal)?;
                 list.item(&object);
-            }
-            Ok(respond::json(
-                StatusCode::OK,
-                call.accept.format,
-                list.finish().into(),
-            ))
+                Ok::<_, ApiError>(())
+            };
+            slices.try_map(bodies.iter(), item).await?;
+            Ok(formatted(call, list.finish().into()).await)
         }
         Representation::Table(version) => {
             let (options, now) = (call.table_options(version)?, call.core.environment.now());
             let mut table = Table::new(&served.printer, options, Headers::Shown, &meta, now);
-            for body in &bodies {
+            let row = |body: &Bytes| {
                 let object: Value = serde_json::from_slice(body).map_err(ApiError::internal)?;
                 table.row(&object, body);
-            }
-            Ok(respond::json(
-                StatusCode::OK,
-                call.accept.format,
-                table.finish().into(),
-            ))
+                Ok::<_, ApiError>(())
+            };
+            slices.try_map(bodies.iter(), row).await?;
+            Ok(formatted(call, table.finish().into()).await)
         }
     }
 }
 
-fn objects(call: &Call, bodies: Vec<Bytes>, meta: &ListMetadata<'_>) -> Result<Answer, ApiError> {
-    let body = ListBody::new(&call.served, bodies, meta);
+async fn objects(call: &Call, bodies: Vec<Bytes>, meta: &ListMetadata<'_>) -> Answer {
+    let body = ListBody::new(call, bodies, meta).await;
     if call.accept.format == Format::Json {
-        return Ok(respond::answer(
-            StatusCode::OK,
-            "application/json",
-            body.boxed_unsync(),
-        ));
+        return respond::answer(StatusCode::OK, "application/json", body.boxed_unsync());
     }
-    Ok(respond::json(
-        StatusCode::OK,
-        call.accept.format,
-        body.into_bytes(),
-    ))
+    formatted(call, body.into_bytes()).await
+}
+
+/// A list in the format asked for. A large one in another format than JSON takes a while.
+async fn formatted(call: &Call, compact: Bytes) -> Answer {
+    let format = call.accept.format;
+    if format == Format::Json || compact.len() < LARGE {
+        return respond::json(StatusCode::OK, format, compact);
+    }
+    let write = move || respond::json(StatusCode::OK, format, compact);
+    call.core.flow.slices.offload(write).await
 }

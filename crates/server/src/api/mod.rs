@@ -41,14 +41,14 @@ use write::Part;
 /// Answers a request for objects.
 pub(crate) async fn dispatch(
     core: &Arc<Core>,
-    info: RequestInfo<'_>,
-    headers: &HeaderMap,
+    info: &RequestInfo<'_>,
+    headers: &Arc<HeaderMap>,
     user: User,
     body: Bytes,
     warnings: &mut Vec<String>,
 ) -> Result<Answer, ApiError> {
     let reads = info.reads();
-    let Target::Resource(path) = info.target else {
+    let Target::Resource(path) = &info.target else {
         return Ok(respond::page_not_found());
     };
     let served = match core.registry.now().find(&path.gv, &path.resource) {
@@ -56,7 +56,7 @@ pub(crate) async fn dispatch(
         Lookup::NoResource => return Err(ApiError::no_such_resource()),
         Lookup::NoGroupVersion => return Ok(respond::page_not_found()),
     };
-    check_scope(&served, &path)?;
+    check_scope(&served, path)?;
     // Collections and objects are watched below `watch/`; their parts are not there, and nothing is written there.
     if path.watch && path.subresource.is_some() {
         return Err(ApiError::no_such_resource());
@@ -71,16 +71,16 @@ pub(crate) async fn dispatch(
     let mut call = Call {
         core: core.clone(),
         accept: Accept::read(headers, &info.query, served.protobuf())?,
-        namespace: path.namespace,
-        name: path.name.unwrap_or_default(),
-        query: info.query,
+        namespace: path.namespace.clone(),
+        name: path.name.clone().unwrap_or_default(),
+        query: info.query.clone(),
         headers: headers.clone(),
         user,
         warnings: std::mem::take(warnings),
         served,
     };
-    let result = match path.subresource {
-        Some(part) => subresource::dispatch(&mut call, verb, &part, &body).await,
+    let result = match &path.subresource {
+        Some(part) => subresource::dispatch(&mut call, verb, part, &body).await,
         None => perform(&mut call, verb, &body).await,
     };
     *warnings = call.warnings;

@@ -125,9 +125,11 @@ impl Beginning {
         let snapshot = call.served.collection.snapshot(At::Latest);
         let snapshot = snapshot.map_err(ApiError::internal)?;
         let records = snapshot.range("", None);
+        let slices = &call.core.flow.slices;
+        let initial = slices.filter(records, |r| matcher.matches(r)).await;
         Ok(Self {
             after: snapshot.revision(),
-            initial: records.filter(|r| matcher.matches(r)).cloned().collect(),
+            initial: initial.into_iter().cloned().collect(),
             end: (marked == InitialEventsEnd::Marked).then(|| snapshot.revision()),
         })
     }

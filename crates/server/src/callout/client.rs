@@ -17,6 +17,7 @@ use tokio_rustls::TlsConnector;
 use super::services::resolve;
 use super::target::{Place, Target};
 use crate::core::Core;
+use crate::flow::release_while;
 
 /// Largest answer of a webhook: an object of the largest size, in base64, and more than that.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
@@ -35,8 +36,8 @@ pub(crate) async fn call(
     let shown = format!("Post \"https://{}{path}\"", target.authority);
     let exchange = exchange(core, target, &path, body);
     let result = match timeout {
-        None => exchange.await,
-        Some(timeout) => match tokio::time::timeout(timeout, exchange).await {
+        None => release_while(exchange).await,
+        Some(timeout) => match release_while(tokio::time::timeout(timeout, exchange)).await {
             Ok(result) => result,
             Err(_) => Err(Failure::Transport("context deadline exceeded".into())),
         },

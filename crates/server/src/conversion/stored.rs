@@ -69,7 +69,8 @@ impl Core {
             .and_then(|custom| custom.conversion.as_deref());
         let needs = |record: &Arc<Record>| served.must_revive(record.revision());
         let Some(hook) = hook.filter(|_| records.iter().any(needs)) else {
-            return records.iter().map(|record| served.body(record)).collect();
+            let body = |record: &Arc<Record>| served.body(record);
+            return self.flow.slices.try_map(records.iter(), body).await;
         };
         let mut bodies: Vec<Bytes> = records.iter().map(|r| r.body().clone()).collect();
         let places: Vec<usize> = (0..records.len()).filter(|i| needs(&records[*i])).collect();

@@ -2,6 +2,7 @@
 
 use crate::admission::{QuotaCheck, QuotaError, kind_accepts};
 use crate::core::Core;
+use crate::flow::release_while;
 use crate::object;
 use crate::resource::Served;
 use crate::status::ApiError;
@@ -56,7 +57,7 @@ impl Core {
             }
             true
         };
-        let committed = served.collection.commit_durable_if(write, check).await;
+        let committed = release_while(served.collection.commit_durable_if(write, check)).await;
         committed.map_err(|error| match (error, refusal) {
             (CommitError::Unmet, Some(refusal)) => CommitFailure::Refused(refusal),
             (error, _) => CommitFailure::Store(error),

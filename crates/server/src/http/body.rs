@@ -14,6 +14,7 @@ use kubewright_schema::protobuf::{self, ProtobufError};
 use kubewright_schema::{Table, TypeId, decode};
 
 use super::accept::{PROTOBUF, Protobuf};
+use crate::flow::Charge;
 use crate::status::ApiError;
 
 /// Largest request body, as in Kubernetes.
@@ -29,8 +30,12 @@ pub(crate) fn full(bytes: impl Into<Bytes>) -> ResponseBody {
     Full::new(bytes.into()).boxed_unsync()
 }
 
-/// Reads a request body up to the limit; what exceeds it is never buffered.
-pub(crate) async fn read<B>(headers: &HeaderMap, body: B) -> Result<Bytes, ApiError>
+/// Reads a request body up to the limit; what exceeds it is never buffered. Its bytes are counted as they arrive.
+pub(crate) async fn read<B>(
+    headers: &HeaderMap,
+    body: B,
+    charge: Option<&mut Charge>,
+) -> Result<Bytes, ApiError>
 where
     B: Body<Data = Bytes> + Send,
 {
@@ -48,13 +53,16 @@ where
             "compressed request bodies are not accepted",
         ));
     }
-    match tokio::time::timeout(BODY_TIMEOUT, collect(Box::pin(body))).await {
+    match tokio::time::timeout(BODY_TIMEOUT, collect(Box::pin(body), charge)).await {
         Ok(result) => result,
         Err(_) => Err(ApiError::request_timeout()),
     }
 }
 
-async fn collect<B>(mut body: Pin<Box<B>>) -> Result<Bytes, ApiError>
+async fn collect<B>(
+    mut body: Pin<Box<B>>,
+    mut charge: Option<&mut Charge>,
+) -> Result<Bytes, ApiError>
 where
     B: Body<Data = Bytes> + Send,
 {
@@ -67,6 +75,9 @@ where
         };
         if first.len() + all.len() + data.len() > MAX_BODY {
             return Err(too_large());
+        }
+        if let Some(charge) = &mut charge {
+            charge.add(data.len())?;
         }
         // Most bodies come in one frame and are passed on without a copy.
         if first.is_empty() && all.is_empty() {

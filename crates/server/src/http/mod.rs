@@ -3,6 +3,7 @@
 pub(crate) mod accept;
 pub(crate) mod body;
 pub(crate) mod compress;
+pub(crate) mod head;
 pub(crate) mod path;
 pub(crate) mod query;
 pub(crate) mod respond;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
+use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WARNING};
 use http::{HeaderName, Response, StatusCode};
 use kubewright_schema::{Table, encode, protobuf};
 use serde_json::Value;
@@ -19,6 +19,8 @@ pub(crate) const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 pub(crate) type Answer = Response<ResponseBody>;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
+const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 const NO_SNIFF: HeaderName = HeaderName::from_static("x-content-type-options");
 
 /// Most characters of all `Warning` headers together before they are cut.
@@ -107,6 +109,16 @@ pub(crate) fn page_not_found() -> Answer {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
+/// The answer to an HTTP/1.1 request that does not name its host, or names two: it may have been tampered with on the
+/// way, so nothing more is read from the connection.
+pub(crate) fn one_host_required() -> Answer {
+    let text_of_it = "400 Bad Request: exactly one Host header is required\n";
+    let mut answer = text(StatusCode::BAD_REQUEST, text_of_it);
+    let close = HeaderValue::from_static("close");
+    answer.headers_mut().insert(CONNECTION, close);
+    answer
+}
+
 /// An answer of this type.
 pub(crate) fn answer(code: StatusCode, content_type: &'static str, body: ResponseBody) -> Answer {
     let mut answer = Response::new(body);
@@ -115,6 +127,15 @@ pub(crate) fn answer(code: StatusCode, content_type: &'static str, body: Respons
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     answer
+}
+
+/// Names the FlowSchema and the PriorityLevelConfiguration that a request belongs to.
+pub(crate) fn name_flow(answer: &mut Answer, schema_uid: &str, level_uid: &str) {
+    for (name, uid) in [(FLOW_SCHEMA, schema_uid), (PRIORITY_LEVEL, level_uid)] {
+        if let Ok(uid) = HeaderValue::from_str(uid) {
+            answer.headers_mut().insert(name, uid);
+        }
+    }
 }
 
 /// Adds what every answer carries. Whatever set `Cache-Control` before keeps it.

@@ -29,6 +29,7 @@ mod config;
 mod coordination;
 mod discovery;
 mod events;
+mod flowcontrol;
 pub(crate) mod namespace;
 mod networking;
 mod node;
@@ -49,14 +50,6 @@ static PLAIN: Strategy = Strategy::PLAIN;
 /// Kinds of which nothing more is known than that their generation counts changes of the spec.
 static COUNTED: Strategy = Strategy {
     generation: Generation::Field("spec"),
-    ..Strategy::PLAIN
-};
-
-/// Kinds with a status of their own besides.
-static COUNTED_WITH_STATUS: Strategy = Strategy {
-    generation: Generation::Field("spec"),
-    has_status: true,
-    status_meta: StatusMeta::Closed,
     ..Strategy::PLAIN
 };
 
@@ -183,7 +176,8 @@ fn small_group(group: &str, kind: &str) -> &'static Strategy {
         ("coordination.k8s.io", "LeaseCandidate") => &coordination::LEASE_CANDIDATE,
         ("discovery.k8s.io", "EndpointSlice") => &discovery::ENDPOINT_SLICE,
         ("events.k8s.io", "Event") => &events::EVENT,
-        ("flowcontrol.apiserver.k8s.io", _) => &COUNTED_WITH_STATUS,
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => &flowcontrol::FLOW_SCHEMA,
+        ("flowcontrol.apiserver.k8s.io", _) => &flowcontrol::PRIORITY_LEVEL,
         ("node.k8s.io", "RuntimeClass") => &node::RUNTIME_CLASS,
         ("policy", "PodDisruptionBudget") => &policy::POD_DISRUPTION_BUDGET,
         ("resource.k8s.io", "ResourceClaim") => &WITH_STATUS,

@@ -6,6 +6,7 @@ mod socket;
 
 mod bodies;
 mod definitions;
+mod fairness;
 mod identity;
 mod load;
 mod names;

@@ -140,6 +140,11 @@ fn certificate(pem: &str) -> CertificateDer<'static> {
 pub(crate) struct Wire(TlsStream<TcpStream>);
 
 impl Wire {
+    /// The connection itself, for a client that speaks for itself.
+    pub(crate) fn into_stream(self) -> TlsStream<TcpStream> {
+        self.0
+    }
+
     /// Writes; a connection that the server has closed is an answer of its own.
     pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
         let written = async {

@@ -62,6 +62,42 @@ async fn false_lengths_are_refused_and_the_connection_is_closed() {
 }
 
 #[tokio::test]
+async fn a_request_names_its_host_once() {
+    let site = Site::start().await;
+    for (attack, request) in [
+        ("no host", "GET /version HTTP/1.1\r\n\r\n"),
+        (
+            "two hosts",
+            "GET /version HTTP/1.1\r\nhost: x\r\nhost: y\r\n\r\n",
+        ),
+        (
+            "the same twice",
+            "GET /version HTTP/1.1\r\nhost: x\r\nhost: x\r\n\r\n",
+        ),
+        (
+            "in the target alone",
+            "GET https://x/version HTTP/1.1\r\n\r\n",
+        ),
+        (
+            "two hosts, older",
+            "GET /version HTTP/1.0\r\nhost: x\r\nhost: y\r\n\r\n",
+        ),
+    ] {
+        let wire = site.connect(&Identity::Admin, "http/1.1").await;
+        let answer = wire.last_words(request).await;
+        let code = answer.split(' ').nth(1);
+        assert_eq!(code, Some("400"), "{attack}: {answer}");
+    }
+    let wire = site.connect(&Identity::Admin, "http/1.1").await;
+    let answer = wire.last_words("GET /version HTTP/1.0\r\n\r\n").await;
+    assert_eq!(
+        answer.split(' ').nth(1),
+        Some("200"),
+        "older clients have none: {answer}"
+    );
+}
+
+#[tokio::test]
 async fn a_message_cannot_carry_another_one_with_it() {
     let site = Site::start().await;
     let hidden =

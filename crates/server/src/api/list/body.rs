@@ -4,9 +4,10 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http_body::{Body, Frame, SizeHint};
 
+use super::Call;
 use crate::printers::ListMetadata;
 use crate::resource::{Nature, Served};
 
@@ -25,34 +26,31 @@ pub(super) struct ListBody {
 }
 
 impl ListBody {
-    pub(super) fn new(served: &Served, bodies: Vec<Bytes>, meta: &ListMetadata<'_>) -> Self {
+    pub(super) async fn new(call: &Call, mut bodies: Vec<Bytes>, meta: &ListMetadata<'_>) -> Self {
+        let served = &*call.served;
         let api_version = served.api_version.as_str();
         let prefix = format!(
             r#"{{"kind":"{}","apiVersion":"{api_version}","#,
             served.resource.kind
         );
         let builtin = matches!(served.nature, Nature::Builtin(_));
-        let mut items = Vec::with_capacity(bodies.len());
-        for body in bodies {
-            // Items of built-in lists do not repeat their type.
-            let typed = builtin && body.starts_with(prefix.as_bytes());
-            items.push(if typed {
-                body.slice(prefix.len()..)
-            } else {
-                body
-            });
-        }
-        let (head, tail) = envelope(served, api_version, meta, builtin);
         let open: &'static [u8] = if builtin { b"{" } else { b"" };
-        let commas = items.len().saturating_sub(1);
-        let left = head.len()
-            + tail.len()
-            + commas
-            + items.iter().map(|i| i.len() + open.len()).sum::<usize>();
+        let mut size = bodies.len().saturating_sub(1) + bodies.len() * open.len();
+        let cut = |body: &mut Bytes| {
+            // Items of built-in lists do not repeat their type.
+            if builtin && body.starts_with(prefix.as_bytes()) {
+                body.advance(prefix.len());
+            }
+            size += body.len();
+            Ok::<_, Infallible>(())
+        };
+        let Ok(_) = call.core.flow.slices.try_map(bodies.iter_mut(), cut).await;
+        let (head, tail) = envelope(served, api_version, meta, builtin);
+        let left = head.len() + tail.len() + size;
         Self {
             head,
             open,
-            items: items.into_iter(),
+            items: bodies.into_iter(),
             first: true,
             tail: Some(tail),
             left,
