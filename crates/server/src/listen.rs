@@ -21,6 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Caller, User};
+use crate::http::websocket::Upgraded;
 use crate::service::{ApiService, Distance};
 
 /// How long a stranger may take for the TLS handshake, and any client for the headers of a request.
@@ -130,20 +131,30 @@ impl Connection {
             .peer_certificates()
             .and_then(|c| c.first());
         let user = certificate.and_then(|c| User::of_certificate(c));
+        let upgraded = Upgraded::default();
+        let caller = Caller::Peer(user);
         let service = self
             .service
-            .for_connection(Caller::Peer(user), stranger, distance);
+            .for_connection(caller, stranger, distance, upgraded.clone());
         let builder = builder();
         let connection = builder.serve_connection_with_upgrades(
             TokioIo::new(stream),
             TowerToHyperService::new(service),
         );
         tokio::pin!(connection);
-        tokio::select! {
-            result = connection.as_mut() => return result.map_err(|e| e.to_string()),
-            () = self.cancel.cancelled() => connection.as_mut().graceful_shutdown(),
+        let ended = tokio::select! {
+            result = connection.as_mut() => result,
+            () = self.cancel.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        ended.map_err(|e| e.to_string())?;
+        // A connection that was upgraded goes on within the same limits.
+        match upgraded.take() {
+            Some(rest) => rest.await.map_err(|e| e.to_string()),
+            None => Ok(()),
         }
-        connection.await.map_err(|e| e.to_string())
     }
 }
 

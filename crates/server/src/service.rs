@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::Body;
+use hyper::upgrade::OnUpgrade;
 use tower_service::Service;
 
 use crate::access::audit::{Exchange, Trail};
@@ -26,6 +27,7 @@ use crate::http::head::{Head, names_its_host};
 use crate::http::path::{ResourcePath, Target};
 use crate::http::query::Query;
 use crate::http::respond::{self, Answer};
+use crate::http::websocket::Upgraded;
 use crate::listen::Stranger;
 use crate::request::RequestInfo;
 use crate::status::ApiError;
@@ -43,6 +45,8 @@ pub struct ApiService {
     caller: Caller,
     stranger: Option<Stranger>,
     distance: Distance,
+    /// Where a connection that can be upgraded finds what it goes on with.
+    upgraded: Option<Upgraded>,
 }
 
 /// How far away a client is. Compression costs more than it saves on the same machine.
@@ -84,6 +88,7 @@ impl ApiService {
             caller,
             stranger: None,
             distance: Distance::SameMachine,
+            upgraded: None,
         }
     }
 
@@ -93,12 +98,14 @@ impl ApiService {
         caller: Caller,
         stranger: Stranger,
         distance: Distance,
+        upgraded: Upgraded,
     ) -> Self {
         Self {
             core: self.core.clone(),
             caller,
             stranger: Some(stranger),
             distance,
+            upgraded: Some(upgraded),
         }
     }
 
@@ -106,7 +113,8 @@ impl ApiService {
     where
         B: Body<Data = Bytes> + Send + 'static,
     {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        let upgrade = parts.extensions.remove::<OnUpgrade>();
         // Callers in this process have no host to name.
         if self.stranger.is_some() && !names_its_host(&parts) {
             return respond::one_host_required();
@@ -127,6 +135,12 @@ impl ApiService {
             Some(fault) => self
                 .identify(&head, &info, &mut notes.trail)
                 .and(Err(fault)),
+        };
+        let routed = match &self.upgraded {
+            Some(upgraded) => {
+                routed.and_then(|answer| upgraded.offer(&head.headers, upgrade, answer))
+            }
+            None => routed,
         };
         let mut answer = match routed {
             Ok(answer) => answer,

@@ -31,6 +31,7 @@ use crate::core::Core;
 use crate::http::accept::Accept;
 use crate::http::path::{ResourcePath, Target};
 use crate::http::respond::{self, Answer};
+use crate::http::websocket::Stream;
 use crate::registry::Lookup;
 use crate::request::RequestInfo;
 use crate::resource::Served;
@@ -79,15 +80,29 @@ pub(crate) async fn dispatch(
         warnings: std::mem::take(warnings),
         served,
     };
+    let stream = stream_of(verb, path.subresource.as_deref());
     let result = match &path.subresource {
         Some(part) => subresource::dispatch(&mut call, verb, part, &body).await,
         None => perform(&mut call, verb, &body).await,
     };
     *warnings = call.warnings;
-    if result.is_ok() && !reads {
+    let mut answer = result?;
+    if !reads {
         core.wait_for_tasks(&call.served).await;
     }
-    result
+    if let Some(stream) = stream {
+        answer.extensions_mut().insert(stream);
+    }
+    Ok(answer)
+}
+
+/// What the answer is a stream of, if it is one that can go over a WebSocket.
+fn stream_of(verb: Verb, subresource: Option<&str>) -> Option<Stream> {
+    match (verb, subresource) {
+        (Verb::Watch, None) => Some(Stream::Events),
+        (Verb::Get, Some("log")) => Some(Stream::Log),
+        _ => None,
+    }
 }
 
 /// Does what the verb says to an object or a collection.

@@ -7,3 +7,4 @@ pub(crate) mod head;
 pub(crate) mod path;
 pub(crate) mod query;
 pub(crate) mod respond;
+pub(crate) mod websocket;

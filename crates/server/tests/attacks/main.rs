@@ -15,4 +15,5 @@ mod patches;
 mod restart;
 mod streams;
 mod versions;
+mod websockets;
 mod wire;
