@@ -294,7 +294,7 @@ impl<'v, 'o> Typed<'v, 'o> {
                 text::string(value.and_then(Value::as_str).unwrap_or_default(), self.out);
             }
             (_, Some(value)) => self.value(field.ty, value),
-            (_, None) => self.out.extend_from_slice(b"null"),
+            (shape, None) => self.out.extend_from_slice(zero(shape)),
         }
     }
 
@@ -309,6 +309,17 @@ impl<'v, 'o> Typed<'v, 'o> {
         } else {
             Role::Other
         }
+    }
+}
+
+/// What Go writes for a value that was never set: the zero of its type, `null` for what Go has no value for.
+fn zero(shape: &Shape) -> &'static [u8] {
+    match shape {
+        Shape::Scalar(Scalar::String) => b"\"\"",
+        Shape::Scalar(Scalar::Bool) => b"false",
+        Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Double | Scalar::IntOrString) => b"0",
+        Shape::Scalar(Scalar::Quantity) => b"\"0\"",
+        _ => b"null",
     }
 }
 

@@ -106,8 +106,8 @@ pub struct Field {
     pub ty: TypeId,
     /// Must be present (the `required` list of the schema).
     pub required: bool,
-    /// Written even when absent, as Go does with structs that are not pointers: `status: {}` of a Deployment,
-    /// `lastProbeTime: null` of a condition.
+    /// Written even when absent, as Go does with structs that are not pointers and with what has no `omitempty`:
+    /// `status: {}` of a Deployment, `lastProbeTime: null` of a condition, `ready: false` of a container.
     pub always: bool,
     /// In Go the field is a scalar rather than a pointer, which protobuf always carries and JSON leaves out when it is
     /// zero. Other fields of protobuf messages are there because they were set. Built-ins only.

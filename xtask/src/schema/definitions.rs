@@ -155,14 +155,15 @@ fn order<'a>(
     ordered
 }
 
-/// Whether Go writes the field even when it is empty: `omitempty` does nothing for structs that are not pointers, and
-/// a time is a struct.
+/// Whether Go writes the field even when it is empty: nothing says that it may be left out, or `omitempty` says so of a
+/// struct that is not a pointer, for which it does nothing; a time is a struct. A pointer that is always written is
+/// `null` when it is empty, which tells clients nothing.
 fn is_always_written(ty: &str, form: Form) -> bool {
     let special = SPECIAL.iter().find(|(special, _)| *special == ty);
     let structure = special.map_or(ty.starts_with("io.k8s."), |(_, shape)| {
         shape.ends_with("time")
     });
-    structure && !form.pointer && !form.omit_zero
+    !form.pointer && !form.omit_zero && (structure || !form.omit_empty)
 }
 
 /// What only protobuf needs to know: `wrapped` is a list in a message of its own, `omitzero` a value that protobuf

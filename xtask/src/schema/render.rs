@@ -15,7 +15,7 @@ use std::fmt::Write;
 use super::definitions::{Field, Type};
 
 /// Raised whenever the same sources give another table.
-const GENERATOR: &str = "cargo xtask schema, version 2";
+const GENERATOR: &str = "cargo xtask schema, version 3";
 
 /// The whole file: provenance, checksum of the lines below it, types.
 pub(super) fn table(types: &[Type], provenance: &[String]) -> String {

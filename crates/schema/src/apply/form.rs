@@ -212,8 +212,7 @@ impl<'t> Members<'t> {
 
 /// Values that Go has in a new struct. There is nothing to imply in a custom resource.
 fn implied(field: &Field, owner: Typed<'_>) -> Option<&'static Value> {
-    let there =
-        field.always || (field.required && owner.is_builtin()) || is_kept_list(field, owner);
+    let there = field.always || (field.required && owner.is_builtin());
     if !there {
         return None;
     }
@@ -227,15 +226,6 @@ fn implied(field: &Field, owner: Typed<'_>) -> Option<&'static Value> {
         _ => &Value::Null,
     };
     Some(zero)
-}
-
-/// The one optional list of the API that Go writes as `null`.
-fn is_kept_list(field: &Field, owner: Typed<'_>) -> bool {
-    *field.name == *"conditions"
-        && owner
-            .ty
-            .and_then(|ty| owner.table.get(ty).name.as_deref())
-            .is_some_and(|name| name.ends_with(".CustomResourceDefinitionStatus"))
 }
 
 struct Zero {

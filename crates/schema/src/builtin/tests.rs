@@ -136,6 +136,11 @@ fn go_structs_are_always_written() {
         ("io.k8s.api.core.v1.Container", "securityContext", false),
         ("io.k8s.api.core.v1.ServiceStatus", "loadBalancer", true),
         ("io.k8s.api.core.v1.PodCondition", "lastProbeTime", true),
+        ("io.k8s.api.core.v1.DaemonEndpoint", "Port", true),
+        ("io.k8s.api.core.v1.ContainerStatus", "ready", true),
+        ("io.k8s.api.core.v1.ContainerStatus", "started", false),
+        ("io.k8s.api.core.v1.ContainerStatus", "containerID", false),
+        ("io.k8s.api.core.v1.Event", "reportingInstance", true),
         (
             "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
             "creationTimestamp",

@@ -52,7 +52,25 @@ fn structs_of_go_are_written_when_empty() {
         ("", "v1", "Pod"),
         json!({"metadata":{"name":"a"},"spec":{},"status":{"conditions":[{"type":"Ready","status":"True"}]}}),
         &format!(
-            r#"{{{META},"spec":{{}},"status":{{"conditions":[{{"type":"Ready","status":"True","lastProbeTime":null,"lastTransitionTime":null}}]}}}}"#
+            r#"{{{META},"spec":{{"containers":null}},"status":{{"conditions":[{{"type":"Ready","status":"True","lastProbeTime":null,"lastTransitionTime":null}}]}}}}"#
+        ),
+    );
+}
+
+#[test]
+fn what_go_never_leaves_out_is_written_when_it_is_zero() {
+    check(
+        ("", "v1", "Node"),
+        json!({"metadata":{"name":"a"},"spec":{},"status":{"nodeInfo":{"bootID":"b"}}}),
+        &format!(
+            r#"{{{META},"spec":{{}},"status":{{"daemonEndpoints":{{"kubeletEndpoint":{{"Port":0}}}},"nodeInfo":{{"machineID":"","systemUUID":"","bootID":"b","kernelVersion":"","osImage":"","containerRuntimeVersion":"","kubeletVersion":"","kubeProxyVersion":"","operatingSystem":"","architecture":""}}}}}}"#
+        ),
+    );
+    check(
+        ("", "v1", "Pod"),
+        json!({"metadata":{"name":"a"},"spec":{"containers":[]},"status":{"containerStatuses":[{"name":"c"}]}}),
+        &format!(
+            r#"{{{META},"spec":{{"containers":[]}},"status":{{"containerStatuses":[{{"name":"c","state":{{}},"lastState":{{}},"ready":false,"restartCount":0,"image":"","imageID":""}}]}}}}"#
         ),
     );
 }
@@ -303,8 +321,12 @@ fn covers(big: &Value, small: &Value) -> bool {
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Object(map) => map.values().all(is_empty),
-        Value::String(text) => text.is_empty(),
-        _ => false,
+        // Zero is a quantity as well.
+        Value::String(text) => text.is_empty() || text == "0",
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_i64() == Some(0),
+        Value::Null => true,
+        Value::Array(_) => false,
     }
 }
 
