@@ -1,6 +1,7 @@
 //! `cargo xtask schema`: turns the published API definitions and Go structs into the checked-in type table.
 
 mod definitions;
+mod descriptions;
 mod golang;
 mod render;
 mod sources;
@@ -8,13 +9,16 @@ mod sources;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::workspace;
 use sources::Sources;
 
 /// Where the table is kept, from the root of the repository.
 const TABLE: &str = "crates/schema/data/kubernetes-1.37.types";
+
+/// Where the descriptions are kept.
+const DESCRIPTIONS: &str = "crates/schema/data/kubernetes-1.37.descriptions.gz";
 
 /// Arguments of `cargo xtask schema`. Without paths, the sources are downloaded from their package registries.
 #[derive(clap::Args)]
@@ -41,9 +45,18 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     };
     let table = generate(&sources)?;
     let path = root.join(TABLE);
+    let descriptions = descriptions::text(&sources.definitions)?;
+    let packed = root.join(DESCRIPTIONS);
     if arguments.check {
+        let found = fs::read(&packed).with_context(|| format!("reading {}", packed.display()))?;
+        ensure!(
+            descriptions::unpack(&found)? == descriptions,
+            "{DESCRIPTIONS} differs from its sources; run `cargo xtask schema`"
+        );
         return check(&path, &table);
     }
+    fs::write(&packed, descriptions::pack(&descriptions)?)
+        .with_context(|| format!("writing {}", packed.display()))?;
     fs::create_dir_all(path.parent().context("the table has a directory")?)?;
     fs::write(&path, &table).with_context(|| format!("writing {}", path.display()))?;
     println!("{TABLE}: {} lines", table.lines().count());

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Dialect;
+use super::descriptions::Common;
 use super::names::custom_definition;
 use crate::catalog::Resource;
 
@@ -77,27 +78,17 @@ fn metadata(name: &str, dialect: Dialect) -> (&'static str, Value) {
     let reference = reference(name, dialect);
     let property = match dialect {
         Dialect::V2 => reference,
-        Dialect::V3 => json!({"allOf": [reference]}),
+        Dialect::V3 => json!({"allOf": [reference], "description": Common::get().metadata}),
     };
     ("metadata", property)
 }
 
 fn type_meta() -> [(&'static str, Value); 2] {
+    let common = Common::get();
+    let text = |description: &str| json!({"type": "string", "description": description});
     [
-        (
-            "apiVersion",
-            json!({
-                "type": "string",
-                "description": "Group and version of the schema that the object follows.",
-            }),
-        ),
-        (
-            "kind",
-            json!({
-                "type": "string",
-                "description": "Name of the schema that the object follows, in CamelCase.",
-            }),
-        ),
+        ("apiVersion", text(&common.api_version)),
+        ("kind", text(&common.kind)),
     ]
 }
 

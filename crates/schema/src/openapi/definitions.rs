@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
+use super::descriptions::Descriptions;
 use super::operation::{Answer, GroupVersionKind, Paths};
 use super::schema::Definition;
 use super::{Described, Dialect, Source, custom};
@@ -143,6 +144,8 @@ impl Definitions<'_> {
 impl Serialize for Definitions<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let kinds = self.kinds();
+        // Readers of version 2 merge and validate; those who explain read version 3.
+        let descriptions = (self.dialect == Dialect::V3).then(Descriptions::unpack);
         let mut map = serializer.serialize_map(Some(self.entries.len()))?;
         for (name, entry) in &self.entries {
             match entry {
@@ -152,6 +155,7 @@ impl Serialize for Definitions<'_> {
                         dialect: self.dialect,
                         id: *id,
                         kinds: kinds.get(id).map_or(&[], Vec::as_slice),
+                        about: descriptions.as_ref().and_then(|d| d.of(name)),
                     };
                     map.serialize_entry(name, &definition)?;
                 }

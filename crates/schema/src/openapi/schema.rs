@@ -6,8 +6,10 @@
 use std::fmt;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::json;
 
 use super::Dialect;
+use super::descriptions::About;
 use super::operation::GroupVersionKind;
 use crate::types::{Field, List, ListKind, Patch, Scalar, Shape, Struct, Table, Type, TypeId};
 
@@ -18,6 +20,8 @@ pub(super) struct Definition<'a> {
     pub(super) id: TypeId,
     /// The kinds that the type is.
     pub(super) kinds: &'a [GroupVersionKind<'a>],
+    /// What is said of the type and its fields.
+    pub(super) about: Option<About<'a>>,
 }
 
 /// `{"$ref": "#/components/schemas/…"}`
@@ -37,12 +41,14 @@ struct Use<'a> {
 struct Property<'a> {
     usage: Use<'a>,
     field: &'a Field,
+    about: Option<About<'a>>,
 }
 
 struct Properties<'a> {
     table: &'a Table,
     dialect: Dialect,
     fields: &'a [&'a Field],
+    about: Option<About<'a>>,
 }
 
 impl Serialize for Reference<'_> {
@@ -69,7 +75,13 @@ impl Serialize for Definition<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ty = self.table.get(self.id);
         let mut map = serializer.serialize_map(None)?;
+        if let Some(text) = self.about.and_then(About::itself) {
+            map.serialize_entry("description", &text)?;
+        }
         match (&ty.shape, &ty.name) {
+            (Shape::Struct(s), _) => {
+                write_struct(&mut map, self.table, self.dialect, s, self.about)?;
+            }
             // Raw extensions and the like are objects; the JSON types of CRD schemas are anything.
             (Shape::Any, Some(name)) if name.starts_with("io.k8s.apimachinery.") => {
                 map.serialize_entry("type", "object")?;
@@ -85,12 +97,20 @@ impl Serialize for Definition<'_> {
 
 impl Serialize for Use<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if let Some(name) = &self.ty.name {
-            let dialect = self.dialect;
-            return Reference { dialect, name }.serialize(serializer);
+        let dialect = self.dialect;
+        let Some(name) = &self.ty.name else {
+            let mut map = serializer.serialize_map(None)?;
+            write_zero(&mut map, dialect, &self.ty.shape)?;
+            write_shape(&mut map, self.table, dialect, &self.ty.shape)?;
+            return map.end();
+        };
+        let reference = Reference { dialect, name };
+        if dialect == Dialect::V2 || !matches!(self.ty.shape, Shape::Struct(_)) {
+            return reference.serialize(serializer);
         }
         let mut map = serializer.serialize_map(None)?;
-        write_shape(&mut map, self.table, self.dialect, &self.ty.shape)?;
+        map.serialize_entry("allOf", &[reference])?;
+        write_zero(&mut map, dialect, &self.ty.shape)?;
         map.end()
     }
 }
@@ -103,7 +123,15 @@ impl Serialize for Properties<'_> {
                 dialect: self.dialect,
                 ty: self.table.get(field.ty),
             };
-            (&*field.name, Property { usage, field })
+            let about = self.about;
+            (
+                &*field.name,
+                Property {
+                    usage,
+                    field,
+                    about,
+                },
+            )
         }))
     }
 }
@@ -111,6 +139,12 @@ impl Serialize for Properties<'_> {
 impl Serialize for Property<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
+        if let Some(text) = self.about.and_then(|about| about.field(&self.field.name)) {
+            map.serialize_entry("description", &text)?;
+        }
+        if self.field.always {
+            write_zero(&mut map, self.usage.dialect, &self.usage.ty.shape)?;
+        }
         match &self.usage.ty.name {
             Some(name) => self.write_reference(&mut map, name)?,
             None => write_shape(
@@ -135,9 +169,6 @@ impl Property<'_> {
         match dialect {
             Dialect::V3 => {
                 map.serialize_entry("allOf", &[reference])?;
-                if self.field.always && matches!(ty.shape, Shape::Struct(_)) {
-                    map.serialize_entry("default", &serde_json::Map::new())?;
-                }
             }
             Dialect::V2 => {
                 let prefix = dialect.prefix();
@@ -151,6 +182,23 @@ impl Property<'_> {
         }
         Ok(())
     }
+}
+
+/// The value that Go has where none was set, which version 3 calls the default: of structs, texts, numbers and booleans.
+fn write_zero<M: SerializeMap>(
+    map: &mut M,
+    dialect: Dialect,
+    shape: &Shape,
+) -> Result<(), M::Error> {
+    let zero = match shape {
+        _ if dialect == Dialect::V2 => return Ok(()),
+        Shape::Struct(_) => json!({}),
+        Shape::Scalar(Scalar::String) => json!(""),
+        Shape::Scalar(Scalar::Bool) => json!(false),
+        Shape::Scalar(Scalar::Int32 | Scalar::Int64 | Scalar::Double) => json!(0),
+        _ => return Ok(()),
+    };
+    map.serialize_entry("default", &zero)
 }
 
 /// Whether the definition behind a name is atomic; a field may say otherwise of its own use.
@@ -173,7 +221,7 @@ fn write_shape<M: SerializeMap>(
     shape: &Shape,
 ) -> Result<(), M::Error> {
     match shape {
-        Shape::Struct(s) => write_struct(map, table, dialect, s),
+        Shape::Struct(s) => write_struct(map, table, dialect, s, None),
         Shape::Map { value, atomic } => {
             let ty = table.get(*value);
             map.serialize_entry("type", "object")?;
@@ -194,6 +242,7 @@ fn write_struct<M: SerializeMap>(
     table: &Table,
     dialect: Dialect,
     s: &Struct,
+    about: Option<About<'_>>,
 ) -> Result<(), M::Error> {
     let mut fields: Vec<&Field> = s.fields().iter().collect();
     fields.sort_by(|a, b| a.name.cmp(&b.name));
@@ -203,6 +252,7 @@ fn write_struct<M: SerializeMap>(
             table,
             dialect,
             fields: &fields,
+            about,
         };
         map.serialize_entry("properties", &properties)?;
     }
@@ -268,7 +318,7 @@ fn write_scalar<M: SerializeMap>(
 }
 
 fn write_one_of<M: SerializeMap>(map: &mut M, types: [&str; 2]) -> Result<(), M::Error> {
-    let schemas = types.map(|ty| serde_json::json!({ "type": ty }));
+    let schemas = types.map(|ty| json!({ "type": ty }));
     map.serialize_entry("oneOf", &schemas)
 }
 

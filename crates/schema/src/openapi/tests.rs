@@ -401,6 +401,7 @@ fn builtin_schemas_carry_what_merging_needs() {
     assert_eq!(
         deployment["properties"]["spec"],
         json!({
+            "description": "Specification of the desired behavior of the Deployment.",
             "allOf": [{"$ref": "#/components/schemas/io.k8s.api.apps.v1.DeploymentSpec"}],
             "default": {},
         })
@@ -408,7 +409,7 @@ fn builtin_schemas_carry_what_merging_needs() {
     let spec = &schemas["io.k8s.api.apps.v1.DeploymentSpec"];
     assert_eq!(spec["required"], json!(["selector", "template"]));
     assert_eq!(
-        spec["properties"]["replicas"],
+        undescribed(&spec["properties"]["replicas"]),
         json!({"type": "integer", "format": "int32"})
     );
     assert_eq!(
@@ -416,10 +417,13 @@ fn builtin_schemas_carry_what_merging_needs() {
         "retainKeys"
     );
     assert_eq!(
-        schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"],
+        undescribed(&schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"]),
         json!({
             "type": "array",
-            "items": {"$ref": "#/components/schemas/io.k8s.api.core.v1.Container"},
+            "items": {
+                "allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.Container"}],
+                "default": {},
+            },
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["name"],
             "x-kubernetes-patch-strategy": "merge",
@@ -430,6 +434,22 @@ fn builtin_schemas_carry_what_merging_needs() {
         schemas["io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"]["x-kubernetes-map-type"],
         "atomic"
     );
+    let status = &schemas["io.k8s.api.apps.v1.DaemonSetStatus"];
+    assert_eq!(status["properties"]["desiredNumberScheduled"]["default"], 0);
+    let container = &schemas["io.k8s.api.core.v1.Container"];
+    assert_eq!(container["properties"]["name"]["default"], "");
+    assert_eq!(
+        container["properties"]["args"]["items"],
+        json!({"type": "string", "default": ""})
+    );
+}
+
+/// A schema without its description.
+fn undescribed(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    let removed = schema.as_object_mut().and_then(|s| s.remove("description"));
+    assert!(removed.is_some(), "{schema}");
+    schema
 }
 
 #[test]
@@ -481,8 +501,14 @@ fn custom_kinds_become_whole_objects() {
         json!([kind("stable.ex.io", "v1", "Foo")])
     );
     let metadata = json!({"allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}]});
-    assert_eq!(object["properties"]["metadata"], metadata);
-    assert_eq!(object["properties"]["apiVersion"]["type"], "string");
+    assert_eq!(undescribed(&object["properties"]["metadata"]), metadata);
+    let version = &object["properties"]["apiVersion"];
+    assert_eq!(version["type"], "string");
+    let text = version["description"].as_str().expect("a description");
+    assert!(
+        text.starts_with("APIVersion defines the versioned schema"),
+        "{text}"
+    );
     let spec = &object["properties"]["spec"];
     assert_eq!(spec["description"], "What is wanted.");
     assert_eq!(
@@ -490,7 +516,7 @@ fn custom_kinds_become_whole_objects() {
         json!([{"type": "integer"}, {"type": "string"}])
     );
     let template = &spec["properties"]["template"];
-    assert_eq!(template["properties"]["metadata"], metadata);
+    assert_eq!(undescribed(&template["properties"]["metadata"]), metadata);
     assert_eq!(template["required"], json!(["apiVersion", "kind"]));
 
     let list = &schemas["io.ex.stable.v1.FooList"];
