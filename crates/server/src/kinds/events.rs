@@ -36,18 +36,7 @@ pub(super) static CORE_EVENT: Strategy = Strategy {
         "metadata.name",
     ]),
     validate: |object, errors| validate(object, &CORE, errors),
-    fields: |object| {
-        let mut fields = about(&object["involvedObject"], CORE_ABOUT);
-        let reporter = text(&object["reportingComponent"]);
-        let source = match text(&object["source"]["component"]) {
-            "" => reporter,
-            component => component,
-        };
-        fields.push(("reportingComponent", reporter.to_owned()));
-        fields.push(("source", source.to_owned()));
-        fields.extend(common(object));
-        fields
-    },
+    fields: |object| fields(object, &CORE),
     ..PLAIN
 };
 
@@ -70,13 +59,7 @@ pub(super) static EVENT: Strategy = Strategy {
     validate: |object, errors| validate(object, &MODERN, errors),
     validate_create_only: validate_modern_create,
     validate_update: validate_modern_update,
-    fields: |object| {
-        let mut fields = about(&object["regarding"], MODERN_ABOUT);
-        let reporter = text(&object["reportingController"]).to_owned();
-        fields.push(("reportingController", reporter));
-        fields.extend(common(object));
-        fields
-    },
+    fields: |object| fields(object, &MODERN),
     ..PLAIN
 };
 
@@ -84,18 +67,21 @@ pub(super) static EVENT: Strategy = Strategy {
 struct Words {
     about: &'static str,
     reporter: &'static str,
+    source: &'static str,
     message: &'static str,
 }
 
 const CORE: Words = Words {
     about: "involvedObject",
     reporter: "reportingComponent",
+    source: "source",
     message: "message",
 };
 
 const MODERN: Words = Words {
     about: "regarding",
     reporter: "reportingController",
+    source: "deprecatedSource",
     message: "note",
 };
 
@@ -128,6 +114,24 @@ const MODERN_ABOUT: [&str; 7] = [
     "regarding.resourceVersion",
     "regarding.fieldPath",
 ];
+
+/// What selectors see of an event, in the words of both groups: it is the same object, whichever of them wrote it
+/// (pkg/registry/core/event/strategy.go: `ToSelectableFields`).
+fn fields(object: &Value, words: &Words) -> Vec<(&'static str, String)> {
+    let reference = &object[words.about];
+    let mut fields = about(reference, CORE_ABOUT);
+    fields.extend(about(reference, MODERN_ABOUT));
+    let reporter = text(&object[words.reporter]);
+    let source = match text(&object[words.source]["component"]) {
+        "" => reporter,
+        component => component,
+    };
+    fields.push(("reportingComponent", reporter.to_owned()));
+    fields.push(("reportingController", reporter.to_owned()));
+    fields.push(("source", source.to_owned()));
+    fields.extend(common(object));
+    fields
+}
 
 fn about(reference: &Value, labels: [&'static str; 7]) -> Vec<(&'static str, String)> {
     ABOUT
