@@ -1,50 +1,110 @@
-//! What every cluster has from the start: its namespaces, the Service of the server itself, and the default roles
-//! where roles decide.
+//! What every cluster has from the start: its namespaces, the Service of the server itself, the priority classes of the
+//! system, and the default roles where roles decide.
+
+mod api_services;
+
+use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
 use crate::access::Authorization;
+use crate::api::write::Part;
 use crate::core::Core;
 use crate::fields::Writer;
+use crate::object;
 use crate::status::ApiError;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+/// Parts of a control plane that `kubectl get componentstatuses` asks after. They are this process, and well while it is.
+const COMPONENTS: [&str; 3] = ["controller-manager", "etcd-0", "scheduler"];
+
+/// A built-in resource: group, version, plural.
+type Builtin = (&'static str, &'static str, &'static str);
+
+const COMPONENT_STATUSES: Builtin = ("", "v1", "componentstatuses");
+const CONFIG_MAPS: Builtin = ("", "v1", "configmaps");
+const ENDPOINTS: Builtin = ("", "v1", "endpoints");
+const ENDPOINT_SLICES: Builtin = ("discovery.k8s.io", "v1", "endpointslices");
+const NAMESPACE: Builtin = ("", "v1", "namespaces");
+const PRIORITY_CLASSES: Builtin = ("scheduling.k8s.io", "v1", "priorityclasses");
+const SERVICES: Builtin = ("", "v1", "services");
+const SERVICE_CIDRS: Builtin = ("networking.k8s.io", "v1", "servicecidrs");
 
 impl Core {
     /// Makes sure that what every cluster has is there, and finishes what an earlier run left unfinished.
     pub(crate) async fn bootstrap(&self) -> Result<(), ApiError> {
-        if self.access.mode() == Authorization::Rbac {
-            self.ensure_policy().await?;
-        }
         for name in NAMESPACES {
             let namespace =
                 json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-            self.ensure("namespaces", None, namespace).await?;
+            self.ensure(NAMESPACE, namespace).await?;
         }
-        self.ensure("services", Some("default"), kubernetes_service())
-            .await?;
+        if self.access.mode() == Authorization::Rbac {
+            self.ensure_policy().await?;
+            self.ensure_api_services().await?;
+        }
+        self.ensure(SERVICES, kubernetes_service()).await?;
+        for class in priority_classes() {
+            self.ensure(PRIORITY_CLASSES, class).await?;
+        }
+        for name in COMPONENTS {
+            self.ensure(COMPONENT_STATUSES, component_status(name))
+                .await?;
+        }
+        self.ensure(SERVICE_CIDRS, service_cidr()).await?;
         self.ensure_flow_control().await?;
         self.reconcile_all().await;
         Ok(())
     }
 
-    async fn ensure(
+    /// Tells the cluster where the server listens and which authority knows its clients: the endpoints of its Service,
+    /// and what servers that are added to the API authenticate clients by (controlplane/controller/kubernetesservice,
+    /// controlplane/controller/clusterauthenticationtrust).
+    pub(crate) async fn publish(
         &self,
-        plural: &str,
-        namespace: Option<&str>,
-        value: Value,
+        address: SocketAddr,
+        client_authority: &str,
     ) -> Result<(), ApiError> {
-        let served = self.registry.now().builtin("", "v1", plural);
-        let name = value["metadata"]["name"].as_str().unwrap_or("");
-        if served
-            .collection
-            .get(&served.key(namespace, name))
-            .is_none()
-        {
-            let writer = Writer::server("");
-            self.create(&served, namespace, value, &writer, &mut Vec::new())
-                .await?;
+        let trust = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "extension-apiserver-authentication", "namespace": "kube-system" },
+            "data": { "client-ca-file": client_authority },
+        });
+        self.put(CONFIG_MAPS, trust).await?;
+        // A server that listens everywhere is reached by its Service's address alone.
+        if address.ip().is_unspecified() {
+            return Ok(());
         }
+        self.put(ENDPOINTS, kubernetes_endpoints(address)).await?;
+        self.put(ENDPOINT_SLICES, kubernetes_slice(address)).await
+    }
+
+    /// Creates an object that is missing.
+    async fn ensure(&self, kind: Builtin, value: Value) -> Result<(), ApiError> {
+        let served = self.registry.now().builtin(kind.0, kind.1, kind.2);
+        let namespace = value["metadata"]["namespace"].as_str().map(str::to_owned);
+        let key = served.key(namespace.as_deref(), object::name(&value));
+        if served.collection.get(&key).is_none() {
+            let (namespace, writer) = (namespace.as_deref(), Writer::server(""));
+            Box::pin(self.create(&served, namespace, value, &writer, &mut Vec::new())).await?;
+        }
+        Ok(())
+    }
+
+    /// Creates an object, or gives the one that is there this content.
+    async fn put(&self, kind: Builtin, value: Value) -> Result<(), ApiError> {
+        let served = self.registry.now().builtin(kind.0, kind.1, kind.2);
+        let namespace = value["metadata"]["namespace"].as_str().map(str::to_owned);
+        let key = served.key(namespace.as_deref(), object::name(&value));
+        if served.collection.get(&key).is_none() {
+            return self.ensure(kind, value).await;
+        }
+        let change = |old: &Value| {
+            let mut new = value.clone();
+            new["metadata"] = old["metadata"].clone();
+            Ok(new)
+        };
+        let writer = Writer::server("");
+        Box::pin(self.update(&served, &key, Part::Whole, &writer, &mut Vec::new(), change)).await?;
         Ok(())
     }
 }
@@ -60,5 +120,68 @@ fn kubernetes_service() -> Value {
             "clusterIP": crate::SERVICE_ADDRESS, "ipFamilyPolicy": "SingleStack",
             "ports": [{ "name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443 }],
         },
+    })
+}
+
+fn kubernetes_endpoints(address: SocketAddr) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Endpoints",
+        "metadata": {
+            "name": "kubernetes", "namespace": "default",
+            "labels": { "endpointslice.kubernetes.io/skip-mirror": "true" },
+        },
+        "subsets": [{
+            "addresses": [{ "ip": address.ip().to_string() }],
+            "ports": [{ "name": "https", "port": address.port(), "protocol": "TCP" }],
+        }],
+    })
+}
+
+fn kubernetes_slice(address: SocketAddr) -> Value {
+    let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
+    json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": family,
+        "metadata": {
+            "name": "kubernetes", "namespace": "default",
+            "labels": { "kubernetes.io/service-name": "kubernetes" },
+        },
+        "endpoints": [{ "addresses": [address.ip().to_string()], "conditions": { "ready": true } }],
+        "ports": [{ "name": "https", "port": address.port(), "protocol": "TCP" }],
+    })
+}
+
+/// The classes that pods of the system have (pkg/apis/scheduling/v1/helpers.go).
+fn priority_classes() -> [Value; 2] {
+    let class = |name: &str, value: i64, description: &str| {
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": { "name": name }, "value": value, "description": description,
+        })
+    };
+    [
+        class(
+            "system-node-critical",
+            2_000_001_000,
+            "Used for system critical pods that must not be moved from their current node.",
+        ),
+        class(
+            "system-cluster-critical",
+            2_000_000_000,
+            "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+        ),
+    ]
+}
+
+fn component_status(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ComponentStatus", "metadata": { "name": name },
+        "conditions": [{ "type": "Healthy", "status": "True", "message": "ok" }],
+    })
+}
+
+fn service_cidr() -> Value {
+    json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR",
+        "metadata": { "name": "kubernetes" }, "spec": { "cidrs": [crate::SERVICE_RANGE] },
     })
 }

@@ -72,3 +72,5 @@ pub use service::ApiService;
 
 /// The address of the `kubernetes` Service.
 pub(crate) const SERVICE_ADDRESS: &str = "10.96.0.1";
+/// The range that addresses of Services come from.
+pub(crate) const SERVICE_RANGE: &str = "10.96.0.0/16";

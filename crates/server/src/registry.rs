@@ -18,7 +18,9 @@ use crate::resource::{Builtin, Nature, Served};
 use crate::storage::{At, Store};
 
 /// Parts of built-in resources that need a node, which this server does not have.
-const UNSERVED: [&str; 5] = ["attach", "exec", "portforward", "proxy", "log"];
+const UNSERVED: [&str; 4] = ["attach", "exec", "portforward", "proxy"];
+/// What is read and never written by clients: the server itself puts it into the store.
+const READ_ONLY: &str = "ComponentStatus";
 
 /// The resources that are served, replaced as a whole when they change.
 pub(crate) struct Registry(RwLock<Arc<Resources>>);
@@ -261,7 +263,7 @@ impl Resources {
 fn builtin(store: &Store, resource: &Resource) -> Option<Served> {
     let stored = resource.verbs.contains(&Verb::Get) && resource.verbs.contains(&Verb::Create);
     let (group, version, kind) = (&*resource.group, &*resource.version, &*resource.kind);
-    if !stored && !review::is_review(group, kind) {
+    if !stored && !review::is_review(group, kind) && kind != READ_ONLY {
         return None;
     }
     let ty = Table::builtin().kind(group, version, kind)?;

@@ -384,6 +384,14 @@ impl Server {
         let failed = |source| StartError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let local = listener.local_addr().map_err(failed)?;
+        self.core
+            .0
+            .publish(
+                local,
+                self.authority().map_err(StartError::Pki)?.certificate(),
+            )
+            .await
+            .map_err(|error| StartError::Bootstrap(error.to_string()))?;
         let cancel = self.core.0.stopping.child_token();
         let service = self.service();
         let task = tokio::spawn(listen::serve(

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use futures::future::try_join_all;
 use serde_json::{Map, Value, json};
 
 use super::rule::{self, Missing, Rule};
@@ -25,18 +26,24 @@ static POLICY: &str = include_str!("defaults.policy");
 impl Core {
     /// Makes sure that the roles and bindings of every cluster are there.
     pub(crate) async fn ensure_policy(&self) -> Result<(), ApiError> {
-        let defaults = Defaults::read(POLICY);
-        let resources = self.registry.now();
-        let roles = resources.builtin(GROUP, "v1", "clusterroles");
-        for role in defaults.roles {
-            self.ensure_object(&roles, role, complete_role).await?;
+        let (aggregated, others): (Vec<_>, Vec<_>) = Defaults::read(POLICY)
+            .0
+            .into_iter()
+            .partition(is_aggregated);
+        // Roles that are made of others come behind them, so that they are complete when they are made.
+        for wanted in aggregated {
+            self.ensure_policy_object(wanted).await?;
         }
-        let bindings = resources.builtin(GROUP, "v1", "clusterrolebindings");
-        for binding in defaults.bindings {
-            self.ensure_object(&bindings, binding, complete_binding)
-                .await?;
-        }
+        // The rest at once: with a data directory they wait for the disk together.
+        let others = others.into_iter().map(|wanted| self.ensure_policy_object(wanted));
+        try_join_all(others).await?;
         Ok(())
+    }
+
+    async fn ensure_policy_object(&self, wanted: Value) -> Result<(), ApiError> {
+        let kind = Kind::of(&wanted);
+        let served = self.registry.now().builtin(GROUP, "v1", kind.plural);
+        self.ensure_object(&served, wanted, kind.complete).await
     }
 
     /// Makes an object that is missing and completes one that is there, unless users asked that it be left alone.
@@ -46,11 +53,12 @@ impl Core {
         wanted: Value,
         complete: fn(&mut Value, &Value),
     ) -> Result<(), ApiError> {
-        let key = object::name(&wanted).to_owned();
+        let namespace = wanted["metadata"]["namespace"].as_str().map(str::to_owned);
+        let key = served.key(namespace.as_deref(), object::name(&wanted));
         let mut warnings = Vec::new();
         let Some(record) = served.collection.get(&key) else {
-            self.create(served, None, wanted, &Writer::server(""), &mut warnings)
-                .await?;
+            let (namespace, writer) = (namespace.as_deref(), Writer::server(""));
+            Box::pin(self.create(served, namespace, wanted, &writer, &mut warnings)).await?;
             return Ok(());
         };
         let completed = |old: &Value| {
@@ -64,18 +72,38 @@ impl Core {
         let old = served.revive(&record)?;
         if completed(&old) != old {
             let change = |old: &Value| Ok(completed(old));
-            self.update(
-                served,
-                &key,
-                Part::Whole,
-                &Writer::server(""),
-                &mut warnings,
-                change,
-            )
-            .await?;
+            let writer = Writer::server("");
+            Box::pin(self.update(&served, &key, Part::Whole, &writer, &mut warnings, change))
+                .await?;
         }
         Ok(())
     }
+}
+
+/// What differs between the kinds of a policy.
+struct Kind {
+    plural: &'static str,
+    /// Adds to an object what it lacks.
+    complete: fn(&mut Value, &Value),
+}
+
+impl Kind {
+    fn of(object: &Value) -> Self {
+        let (plural, complete): (_, fn(&mut Value, &Value)) = match object["kind"].as_str() {
+            Some("ClusterRole") => ("clusterroles", complete_role),
+            Some("Role") => ("roles", complete_role),
+            Some("ClusterRoleBinding") => ("clusterrolebindings", complete_binding),
+            _ => ("rolebindings", complete_binding),
+        };
+        Self { plural, complete }
+    }
+}
+
+/// Whether a role is made of others or others are made of it.
+fn is_aggregated(object: &Value) -> bool {
+    let labels = object["metadata"]["labels"].as_object();
+    let offered = labels.is_some_and(|labels| labels.keys().any(|key| key.starts_with(GROUP)));
+    offered || object["aggregationRule"].is_object()
 }
 
 /// Whether users asked that the object be left as it is.
@@ -137,38 +165,32 @@ fn complete_binding(binding: &mut Value, wanted: &Value) {
 }
 
 /// The objects that a description comes to.
-#[derive(Default)]
-struct Defaults {
-    roles: Vec<Value>,
-    bindings: Vec<Value>,
-}
+struct Defaults(Vec<Value>);
 
 impl Defaults {
     /// Reads our own description; the file says how it is written.
     fn read(text: &str) -> Self {
-        let mut defaults = Self::default();
+        let mut objects: Vec<Value> = Vec::new();
         for line in text
             .lines()
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
         {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words.as_slice() {
-                ["role", name, options @ ..] => defaults.roles.push(role(name, options)),
-                ["bind", name, subjects @ ..] => defaults.bindings.push(binding(name, subjects)),
+                ["role", name, options @ ..] => objects.push(role(name, options)),
+                ["bind", name, rest @ ..] => objects.push(binding(name, rest)),
                 [verbs, groups, what @ ..] => {
-                    let role = defaults
-                        .roles
-                        .last_mut()
-                        .expect("a rule stands below its role");
-                    let rules = role["rules"]
-                        .as_array_mut()
-                        .expect("a role has a list of rules");
-                    rules.push(rule_of(verbs, groups, what));
+                    let role = objects.iter_mut().rev().find(|o| o["rules"].is_array());
+                    let role = role.expect("a rule stands below its role");
+                    let rules = role["rules"].as_array_mut();
+                    rules
+                        .expect("a role has a list of rules")
+                        .push(rule_of(verbs, groups, what));
                 }
                 _ => panic!("a line of the default policy has a meaning: {line}"),
             }
         }
-        defaults
+        Self(objects)
     }
 }
 
@@ -188,13 +210,19 @@ fn role(name: &str, options: &[&str]) -> Value {
     for option in options.chunks(2) {
         let label = |key: &str| format!("{GROUP}/aggregate-to-{key}");
         match option {
+            ["in", namespace] => {
+                role["kind"] = json!("Role");
+                role["metadata"]["namespace"] = json!(namespace);
+            }
             ["label", key] => role["metadata"]["labels"][label(key)] = json!("true"),
             ["from", key] => {
                 let labels = Map::from_iter([(label(key), json!("true"))]);
                 role["aggregationRule"] =
                     json!({ "clusterRoleSelectors": [{ "matchLabels": labels }] });
             }
-            _ => panic!("an option of a default role is a label or where it is made from"),
+            _ => panic!(
+                "an option of a default role is a namespace, a label or where it is made from"
+            ),
         }
     }
     role
@@ -215,23 +243,52 @@ fn rule_of(verbs: &str, groups: &str, what: &[&str]) -> Value {
         .split(',')
         .map(|g| if g == "core" { "" } else { g })
         .collect();
-    json!({ "verbs": all, "apiGroups": groups, "resources": what })
+    let mut parts = what.split(|word| *word == "named");
+    let resources = parts.next().unwrap_or_default();
+    let mut rule = json!({ "verbs": all, "apiGroups": groups, "resources": resources });
+    if let Some(names) = parts.next() {
+        rule["resourceNames"] = json!(names);
+    }
+    rule
 }
 
-fn binding(name: &str, subjects: &[&str]) -> Value {
-    let subject = |subject: &&str| {
-        let (kind, name) = subject
-            .split_once(':')
-            .expect("a subject has a kind and a name");
-        json!({ "apiGroup": GROUP, "kind": kind, "name": name })
+fn binding(name: &str, mut rest: &[&str]) -> Value {
+    let (mut role, mut namespace) = (name, None);
+    while let ["to" | "in", value, after @ ..] = rest {
+        match rest[0] {
+            "to" => role = value,
+            _ => namespace = Some(*value),
+        }
+        rest = after;
+    }
+    let (kind, role_kind) = match namespace {
+        Some(_) => ("RoleBinding", "Role"),
+        None => ("ClusterRoleBinding", "ClusterRole"),
     };
-    let subjects: Vec<Value> = subjects.iter().map(subject).collect();
-    json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+    let subjects: Vec<Value> = rest.iter().map(|subject| subject_of(subject)).collect();
+    let mut binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind,
         "metadata": metadata(name),
-        "roleRef": { "apiGroup": GROUP, "kind": "ClusterRole", "name": name },
+        "roleRef": { "apiGroup": GROUP, "kind": role_kind, "name": role },
         "subjects": subjects,
-    })
+    });
+    if let Some(namespace) = namespace {
+        binding["metadata"]["namespace"] = json!(namespace);
+    }
+    binding
+}
+
+/// `User:name`, `Group:name` or `ServiceAccount:namespace/name`.
+fn subject_of(subject: &str) -> Value {
+    let (kind, name) = subject
+        .split_once(':')
+        .expect("a subject has a kind and a name");
+    match name.split_once('/') {
+        Some((namespace, name)) if kind == "ServiceAccount" => {
+            json!({ "kind": kind, "namespace": namespace, "name": name })
+        }
+        _ => json!({ "apiGroup": GROUP, "kind": kind, "name": name }),
+    }
 }
 
 #[cfg(test)]
@@ -242,10 +299,8 @@ mod tests {
     fn description_is_read() {
         let defaults = Defaults::read(POLICY);
         let find = |name: &str| {
-            defaults
-                .roles
-                .iter()
-                .find(|role| object::name(role) == name)
+            let mut roles = defaults.0.iter().filter(|o| o["rules"].is_array());
+            roles.find(|role| object::name(role) == name)
         };
         let edit = find("edit").expect("there");
         assert_eq!(
@@ -269,9 +324,19 @@ mod tests {
             "watch",
         ];
         assert_eq!(admin["rules"][1]["verbs"], json!(verbs));
-        for binding in &defaults.bindings {
-            assert!(find(object::name(binding)).is_some(), "{binding}");
+        for binding in defaults.0.iter().filter(|o| o["roleRef"].is_object()) {
+            let role = binding["roleRef"]["name"].as_str().expect("a name");
+            assert!(find(role).is_some(), "{binding}");
         }
+        let reader = find("extension-apiserver-authentication-reader").expect("there");
+        assert_eq!(reader["kind"], "Role");
+        assert_eq!(
+            reader["rules"][0],
+            json!({
+                "verbs": READ, "apiGroups": [""], "resources": ["configmaps"],
+                "resourceNames": ["extension-apiserver-authentication"],
+            })
+        );
     }
 
     #[test]
@@ -281,7 +346,7 @@ mod tests {
             "metadata": { "name": "a" },
             "rules": [{ "verbs": ["get", "delete"], "apiGroups": [""], "resources": ["pods"] }],
         });
-        complete_role(&mut own, &wanted.roles[0]);
+        complete_role(&mut own, &wanted.0[0]);
         let rules: Vec<String> = Rule::of_role(&own).iter().map(Rule::to_string).collect();
         assert_eq!(
             rules,

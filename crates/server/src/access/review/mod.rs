@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::api::call::Call;
 use crate::api::write::encode_at;
 use crate::auth::User;
+use crate::http::accept::Representation;
 use crate::http::query::WriteOptions;
 use crate::http::respond::Answer;
 use crate::resource::Served;
@@ -25,6 +26,12 @@ pub(crate) fn is_review(group: &str, kind: &str) -> bool {
 
 /// Answers the question that a request creates.
 pub(crate) fn create(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
+    // Answers are not objects that could be shown in a table.
+    if !matches!(call.accept.representation, Representation::Object) {
+        let available = call.served.protobuf().available();
+        let why = format!("only the following media types are accepted: {available}");
+        return Err(ApiError::not_acceptable(why));
+    }
     let options = WriteOptions::read(&call.query, "CreateOptions")?;
     let incoming = call.served.decode(body, call.body_format()?)?;
     call.strict(incoming.strict, options.field_validation)?;
