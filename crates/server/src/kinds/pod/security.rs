@@ -45,6 +45,7 @@ pub(super) fn validate_pod(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
     for (i, group) in items(&context["supplementalGroups"]).iter().enumerate() {
         in_range(group, 0, LARGEST_ID, &groups.index(i), errors);
     }
+    validate_sysctls(&context["sysctls"], &path.child("sysctls"), errors);
     if is_true(&spec["shareProcessNamespace"]) && is_true(&spec["hostPID"]) {
         errors.push(FieldError::invalid(
             path.child("shareProcessNamespace"),
@@ -66,6 +67,35 @@ pub(super) fn validate_pod(spec: &Value, path: &Path<'_>, errors: &mut Errors) {
         &path.child("supplementalGroupsPolicy"),
         errors,
     );
+}
+
+/// Names of kernel parameters: segments of `[a-z0-9]([-_a-z0-9]*[a-z0-9])?` between dots and slashes
+/// (validation.go: `validateSysctls`).
+fn validate_sysctls(list: &Value, path: &Path<'_>, errors: &mut Errors) {
+    const LONGEST: usize = 253;
+    const SEGMENT: &str = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?";
+    let is_segment = |segment: &str| {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        segment.starts_with(plain)
+            && segment.ends_with(plain)
+            && segment.chars().all(|c| plain(c) || matches!(c, '-' | '_'))
+    };
+    let mut seen: Vec<&str> = Vec::new();
+    for (i, sysctl) in items(list).iter().enumerate() {
+        let (at, name) = (path.index(i), text(&sysctl["name"]));
+        let at = at.child("name");
+        if name.is_empty() {
+            errors.push(FieldError::required(at, ""));
+        } else if name.len() > LONGEST || !name.split(['.', '/']).all(is_segment) {
+            let why = format!(
+                "must have at most {LONGEST} characters and match regex ^({SEGMENT}[\\./])*{SEGMENT}$"
+            );
+            errors.push(FieldError::invalid(at, &name.into(), &why));
+        } else if seen.contains(&name) {
+            errors.push(FieldError::duplicate(at, &name.into()));
+        }
+        seen.push(name);
+    }
 }
 
 /// Checks `seccompProfile` or `appArmorProfile`.

@@ -362,3 +362,38 @@ fn updates_may_leave_out_what_admission_gave() {
     });
     assert_eq!(errors, Vec::<String>::new());
 }
+
+#[test]
+fn names_of_sysctls_are_checked() {
+    let errors = |name: &str| {
+        let mut pod = pod();
+        pod["spec"]["securityContext"]["sysctls"] = json!([{"name": name, "value": "1"}]);
+        create_errors("", "Pod", pod)
+    };
+    assert_eq!(errors("kernel.shm_rmid_forced"), Vec::<String>::new());
+    assert_eq!(errors("net/ipv4.ip-forward"), Vec::<String>::new());
+    for name in ["foo-", "bar..", "safe-and-Unsafe", "/x"] {
+        let found = errors(name);
+        assert!(
+            found
+                .iter()
+                .any(|e| e.contains("must have at most 253 characters")),
+            "{name}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn certificates_of_pods_last_between_an_hour_and_91_days() {
+    let errors = |seconds: i64| {
+        let mut pod = pod();
+        let source = json!({"podCertificate": {
+            "signerName": "ex.io/s", "keyType": "ED25519", "credentialBundlePath": "c", "maxExpirationSeconds": seconds,
+        }});
+        pod["spec"]["volumes"] = json!([{"name": "v", "projected": {"sources": [source]}}]);
+        create_errors("", "Pod", pod)
+    };
+    assert_eq!(errors(3_600), Vec::<String>::new());
+    assert!(errors(3_599)[0].ends_with("maxExpirationSeconds must be >= 3600"));
+    assert!(errors(7_862_401)[0].ends_with("maxExpirationSeconds must be <= 7862400"));
+}

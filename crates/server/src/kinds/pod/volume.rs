@@ -249,8 +249,49 @@ fn validate_projected(source: &Value, path: &Path<'_>, errors: &mut Errors) {
             if kind == "serviceAccountToken" {
                 validate_token(projection, &path, errors);
             }
+            if kind == "podCertificate" {
+                validate_pod_certificate(projection, &path, errors);
+            }
         }
     }
+}
+
+/// What a pod may ask of a certificate for itself.
+fn validate_pod_certificate(projection: &Value, path: &Path<'_>, errors: &mut Errors) {
+    const KEYS: [&str; 6] = [
+        "RSA3072",
+        "RSA4096",
+        "ECDSAP256",
+        "ECDSAP384",
+        "ECDSAP521",
+        "ED25519",
+    ];
+    /// An hour; a day for the signers of Kubernetes itself; 91 days for others.
+    const SECONDS: (i64, i64, i64) = (3_600, 86_400, 7_862_400);
+    one_of(
+        &projection["keyType"],
+        &KEYS,
+        &path.child("keyType"),
+        errors,
+    );
+    let signer = text(&projection["signerName"]);
+    if signer.is_empty() {
+        errors.push(FieldError::required(path.child("signerName"), ""));
+    }
+    let longest = match signer.starts_with("kubernetes.io/") {
+        true => SECONDS.1,
+        false => SECONDS.2,
+    };
+    let why = match projection["maxExpirationSeconds"].as_i64() {
+        Some(seconds) if seconds < SECONDS.0 => format!(">= {}", SECONDS.0),
+        Some(seconds) if seconds > longest => format!("<= {longest}"),
+        _ => return,
+    };
+    errors.push(FieldError::invalid(
+        path.child("maxExpirationSeconds"),
+        &projection["maxExpirationSeconds"],
+        &format!("if provided, maxExpirationSeconds must be {why}"),
+    ));
 }
 
 fn validate_token(token: &Value, path: &Path<'_>, errors: &mut Errors) {
