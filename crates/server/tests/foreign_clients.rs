@@ -58,8 +58,9 @@ async fn an_eviction_in_protobuf_carries_its_delete_options() {
     let mut pod = pod(json!([{"name": "main", "image": "busybox"}]));
     pod["metadata"]["resourceVersion"] = json!("");
     create(&server, PODS, pod).await;
-    // Field 2 is deleteOptions, in it field 1 gracePeriodSeconds.
-    let body = protobuf("policy/v1", "Eviction", &[0x12, 0x02, 0x08, 0x00]);
+    // Field 1 is metadata, in it field 1 the name; field 2 is deleteOptions, in it field 1 gracePeriodSeconds.
+    let eviction = [0x0a, 0x03, 0x0a, 0x01, b'a', 0x12, 0x02, 0x08, 0x00];
+    let body = protobuf("policy/v1", "Eviction", &eviction);
     let request = http::Request::post(format!("https://localhost{PODS}/a/eviction"))
         .header("content-type", "application/vnd.kubernetes.protobuf")
         .body(Full::new(bytes::Bytes::from(body)))

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::api::call::Call;
 use crate::api::write::Part;
 use crate::fields::Writer;
-use crate::http::query::{Persist, WriteOptions};
+use crate::http::query::Persist;
 use crate::object::{self, StoredLabels};
 use crate::resource::Served;
 use crate::status::{About, ApiError};
@@ -24,7 +24,11 @@ const BUDGETS: About<'static> = About {
 };
 
 /// Takes one disruption from the budget that covers a pod, if there is one and the pod counts for it.
-pub(super) async fn spend_budget(call: &mut Call, pod: &Value) -> Result<(), ApiError> {
+pub(super) async fn spend_budget(
+    call: &mut Call,
+    pod: &Value,
+    persist: Persist,
+) -> Result<(), ApiError> {
     let budgets = call
         .core
         .registry
@@ -48,7 +52,7 @@ pub(super) async fn spend_budget(call: &mut Call, pod: &Value) -> Result<(), Api
         call.core.environment.now_rfc3339(),
         call.name.clone(),
     );
-    if WriteOptions::read(&call.query, "CreateOptions")?.persist == Persist::DryRun {
+    if persist == Persist::DryRun {
         return spend(budget, &name, &now).map(drop);
     }
     let change = |old: &Value| spend(old, &name, &now);

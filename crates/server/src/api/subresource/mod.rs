@@ -22,10 +22,6 @@ pub(crate) async fn dispatch(
     part: &str,
     body: &[u8],
 ) -> Result<Answer, ApiError> {
-    // Served where there is somebody to ask for logs; whoever asks elsewhere is told so.
-    if call.served.is("", "Pod") && part == "log" && verb == Verb::Get {
-        return log::log(call);
-    }
     let Some(subresource) = call.served.resource.subresource(part) else {
         return Err(ApiError::no_such_resource());
     };
@@ -33,6 +29,8 @@ pub(crate) async fn dispatch(
         return Err(ApiError::method_not_allowed());
     }
     match part {
+        // Served where there is somebody to ask for logs; whoever asks elsewhere is told so.
+        "log" => log::log(call),
         "scale" => scale::dispatch(call, verb, body).await,
         "status" => whole_or_part(call, verb, body, Part::Status).await,
         "approval" | "ephemeralcontainers" | "resize" => {

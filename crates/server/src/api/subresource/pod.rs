@@ -10,9 +10,10 @@ use crate::api::call::Call;
 use crate::api::delete;
 use crate::api::patch::Patch;
 use crate::api::write::Part;
-use crate::http::query::WriteOptions;
+use crate::fields::Writer;
+use crate::http::query::{Persist, WriteOptions};
 use crate::http::respond::{self, Answer};
-use crate::kinds;
+use crate::kinds::{self, value};
 use crate::object;
 use crate::status::ApiError;
 
@@ -20,6 +21,7 @@ use crate::status::ApiError;
 pub(crate) async fn bind(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::read(&call.query, "CreateOptions")?;
     let binding = read(call, body, "io.k8s.api.core.v1.Binding")?;
+    check_name(call, &binding, "Binding")?;
     let binding = call.admit_part("binding", binding, options.persist).await?;
     let node = binding["target"]["name"].as_str().unwrap_or("").to_owned();
     let kind = binding["target"]["kind"].as_str().unwrap_or("Node");
@@ -68,11 +70,16 @@ pub(crate) async fn bind(call: &mut Call, body: &[u8]) -> Result<Answer, ApiErro
 
 fn set_scheduled(pod: &mut Value, now: &str) {
     let condition = json!({ "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": now });
+    put_condition(pod, condition);
+}
+
+/// Puts a condition in the place of the one of its type.
+fn put_condition(pod: &mut Value, condition: Value) {
     if !pod["status"]["conditions"].is_array() {
         pod["status"]["conditions"] = json!([]);
     }
     if let Some(conditions) = pod["status"]["conditions"].as_array_mut() {
-        conditions.retain(|c| c["type"] != "PodScheduled");
+        conditions.retain(|c| c["type"] != condition["type"]);
         conditions.push(condition);
     }
 }
@@ -80,22 +87,70 @@ fn set_scheduled(pod: &mut Value, now: &str) {
 /// Deletes a pod if the budgets that cover it allow.
 pub(crate) async fn evict(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
     let eviction = read(call, body, "io.k8s.api.policy.v1.Eviction")?;
+    check_name(call, &eviction, "Eviction")?;
     let record = call
         .served
         .collection
         .get(&call.key())
         .ok_or_else(|| call.not_found())?;
     let pod = call.served.revive(&record)?;
-    let persist = WriteOptions::read(&call.query, "CreateOptions")?.persist;
+    let mut persist = WriteOptions::read(&call.query, "CreateOptions")?.persist;
+    // kubectl drain says it in the options of the delete alone (eviction.go: `propagateDryRun`).
+    if !value::is_empty(&eviction["deleteOptions"]["dryRun"]) {
+        persist = Persist::DryRun;
+    }
     let eviction = call.admit_part("eviction", eviction, persist).await?;
     let phase = pod["status"]["phase"].as_str().unwrap_or("");
     let unguarded =
         matches!(phase, "Succeeded" | "Failed" | "Pending") || object::is_deleting(&pod);
     if !unguarded {
-        spend_budget(call, &pod).await?;
+        spend_budget(call, &pod, persist).await?;
+    }
+    // A delete that goes by the version that was looked at would not find it any more.
+    let conditions = &eviction["deleteOptions"]["preconditions"];
+    let uid = value::text(&conditions["uid"]);
+    let is_meant = uid.is_empty() || uid == object::uid(&pod);
+    if persist == Persist::Store && is_meant && conditions["resourceVersion"].is_null() {
+        mark_disrupted(call).await?;
     }
     delete::delete_by(call, &eviction["deleteOptions"]).await?;
     Ok(created(call))
+}
+
+/// What is posted to a part of a pod is about that pod.
+fn check_name(call: &Call, object: &Value, kind: &str) -> Result<(), ApiError> {
+    if object::name(object) != call.name {
+        return Err(ApiError::bad_request(format!(
+            "name in URL does not match name in {kind} object"
+        )));
+    }
+    let namespace = object::meta_str(object, "namespace");
+    if !namespace.is_empty() && Some(namespace) != call.namespace.as_deref() {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+/// Tells controllers that the pod's end is not its own doing (eviction.go: `addConditionAndDeletePod`).
+async fn mark_disrupted(call: &mut Call) -> Result<(), ApiError> {
+    let now = call.core.environment.now_rfc3339();
+    let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
+    let change = |old: &Value| {
+        let mut new = old.clone();
+        let condition = json!({
+            "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting", "lastProbeTime": null, "lastTransitionTime": now,
+        });
+        put_condition(&mut new, condition);
+        Ok(new)
+    };
+    let writer = Writer::server("").settled();
+    let warnings = &mut call.warnings;
+    core.update(&served, &key, Part::Own, &writer, warnings, change)
+        .await?;
+    Ok(())
 }
 
 /// Parts of an object that the main path does not let change: each through its own path, and nothing else with it.
@@ -123,6 +178,7 @@ pub(crate) async fn restricted(
         call.strict(incoming.strict, options.field_validation)?;
         Source::Object(incoming.object)
     };
+    let now = call.core.environment.now_rfc3339();
     let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
     let change = |old: &Value| {
         let mut wanted = match &source {
@@ -134,6 +190,9 @@ pub(crate) async fn restricted(
         let mut new = old.clone();
         new["metadata"]["resourceVersion"] = wanted["metadata"]["resourceVersion"].clone();
         take_part(part, &mut new, &wanted);
+        if part == "approval" {
+            kinds::certificates::date_conditions(&mut new, old, &now);
+        }
         if part == "ephemeralcontainers" {
             let errors = kinds::pod::validate_ephemeral_containers(&new, old);
             if !errors.is_empty() {
