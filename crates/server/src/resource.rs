@@ -202,6 +202,17 @@ impl Served {
         }
     }
 
+    /// What is wrong with an object after a write through a subresource other than the status.
+    pub(crate) fn validate_own_update(&self, new: &Value, old: &Value) -> Vec<FieldError> {
+        match &self.nature {
+            Nature::Builtin(builtin) => {
+                let scope = self.resource.scope;
+                builtin.strategy.validate_own_update(new, old, scope)
+            }
+            Nature::Custom(_) => self.validate_status_update(new, old),
+        }
+    }
+
     /// Checks the labels of a field selector.
     pub(crate) fn check_field_label(&self, label: &str) -> Result<(), ApiError> {
         if let Nature::Custom(custom) = &self.nature

@@ -222,7 +222,8 @@ impl Core {
             keep_times(new, old);
         }
         let mut errors = match part {
-            Part::Status | Part::Own => served.validate_status_update(new, old),
+            Part::Status => served.validate_status_update(new, old),
+            Part::Own => served.validate_own_update(new, old),
             Part::Whole => served.validate_update(new, old),
         };
         admission::validate_update(served, new, old, part, &mut errors);

@@ -25,6 +25,7 @@ mod admission;
 mod admission_policy;
 mod autoscaling;
 mod batch;
+pub(crate) mod certificates;
 mod config;
 mod coordination;
 mod discovery;
@@ -126,7 +127,8 @@ fn networking(kind: &str) -> &'static Strategy {
         "Ingress" => &networking::INGRESS,
         "IngressClass" => &networking::INGRESS_CLASS,
         "NetworkPolicy" => &networking::NETWORK_POLICY,
-        "ServiceCIDR" => &WITH_STATUS,
+        "IPAddress" => &networking::IP_ADDRESS,
+        "ServiceCIDR" => &networking::SERVICE_CIDR,
         _ => &PLAIN,
     }
 }
@@ -171,7 +173,10 @@ fn small_group(group: &str, kind: &str) -> &'static Strategy {
         ("autoscaling", "HorizontalPodAutoscaler") => &autoscaling::HORIZONTAL_POD_AUTOSCALER,
         ("batch", "CronJob") => &batch::CRON_JOB,
         ("batch", "Job") => &batch::JOB,
-        ("certificates.k8s.io", "CertificateSigningRequest") => &WITH_STATUS,
+        ("certificates.k8s.io", "CertificateSigningRequest") => {
+            &certificates::CERTIFICATE_SIGNING_REQUEST
+        }
+        ("certificates.k8s.io", "ClusterTrustBundle") => &certificates::CLUSTER_TRUST_BUNDLE,
         ("coordination.k8s.io", "Lease") => &coordination::LEASE,
         ("coordination.k8s.io", "LeaseCandidate") => &coordination::LEASE_CANDIDATE,
         ("discovery.k8s.io", "EndpointSlice") => &discovery::ENDPOINT_SLICE,

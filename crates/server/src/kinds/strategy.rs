@@ -132,6 +132,8 @@ pub(crate) struct Strategy {
     pub(super) validate_update: fn(&Value, &Value, &mut Errors),
     /// New, old.
     pub(super) validate_status: fn(&Value, &Value, &mut Errors),
+    /// New, old: a write through a subresource that is neither the object nor its status. None is as the status.
+    pub(super) validate_own: Option<fn(&Value, &Value, &mut Errors)>,
     /// Where names of objects show up and should therefore be DNS labels.
     pub(super) name_appears_in: Option<&'static str>,
     pub(super) warnings: fn(&Value) -> Vec<String>,
@@ -162,6 +164,7 @@ impl Strategy {
         validate_create_only: |_, _| {},
         validate_update: |_, _, _| {},
         validate_status: |_, _, _| {},
+        validate_own: None,
         name_appears_in: None,
         warnings: |_| Vec::new(),
         fields: |_| Vec::new(),
@@ -294,6 +297,18 @@ impl Strategy {
         meta::validate_update_common(new, old, scope, &mut errors);
         meta::validate_update(new, old, &mut errors);
         (self.validate_status)(new, old, &mut errors);
+        errors
+    }
+
+    /// What is wrong with a write of another subresource.
+    pub(crate) fn validate_own_update(&self, new: &Value, old: &Value, scope: Scope) -> Errors {
+        let Some(validate) = self.validate_own else {
+            return self.validate_status_update(new, old, scope);
+        };
+        let mut errors = Errors::new();
+        meta::validate_update_common(new, old, scope, &mut errors);
+        meta::validate_update(new, old, &mut errors);
+        validate(new, old, &mut errors);
         errors
     }
 

@@ -1,6 +1,7 @@
 //! Access control over HTTP: roles, escalation, impersonation, tokens, reviews, the audit log.
 
 mod audit;
+mod certificates;
 mod escalation;
 #[path = "../golden/mod.rs"]
 mod golden;

@@ -10,7 +10,7 @@ use crate::core::Core;
 use crate::derived::CommitFailure;
 use crate::fields::Writer;
 use crate::http::query::Persist;
-use crate::kinds::CreateContext;
+use crate::kinds::{self, CreateContext};
 use crate::object;
 use crate::resource::Served;
 use crate::status::ApiError;
@@ -115,6 +115,11 @@ impl Core {
                 now: &now,
             },
         );
+        if let Some(asked) = &asked
+            && served.is("certificates.k8s.io", "CertificateSigningRequest")
+        {
+            kinds::certificates::set_requester(&mut value, &asked.requester.user);
+        }
         let _reservation = admission::before_create(self, served, &mut value)?;
         let mut errors = served.validate(&value);
         admission::validate_create(served, &value, &mut errors);
