@@ -201,7 +201,8 @@ impl Builder {
             Controllers::All => {
                 let admission = Admission::default()
                     .enable(Plugin::ServiceAccount)
-                    .enable(Plugin::StorageObjectInUseProtection);
+                    .enable(Plugin::StorageObjectInUseProtection)
+                    .enable(Plugin::TaintNodesByCondition);
                 server.pod_logs(Arc::new(logs)).admission(admission)
             }
             Controllers::None => server,

@@ -8,8 +8,9 @@ use super::pod_security::{self, Concern, Policy};
 use super::quota::{QuotaCheck, QuotaError};
 use super::webhook::Reinvocation;
 use super::{
-    Plugin, limit_range, lookup, matching, namespace, priority, service_account, storage_class,
-    storage_protection,
+    Plugin, certificates, claim_resize, ingress_class, limit_range, lookup, matching, namespace,
+    node_taint, priority, runtime_class, service_account, storage_class, storage_protection,
+    tolerations,
 };
 use crate::api::check_size;
 use crate::core::Core;
@@ -20,6 +21,8 @@ use crate::status::ApiError;
 const LIMIT_RANGES: (&str, &str, &str) = ("", "v1", "limitranges");
 const PRIORITY_CLASSES: (&str, &str, &str) = ("scheduling.k8s.io", "v1", "priorityclasses");
 const STORAGE_CLASSES: (&str, &str, &str) = ("storage.k8s.io", "v1", "storageclasses");
+const INGRESS_CLASSES: (&str, &str, &str) = ("networking.k8s.io", "v1", "ingressclasses");
+const RUNTIME_CLASSES: (&str, &str, &str) = ("node.k8s.io", "v1", "runtimeclasses");
 const ACCOUNTS: (&str, &str, &str) = ("", "v1", "serviceaccounts");
 
 impl Core {
@@ -152,10 +155,16 @@ impl Core {
         if has(Plugin::ServiceAccount) && service_account::concerns(asked) {
             self.equip_with_account(asked, object)?;
         }
+        if has(Plugin::TaintNodesByCondition) && node_taint::concerns(asked) {
+            node_taint::taint(object);
+        }
         if has(Plugin::Priority) && priority::concerns(asked) {
             let classes = lookup::all(self, PRIORITY_CLASSES, "")?;
             let assigned = priority::assign(&classes, object);
             assigned.map_err(|why| asked.forbidden(object, &why))?;
+        }
+        if has(Plugin::DefaultTolerationSeconds) && tolerations::concerns(asked) {
+            tolerations::default(object);
         }
         if has(Plugin::DefaultStorageClass) && storage_class::concerns(asked, object) {
             storage_class::default(&lookup::all(self, STORAGE_CLASSES, "")?, object);
@@ -165,7 +174,28 @@ impl Core {
         {
             storage_protection::protect(finalizer, object);
         }
+        if has(Plugin::RuntimeClass)
+            && runtime_class::concerns(asked)
+            && let Some(class) = self.runtime_class(asked, object)?
+        {
+            let applied = runtime_class::apply(&class, object);
+            applied.map_err(|why| asked.forbidden(object, &why))?;
+        }
+        if has(Plugin::DefaultIngressClass) && ingress_class::concerns(asked, object) {
+            ingress_class::default(&lookup::all(self, INGRESS_CLASSES, "")?, object);
+        }
         Ok(())
+    }
+
+    /// The runtime class that a pod names, which must be there.
+    fn runtime_class(&self, asked: &Asked<'_>, pod: &Value) -> Result<Option<Value>, ApiError> {
+        let Some(name) = pod["spec"]["runtimeClassName"].as_str() else {
+            return Ok(None);
+        };
+        match lookup::one(self, RUNTIME_CLASSES, None, name)? {
+            Some(class) => Ok(Some(class)),
+            None => Err(asked.forbidden(pod, &runtime_class::not_found(name))),
+        }
     }
 
     fn equip_with_account(&self, asked: &Asked<'_>, pod: &mut Value) -> Result<(), ApiError> {
@@ -208,6 +238,11 @@ impl Core {
         if has(Plugin::ServiceAccount) && service_account::concerns(asked) {
             self.check_account(asked, object)?;
         }
+        if has(Plugin::ServiceAccount) && service_account::concerns_ephemeral(asked) {
+            let name = object["spec"]["serviceAccountName"].as_str().unwrap_or("");
+            let account = self.account(asked, object, name)?;
+            service_account::validate_ephemeral(&account, object).map_err(forbidden)?;
+        }
         if has(Plugin::PodSecurity)
             && let Some(concern) = pod_security::concern(asked, object, old)
         {
@@ -217,6 +252,36 @@ impl Core {
         if has(Plugin::Priority) && is_class && asked.operation != Operation::Delete {
             let classes = lookup::all(self, PRIORITY_CLASSES, "")?;
             priority::validate(asked.operation, &classes, object).map_err(forbidden)?;
+        }
+        self.validating_class_plugins(asked, object, old)
+    }
+
+    /// The plugins that look at what an object's class or signer says.
+    fn validating_class_plugins(
+        &self,
+        asked: &Asked<'_>,
+        object: &Value,
+        old: &Value,
+    ) -> Result<(), ApiError> {
+        let has = |plugin| self.gate.has(plugin);
+        let forbidden = |why: String| asked.forbidden(object, &why);
+        if has(Plugin::PersistentVolumeClaimResize) && claim_resize::concerns(asked, object, old) {
+            let name = claim_resize::class_name(object);
+            let class = lookup::one(self, STORAGE_CLASSES, None, name)?;
+            claim_resize::check(class.as_ref(), object, old).map_err(forbidden)?;
+        }
+        if has(Plugin::RuntimeClass) && runtime_class::concerns(asked) {
+            let class = self.runtime_class(asked, object)?;
+            runtime_class::validate(class.as_ref(), object).map_err(forbidden)?;
+        }
+        if has(Plugin::CertificateApproval) {
+            certificates::check_approval(self, asked, old).map_err(forbidden)?;
+        }
+        if has(Plugin::CertificateSigning) {
+            certificates::check_signing(self, asked, object, old).map_err(forbidden)?;
+        }
+        if has(Plugin::CertificateSubjectRestriction) {
+            certificates::check_subject(asked, object).map_err(forbidden)?;
         }
         Ok(())
     }

@@ -11,21 +11,27 @@ mod around;
 mod attributes;
 mod authority;
 mod cache;
+mod certificates;
 mod chain;
+mod claim_resize;
 mod expression;
 mod hooks;
+mod ingress_class;
 mod limit_range;
 mod lookup;
 mod matching;
 mod namespace;
+mod node_taint;
 mod pod_security;
 mod policy;
 mod priority;
 mod quota;
 mod resources;
+mod runtime_class;
 mod service_account;
 mod storage_class;
 mod storage_protection;
+mod tolerations;
 mod webhook;
 
 use std::collections::BTreeSet;
@@ -53,14 +59,30 @@ pub enum Plugin {
     LimitRanger,
     /// Pods run as a service account that exists, and get its token.
     ServiceAccount,
+    /// New nodes take no pods until a controller has seen that they are ready.
+    TaintNodesByCondition,
     /// Pods keep to the security standard that their namespace's labels name.
     PodSecurity,
     /// Pods get the number of their priority class.
     Priority,
+    /// Pods stay for five minutes on a node that is not ready or out of reach.
+    DefaultTolerationSeconds,
     /// Claims get the storage class that is marked as the default.
     DefaultStorageClass,
     /// Claims and volumes stay until nobody uses them.
     StorageObjectInUseProtection,
+    /// Claims grow only where their storage class allows it.
+    PersistentVolumeClaimResize,
+    /// Pods have the overhead and the nodes of their runtime class, which exists.
+    RuntimeClass,
+    /// Certificates are approved by those who may do so for their signer.
+    CertificateApproval,
+    /// Certificates are signed by those who may do so for their signer.
+    CertificateSigning,
+    /// Nobody asks for a certificate of the administrators' group.
+    CertificateSubjectRestriction,
+    /// Ingresses get the class that is marked as the default.
+    DefaultIngressClass,
     /// MutatingAdmissionPolicies.
     MutatingAdmissionPolicy,
     /// MutatingWebhookConfigurations.
@@ -75,14 +97,22 @@ pub enum Plugin {
 
 impl Plugin {
     /// All of them, in the order in which they are asked.
-    pub const ALL: [Plugin; 12] = [
+    pub const ALL: [Plugin; 20] = [
         Plugin::NamespaceLifecycle,
         Plugin::LimitRanger,
         Plugin::ServiceAccount,
+        Plugin::TaintNodesByCondition,
         Plugin::PodSecurity,
         Plugin::Priority,
+        Plugin::DefaultTolerationSeconds,
         Plugin::DefaultStorageClass,
         Plugin::StorageObjectInUseProtection,
+        Plugin::PersistentVolumeClaimResize,
+        Plugin::RuntimeClass,
+        Plugin::CertificateApproval,
+        Plugin::CertificateSigning,
+        Plugin::CertificateSubjectRestriction,
+        Plugin::DefaultIngressClass,
         Plugin::MutatingAdmissionPolicy,
         Plugin::MutatingAdmissionWebhook,
         Plugin::ValidatingAdmissionPolicy,
@@ -96,10 +126,18 @@ impl Plugin {
             Plugin::NamespaceLifecycle => "NamespaceLifecycle",
             Plugin::LimitRanger => "LimitRanger",
             Plugin::ServiceAccount => "ServiceAccount",
+            Plugin::TaintNodesByCondition => "TaintNodesByCondition",
             Plugin::PodSecurity => "PodSecurity",
             Plugin::Priority => "Priority",
+            Plugin::DefaultTolerationSeconds => "DefaultTolerationSeconds",
             Plugin::DefaultStorageClass => "DefaultStorageClass",
             Plugin::StorageObjectInUseProtection => "StorageObjectInUseProtection",
+            Plugin::PersistentVolumeClaimResize => "PersistentVolumeClaimResize",
+            Plugin::RuntimeClass => "RuntimeClass",
+            Plugin::CertificateApproval => "CertificateApproval",
+            Plugin::CertificateSigning => "CertificateSigning",
+            Plugin::CertificateSubjectRestriction => "CertificateSubjectRestriction",
+            Plugin::DefaultIngressClass => "DefaultIngressClass",
             Plugin::MutatingAdmissionPolicy => "MutatingAdmissionPolicy",
             Plugin::MutatingAdmissionWebhook => "MutatingAdmissionWebhook",
             Plugin::ValidatingAdmissionPolicy => "ValidatingAdmissionPolicy",
@@ -129,9 +167,10 @@ impl FromStr for Plugin {
     }
 }
 
-/// Which plugins a server asks. By default all but two that need controllers: without one that makes the account
-/// `default` in every namespace, [`Plugin::ServiceAccount`] would refuse every pod, and without one that takes the
-/// finalizers of [`Plugin::StorageObjectInUseProtection`] away, no claim would ever go.
+/// Which plugins a server asks. By default all but three that need controllers: without one that makes the account
+/// `default` in every namespace, [`Plugin::ServiceAccount`] would refuse every pod, without one that takes the finalizers of
+/// [`Plugin::StorageObjectInUseProtection`] away, no claim would ever go, and without one that takes the taint of
+/// [`Plugin::TaintNodesByCondition`] away, no pod would go to a node.
 ///
 /// # Examples
 /// ```
@@ -151,6 +190,7 @@ impl Default for Admission {
         Self(Plugin::ALL.into())
             .disable(Plugin::ServiceAccount)
             .disable(Plugin::StorageObjectInUseProtection)
+            .disable(Plugin::TaintNodesByCondition)
     }
 }
 

@@ -20,6 +20,13 @@ pub(super) fn concerns(asked: &Asked<'_>) -> bool {
     asked.operation == Operation::Create && asked.is_whole("", "Pod")
 }
 
+/// Whether it is about containers that are added to a pod that runs.
+pub(super) fn concerns_ephemeral(asked: &Asked<'_>) -> bool {
+    asked.operation == Operation::Update
+        && asked.subresource == "ephemeralcontainers"
+        && asked.is("", "Pod")
+}
+
 /// Whether a pod stands for one that a node runs by itself; such pods are left as they are.
 pub(super) fn is_mirror(pod: &Value) -> bool {
     !pod["metadata"]["annotations"][MIRROR].is_null()
@@ -109,7 +116,9 @@ pub(super) fn validate_mirror(pod: &Value) -> Result<(), String> {
         return Err("a mirror pod may not reference service accounts".into());
     }
     let volumes = items(&spec["volumes"]);
-    if volumes.iter().any(|volume| !volume["secret"].is_null()) || !secrets(spec).is_empty() {
+    if volumes.iter().any(|volume| !volume["secret"].is_null())
+        || !secrets(spec, &FROM_THE_START).is_empty()
+    {
         return Err("a mirror pod may not reference secrets".into());
     }
     let projects_token = |volume: &Value| {
@@ -124,14 +133,19 @@ pub(super) fn validate_mirror(pod: &Value) -> Result<(), String> {
     Ok(())
 }
 
+/// Containers that a pod has from the start: the field, and how a refusal calls them.
+const FROM_THE_START: [(&str, &str); 2] = [
+    ("initContainers", "init container"),
+    ("containers", "container"),
+];
+/// Containers that are added later.
+const EPHEMERAL: [(&str, &str); 1] = [("ephemeralContainers", "ephemeral container")];
+
 /// The secrets that containers read, with what says so.
-fn secrets(spec: &Value) -> Vec<(String, &str)> {
+fn secrets<'v>(spec: &'v Value, lists: &[(&str, &str)]) -> Vec<(String, &'v str)> {
     let mut found = Vec::new();
-    for (list, shown) in [
-        ("initContainers", "init container"),
-        ("containers", "container"),
-    ] {
-        for container in items(&spec[list]) {
+    for (list, shown) in lists {
+        for container in items(&spec[*list]) {
             let holder = format!("{shown} {}", text(&container["name"]));
             for variable in items(&container["env"]) {
                 let secret = &variable["valueFrom"]["secretKeyRef"];
@@ -154,19 +168,51 @@ fn secrets(spec: &Value) -> Vec<(String, &str)> {
     found
 }
 
+fn is_enforced(account: &Value) -> bool {
+    let enforced = text(&account["metadata"]["annotations"][ENFORCE]);
+    matches!(enforced, "1" | "t" | "T" | "true" | "TRUE" | "True")
+}
+
+/// The names in a list of references.
+fn listed(list: &Value) -> BTreeSet<String> {
+    let names = items(list).iter();
+    names
+        .map(|secret| text(&secret["name"]).to_owned())
+        .collect()
+}
+
+fn check_containers(
+    mountable: &BTreeSet<String>,
+    account: &str,
+    spec: &Value,
+    lists: &[(&str, &str)],
+) -> Result<(), String> {
+    for (holder, secret) in secrets(spec, lists) {
+        if !mountable.contains(secret) {
+            return Err(format!(
+                "{holder} referencing secret.secretName=\"{secret}\" is not allowed because service account {account} does not reference that secret"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses secrets that an account does not list in containers that are added to a pod
+/// (admission.go: `limitEphemeralContainerSecretReferences`).
+pub(super) fn validate_ephemeral(account: &Value, pod: &Value) -> Result<(), String> {
+    if !is_enforced(account) {
+        return Ok(());
+    }
+    let name = text(&account["metadata"]["name"]);
+    check_containers(&listed(&account["secrets"]), name, &pod["spec"], &EPHEMERAL)
+}
+
 /// Refuses secrets that an account does not list, when the account says that this matters.
 pub(super) fn validate_secrets(account: &Value, pod: &Value) -> Result<(), String> {
-    let enforced = text(&account["metadata"]["annotations"][ENFORCE]);
-    if !matches!(enforced, "1" | "t" | "T" | "true" | "TRUE" | "True") {
+    if !is_enforced(account) {
         return Ok(());
     }
     let (spec, name) = (&pod["spec"], text(&account["metadata"]["name"]));
-    let listed = |list: &Value| -> BTreeSet<String> {
-        let names = items(list)
-            .iter()
-            .map(|secret| text(&secret["name"]).to_owned());
-        names.collect()
-    };
     let mountable = listed(&account["secrets"]);
     for volume in items(&spec["volumes"]) {
         for secret in strings_of(&volume["secret"]["secretName"]) {
@@ -177,13 +223,7 @@ pub(super) fn validate_secrets(account: &Value, pod: &Value) -> Result<(), Strin
             }
         }
     }
-    for (holder, secret) in secrets(spec) {
-        if !mountable.contains(secret) {
-            return Err(format!(
-                "{holder} referencing secret.secretName=\"{secret}\" is not allowed because service account {name} does not reference that secret"
-            ));
-        }
-    }
+    check_containers(&mountable, name, spec, &FROM_THE_START)?;
     let pulls = listed(&account["imagePullSecrets"]);
     for (i, secret) in items(&spec["imagePullSecrets"]).iter().enumerate() {
         let secret = text(&secret["name"]);

@@ -21,11 +21,19 @@ pub(super) fn concerns(asked: &Asked<'_>, claim: &Value) -> bool {
         && claim["metadata"]["annotations"][CLASS].is_null()
 }
 
-/// Gives a claim the class that is marked as the default: the newest of several, by name among equals.
+/// Gives a claim the class that is marked as the default.
 pub(super) fn default(classes: &[Value], claim: &mut Value) {
+    if let Some(class) = newest_marked(classes, &MARKS) {
+        let name = object::name(class);
+        set(ensure(claim, "spec"), "storageClassName", name);
+    }
+}
+
+/// The class with one of these annotations: the newest of several, by name among equals.
+pub(super) fn newest_marked<'v>(classes: &'v [Value], marks: &[&str]) -> Option<&'v Value> {
     let marked = |class: &&Value| {
         let annotations = &class["metadata"]["annotations"];
-        MARKS.iter().any(|mark| annotations[mark] == "true")
+        marks.iter().any(|mark| annotations[mark] == "true")
     };
     let mut marked: Vec<&Value> = classes.iter().filter(marked).collect();
     let created = |class: &Value| object::meta_str(class, "creationTimestamp").to_owned();
@@ -33,13 +41,7 @@ pub(super) fn default(classes: &[Value], claim: &mut Value) {
         let newest_first = created(b).cmp(&created(a));
         newest_first.then_with(|| object::name(a).cmp(object::name(b)))
     });
-    if let Some(class) = marked.first() {
-        set(
-            ensure(claim, "spec"),
-            "storageClassName",
-            object::name(class),
-        );
-    }
+    marked.first().copied()
 }
 
 #[cfg(test)]

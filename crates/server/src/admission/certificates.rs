@@ -1,0 +1,84 @@
+//! `CertificateApproval`, `CertificateSigning` and `CertificateSubjectRestriction`: whoever approves or signs a request
+//! may do so for its signer, and nobody becomes an administrator by a certificate that was asked for.
+
+use serde_json::Value;
+
+use super::attributes::{Asked, Operation};
+use crate::access::{Attributes, Resource, Subject};
+use crate::core::Core;
+use crate::kinds::certificates::pem;
+use crate::kinds::value::text;
+
+const GROUP: &str = "certificates.k8s.io";
+const KIND: &str = "CertificateSigningRequest";
+const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+const ADMINISTRATORS: &str = "system:masters";
+
+/// Refuses an approval or a denial by somebody who may not `approve` requests of this signer.
+pub(super) fn check_approval(core: &Core, asked: &Asked<'_>, old: &Value) -> Result<(), String> {
+    if asked.subresource != "approval" || !asked.is(GROUP, KIND) {
+        return Ok(());
+    }
+    check_signer(core, asked, "approve", old)
+}
+
+/// Refuses a certificate or a condition by somebody who may not `sign` requests of this signer.
+pub(super) fn check_signing(
+    core: &Core,
+    asked: &Asked<'_>,
+    object: &Value,
+    old: &Value,
+) -> Result<(), String> {
+    let changes = |field: &str| object["status"][field] != old["status"][field];
+    if asked.subresource != "status"
+        || !asked.is(GROUP, KIND)
+        || !(changes("certificate") || changes("conditions"))
+    {
+        return Ok(());
+    }
+    check_signer(core, asked, "sign", old)
+}
+
+/// Refuses requests for a client certificate of the administrators' group.
+pub(super) fn check_subject(asked: &Asked<'_>, object: &Value) -> Result<(), String> {
+    if asked.operation != Operation::Create
+        || !asked.is_whole(GROUP, KIND)
+        || object["spec"]["signerName"] != CLIENT_SIGNER
+    {
+        return Ok(());
+    }
+    let organizations = pem::organizations(&object["spec"]["request"]);
+    let organizations = organizations.map_err(|e| format!("failed to parse CSR: {e}"))?;
+    if organizations.iter().any(|o| o == ADMINISTRATORS) {
+        return Err(format!(
+            "use of {CLIENT_SIGNER} signer with {ADMINISTRATORS} group is not allowed"
+        ));
+    }
+    Ok(())
+}
+
+/// Asks for the verb on the signer, or on all signers of its domain (authorization.go: `IsAuthorizedForSignerName`).
+fn check_signer(core: &Core, asked: &Asked<'_>, verb: &str, old: &Value) -> Result<(), String> {
+    let signer = text(&old["spec"]["signerName"]);
+    let domain = signer.split('/').next().unwrap_or_default();
+    let may = |name: &str| {
+        let resource = Resource {
+            group: GROUP,
+            version: "*",
+            plural: "signers",
+            name: name.to_owned().into(),
+            ..Resource::default()
+        };
+        let question = Attributes {
+            verb: verb.to_owned().into(),
+            subject: Subject::Resource(resource),
+        };
+        core.access.decide(&asked.requester.user, &question).allowed
+    };
+    if may(signer) || may(&format!("{domain}/*")) {
+        return Ok(());
+    }
+    Err(format!(
+        "user not permitted to {verb} requests with signerName {signer:?}"
+    ))
+}
