@@ -20,6 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
     kubewright up\n  \
     kubewright up --port 6443 --data-dir ./cluster\n  \
     kubewright up --nodes 3\n  \
+    kubewright up --webhook-service system/webhook=127.0.0.1:9443\n  \
     kubectl --kubeconfig .kubewright/kubeconfig get namespaces")]
 pub(crate) struct Up {
     /// Port to listen on; 0 takes a free one
@@ -58,9 +59,24 @@ pub(crate) struct Up {
     #[arg(long, value_name = "FILE")]
     audit_log: Option<PathBuf>,
 
+    /// Where the process behind a Service listens, for webhooks that name the Service; may be repeated
+    ///
+    /// Pods are simulated, so nothing answers at their addresses. PORT is the port of the Service, 443 unless given.
+    #[arg(long, value_name = "NAMESPACE/NAME[:PORT]=ADDRESS", value_parser = parse_webhook_service)]
+    webhook_service: Vec<WebhookService>,
+
     /// Where to write the kubeconfig
     #[arg(long, default_value = ".kubewright/kubeconfig")]
     kubeconfig: PathBuf,
+}
+
+/// A Service and the process that answers for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct WebhookService {
+    namespace: String,
+    name: String,
+    port: u16,
+    address: SocketAddr,
 }
 
 /// How the server decides who may do what.
@@ -120,6 +136,15 @@ impl Up {
             builder = builder.data_dir(directory).fsync(self.fsync);
         }
         let cluster = builder.start().await?;
+        let services = cluster.server().services();
+        for service in &self.webhook_service {
+            services.insert(
+                &service.namespace,
+                &service.name,
+                service.port,
+                service.address,
+            );
+        }
         let endpoint = cluster
             .listen(SocketAddr::new(self.address, self.port))
             .await?;
@@ -206,6 +231,30 @@ fn parse_fsync(text: &str) -> Result<Fsync, String> {
     }
 }
 
+/// `system/webhook=127.0.0.1:9443`, `system/webhook:8443=127.0.0.1:9443`
+fn parse_webhook_service(text: &str) -> Result<WebhookService, String> {
+    let wrong = || {
+        format!(
+            "{text:?} is not NAMESPACE/NAME[:PORT]=ADDRESS, such as system/webhook=127.0.0.1:9443"
+        )
+    };
+    let (service, address) = text.split_once('=').ok_or_else(wrong)?;
+    let (namespace, name) = service.split_once('/').ok_or_else(wrong)?;
+    let (name, port) = match name.split_once(':') {
+        Some((name, port)) => (name, port.parse().map_err(|_| wrong())?),
+        None => (name, 443),
+    };
+    if namespace.is_empty() || name.is_empty() {
+        return Err(wrong());
+    }
+    Ok(WebhookService {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        port,
+        address: address.parse().map_err(|_| wrong())?,
+    })
+}
+
 /// A path as it can be pasted into a shell.
 pub(crate) fn shell_path(path: &Path) -> String {
     let text = path.display().to_string();
@@ -225,5 +274,27 @@ pub(crate) async fn wait_for_signal() -> anyhow::Result<()> {
     tokio::select! {
         result = tokio::signal::ctrl_c() => result.context("signals cannot be received"),
         _ = terminate.recv() => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_of_webhooks_are_read() {
+        let read = |text| parse_webhook_service(text).map(|s| (s.namespace, s.name, s.port));
+        let expected = |port| Ok(("a".to_owned(), "b".to_owned(), port));
+        assert_eq!(read("a/b=127.0.0.1:9443"), expected(443));
+        assert_eq!(read("a/b:8443=127.0.0.1:9443"), expected(8443));
+        for wrong in [
+            "a/b",
+            "b=127.0.0.1:1",
+            "a/b=somewhere",
+            "/b=127.0.0.1:1",
+            "a/b:x=127.0.0.1:1",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -18,7 +18,8 @@ use crate::storage::At;
 ///
 /// Webhooks name a Service. In a cluster that leads to a pod; where pods are simulated, or the webhook is the very
 /// process that runs the server, this table leads to it. Services that are not in it are looked up by their
-/// EndpointSlices.
+/// EndpointSlices. Endpoints that are pods are not dialed: no process is behind a simulated pod's address, and a
+/// stranger may be, where the machine has a route to a network of that range.
 ///
 /// # Examples
 /// ```
@@ -79,8 +80,15 @@ pub(crate) fn resolve(
     let found =
         found.ok_or_else(|| format!("no service port {port} found for service {name:?}"))?;
     let slices = slices(core, namespace, name)?;
-    endpoint(&slices, text(&found["name"]))
-        .ok_or_else(|| format!("no endpoints available for service {name:?}"))
+    match endpoint(&slices, text(&found["name"])) {
+        Found::Address(address) => Ok(address),
+        Found::Nothing => Err(format!("no endpoints available for service {name:?}")),
+        Found::Pods => Err(format!(
+            "service {name:?} leads to simulated pods, which no process is behind: say where its process listens, with \
+             `kubewright up --webhook-service {namespace}/{name}:{port}=127.0.0.1:PORT` or `Server::services`, or give the \
+             Service no selector and an EndpointSlice of its own"
+        )),
+    }
 }
 
 fn slices(core: &Core, namespace: &str, service: &str) -> Result<Vec<Value>, String> {
@@ -98,26 +106,38 @@ fn slices(core: &Core, namespace: &str, service: &str) -> Result<Vec<Value>, Str
     values.collect()
 }
 
-/// The first address that is ready, by the name of the port.
-fn endpoint(slices: &[Value], port_name: &str) -> Option<SocketAddr> {
+/// What the endpoints of a Service come to.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Address(SocketAddr),
+    /// Pods and nothing else.
+    Pods,
+    Nothing,
+}
+
+/// The first address that is ready and not a pod's, by the name of the port.
+fn endpoint(slices: &[Value], port_name: &str) -> Found {
     let mut slices: Vec<&Value> = slices.iter().collect();
     slices.sort_by_key(|slice| object::name(slice).to_owned());
+    let mut found = Found::Nothing;
     for slice in slices {
         let ports = items(&slice["ports"]).iter();
         let mut ports = ports.filter(|port| text(&port["name"]) == port_name);
         let port = ports.find_map(|port| u16::try_from(port["port"].as_u64()?).ok());
         let Some(port) = port else { continue };
-        for endpoint in items(&slice["endpoints"]) {
-            if endpoint["conditions"]["ready"] == Value::Bool(false) {
+        let ready = |endpoint: &&Value| endpoint["conditions"]["ready"] != Value::Bool(false);
+        for endpoint in items(&slice["endpoints"]).iter().filter(ready) {
+            if endpoint["targetRef"]["kind"] == "Pod" {
+                found = Found::Pods;
                 continue;
             }
             let mut addresses = strings(&endpoint["addresses"]).map(str::parse::<IpAddr>);
             if let Some(Ok(address)) = addresses.find(Result::is_ok) {
-                return Some(SocketAddr::new(address, port));
+                return Found::Address(SocketAddr::new(address, port));
             }
         }
     }
-    None
+    found
 }
 
 #[cfg(test)]
@@ -145,8 +165,24 @@ mod tests {
                 {"addresses": ["10.0.0.1"], "conditions": {"ready": false}}, {"addresses": ["10.0.0.2"]},
             ],
         });
-        let found = |name| endpoint(std::slice::from_ref(&slice), name).map(|a| a.to_string());
-        assert_eq!(found("https").as_deref(), Some("10.0.0.2:9443"));
-        assert_eq!(found("none"), None);
+        let found = |name| endpoint(std::slice::from_ref(&slice), name);
+        let address = "10.0.0.2:9443".parse().expect("an address");
+        assert_eq!(found("https"), Found::Address(address));
+        assert_eq!(found("none"), Found::Nothing);
+    }
+
+    #[test]
+    fn pods_are_never_dialed() {
+        let pod = json!({"addresses": ["10.244.0.2"], "targetRef": {"kind": "Pod", "name": "p"}});
+        let slice = |name: &str, endpoints: Value| {
+            json!({
+                "metadata": {"name": name}, "ports": [{"name": "https", "port": 9443}], "endpoints": endpoints,
+            })
+        };
+        let pods = slice("a", json!([pod]));
+        assert_eq!(endpoint(std::slice::from_ref(&pods), "https"), Found::Pods);
+        let process = slice("b", json!([{"addresses": ["127.0.0.1"]}]));
+        let address = "127.0.0.1:9443".parse().expect("an address");
+        assert_eq!(endpoint(&[pods, process], "https"), Found::Address(address));
     }
 }
