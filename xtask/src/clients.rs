@@ -2,6 +2,7 @@
 
 mod catalog;
 pub(crate) mod go;
+mod java;
 mod node;
 mod python;
 
@@ -13,20 +14,20 @@ use anyhow::{Result, bail, ensure};
 use http::Method;
 
 use crate::kubectl::server::Server;
-use crate::kubectl::step::World;
 use crate::lanes::Missing;
 use crate::process::{self, Output};
 use crate::workspace::{self, Profile};
 use catalog::{CLIENTS, Client, Language};
 
 /// How long a client may be silent.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(180);
 const FRUIT: &str = include_str!("../../examples/fruit/crd.yaml");
 
 /// Drive clients not written here against the server, and check what they get
 ///
 /// Each client is installed from its registry under target/lanes, gets a fresh server, and creates, lists, watches,
-/// patches, applies and deletes objects of a built-in kind and of the Fruit CRD of examples/fruit. The programs are in
+/// patches, applies and deletes objects of a built-in kind and of the Fruit CRD of examples/fruit; ansible and the Java
+/// clients, which get a whole cluster, read logs, taint and drain nodes, and run informers and an operator. The programs are in
 /// xtask/lanes. What cannot be installed on this machine is left out with the reason; the command fails when a step does.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -75,7 +76,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn drive(client: &Client, binary: &Path) -> Result<Outcome> {
     let prepared = match client.language {
-        Language::Python => python::command(client.program)?,
+        Language::Python | Language::Ansible => {
+            python::command(client.program, client.language.pins())?
+        }
+        Language::Java => java::command(client.program)?,
         Language::Node => node::command(client.program)?,
         Language::Go => go::command(client.program)?,
     };
@@ -83,7 +87,7 @@ fn drive(client: &Client, binary: &Path) -> Result<Outcome> {
         Ok(command) => command,
         Err(missing) => return Ok(Outcome::LeftOut(missing)),
     };
-    let server = Server::start(binary, World::Server)?;
+    let server = Server::start(binary, client.world)?;
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let reply = server.send(Method::POST, path, "application/yaml", FRUIT)?;
     if !reply.status.is_success() {

@@ -35,6 +35,12 @@ def config_maps(core):
         expect_story(seen)
 
 
+def nodes(core):
+    with step("list Nodes"):
+        core.create_node(client.V1Node(metadata=client.V1ObjectMeta(name="python")))
+        expect("names", [node.metadata.name for node in core.list_node().items], ["python"])
+
+
 def fruits(api):
     version = api.list_namespaced_custom_object(*GROUP)["metadata"]["resourceVersion"]
     with step("create Fruit"):
@@ -79,6 +85,7 @@ def by_discovery(cluster):
 
 config.load_kube_config()
 config_maps(client.CoreV1Api())
+nodes(client.CoreV1Api())
 fruits(client.CustomObjectsApi())
 by_discovery(dynamic.DynamicClient(client.ApiClient()))
 finish()

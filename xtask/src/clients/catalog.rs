@@ -4,6 +4,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 
+use crate::kubectl::step::World;
 use crate::lanes;
 
 /// A client of another project.
@@ -13,14 +14,19 @@ pub(crate) struct Client {
     pub(crate) language: Language,
     /// Our program that uses it.
     pub(crate) program: &'static str,
+    /// What it needs to be there.
+    pub(crate) world: World,
 }
 
 /// What a client is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Language {
     Python,
+    /// Python in an environment of its own, which is a large one.
+    Ansible,
     Node,
     Go,
+    Java,
 }
 
 /// All of them.
@@ -32,6 +38,10 @@ pub(crate) const CLIENTS: &[Client] = &[
     Client::new("@kubernetes/client-node", Language::Node, "client.js"),
     Client::new("k8s.io/client-go", Language::Go, "clientgo"),
     Client::new("sigs.k8s.io/controller-runtime", Language::Go, "manager"),
+    Client::new("ansible", Language::Ansible, "with_ansible.py").in_cluster(),
+    Client::new("fabric8", Language::Java, "Fabric8").in_cluster(),
+    Client::new("client-java", Language::Java, "Official").in_cluster(),
+    Client::new("operator-framework", Language::Java, "WebPageOperator").in_cluster(),
 ];
 
 impl Client {
@@ -40,7 +50,14 @@ impl Client {
             name,
             language,
             program,
+            world: World::Server,
         }
+    }
+
+    /// A client that needs controllers and nodes.
+    const fn in_cluster(mut self) -> Self {
+        self.world = World::Cluster;
+        self
     }
 
     /// The version that is pinned in the repository.
@@ -57,6 +74,8 @@ impl Language {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Python => "Python",
+            Self::Ansible => "Ansible",
+            Self::Java => "Java",
             Self::Node => "Node",
             Self::Go => "Go",
         }
@@ -64,26 +83,33 @@ impl Language {
 
     fn folder(self) -> &'static str {
         match self {
-            Self::Python => "python",
+            Self::Python | Self::Ansible => "python",
+            Self::Java => "java",
             Self::Node => "node",
             Self::Go => "go",
         }
     }
 
     /// The file that pins versions.
-    fn pins(self) -> &'static str {
+    pub(crate) fn pins(self) -> &'static str {
         match self {
             Self::Python => "requirements.txt",
+            Self::Ansible => "ansible.txt",
+            Self::Java => "pom.xml",
             Self::Node => "package.json",
             Self::Go => "go.mod",
         }
     }
 }
 
-/// The version in a line that is about a package: `name==1`, `"name": "1"` or `name v1`.
+/// The version in a line that is about a package: `name==1`, `"name": "1"`, `name v1` or `<name>1</name>`.
 fn pinned<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    let rest = line.trim().trim_start_matches('"').strip_prefix(name)?;
-    let version = rest.trim_start_matches(['"', ':', '=', ' ']);
+    let rest = line
+        .trim()
+        .trim_start_matches(['"', '<'])
+        .strip_prefix(name)?;
+    let rest = rest.split("</").next().unwrap_or(rest);
+    let version = rest.trim_start_matches(['"', ':', '=', ' ', '>']);
     let is_separated = version.len() < rest.len();
     is_separated.then(|| {
         version
@@ -107,6 +133,7 @@ mod tests {
                 Some("0.37.0"),
             ),
             ("lightkube-models==1", "lightkube", None),
+            ("  <fabric8>7.3.1</fabric8>", "fabric8", Some("7.3.1")),
         ] {
             assert_eq!(pinned(line, name), expected, "{line}");
         }

@@ -1,4 +1,4 @@
-//! Python: a virtual environment under target/lanes with what requirements.txt pins.
+//! Python: virtual environments under target/lanes, one for each file that pins packages.
 
 use std::fs;
 use std::process::Command;
@@ -16,14 +16,17 @@ const INTERPRETERS: &[&str] = &[
     "python3",
 ];
 
-/// The command that runs one of our programs.
-pub(super) fn command(program: &str) -> Result<Result<Command, Missing>> {
+/// The command that runs one of our programs, with what the file `pins` names.
+pub(super) fn command(program: &str, pins: &str) -> Result<Result<Command, Missing>> {
     let Some(python) = INTERPRETERS.iter().find(|name| works(name)) else {
         return Ok(Err(Missing("no Python since 3.10 is installed".to_owned())));
     };
     let sources = lanes::sources("python");
-    let environment = lanes::installed("python")?;
-    let requirements = sources.join("requirements.txt");
+    let environment = lanes::installed(match pins {
+        "requirements.txt" => "python",
+        _ => "ansible",
+    })?;
+    let requirements = sources.join(pins);
     let text = fs::read_to_string(&requirements)?;
     let installed = lanes::once(&environment, &text, || {
         let mut venv = Command::new(python);
