@@ -35,7 +35,9 @@ impl Core {
             self.ensure_policy_object(wanted).await?;
         }
         // The rest at once: with a data directory they wait for the disk together.
-        let others = others.into_iter().map(|wanted| self.ensure_policy_object(wanted));
+        let others = others
+            .into_iter()
+            .map(|wanted| self.ensure_policy_object(wanted));
         try_join_all(others).await?;
         Ok(())
     }
@@ -73,7 +75,7 @@ impl Core {
         if completed(&old) != old {
             let change = |old: &Value| Ok(completed(old));
             let writer = Writer::server("");
-            Box::pin(self.update(&served, &key, Part::Whole, &writer, &mut warnings, change))
+            Box::pin(self.update(served, &key, Part::Whole, &writer, &mut warnings, change))
                 .await?;
         }
         Ok(())
