@@ -464,7 +464,7 @@ mod tests {
         };
         assert_eq!((get(apps()), get(apps())), (1, 1), "made once");
         assert_eq!((get(Name::OpenApiV2), get(Name::OpenApiV2)), (2, 2));
-        registry.replace_custom("example.com", "widgets", Vec::new());
+        registry.define("widgets.example.com", None, 1);
         assert_eq!(get(apps()), 2, "nothing has changed in its group");
         assert_eq!(get(Name::OpenApiV2), 3, "this one is about everything");
     }
