@@ -1,12 +1,13 @@
 //! Causes: why a key is reconciled, kept from the event to the reconcile as the note of its key in the queue.
 //!
-//! Many events of one key lead to one reconcile, which then has many causes. A bounded number of them is kept, and what
-//! changed between two states is only computed when somebody takes them.
+//! Many events of one key lead to one reconcile, which then has many causes. A bounded number of them is kept. What changed
+//! between two states is computed when the event is handled, so that a key that waits holds on to no object: on a standby
+//! keys wait for a long time.
 
 use std::sync::Arc;
 
 use kubewright_cache::{Event, Key, Object};
-use kubewright_workqueue::Note;
+use kubewright_workqueue::{Note, Priority};
 use serde::Serialize;
 
 mod fields;
@@ -80,88 +81,81 @@ pub(crate) fn as_text<S: serde::Serializer>(text: &Arc<str>, to: S) -> Result<S:
     to.serialize_str(text)
 }
 
-/// A cause before anybody wants to know what exactly changed.
+/// A cause on its way through the queue. Cheap to clone: one event can lead to many keys.
 #[derive(Debug, Clone)]
 pub(crate) enum Raised {
-    Of {
-        kind: Arc<str>,
-        what: What,
-        object: Arc<Object>,
-    },
+    Of(Arc<Happened>),
     Retry,
     Requeue,
     Asked,
 }
 
-#[derive(Debug, Clone)]
-pub(crate) enum What {
-    Initial,
-    Added,
-    Updated { old: Arc<Object> },
-    Deleted,
-    Resync,
+/// What happened to an object.
+#[derive(Debug)]
+pub(crate) struct Happened {
+    kind: Arc<str>,
+    object: Key,
+    resource_version: String,
+    trigger: Trigger,
 }
 
 impl Raised {
     pub(crate) fn by<K>(kind: &Arc<str>, event: &Event<K>) -> Self {
-        let what = match event {
-            Event::Added { initial: true, .. } => What::Initial,
-            Event::Added { .. } => What::Added,
-            Event::Updated { .. } if event.is_resync() => What::Resync,
-            Event::Updated { old, .. } => What::Updated {
-                old: old.object().clone(),
+        let trigger = match event {
+            Event::Added { initial: true, .. } => Trigger::Initial,
+            Event::Added { .. } => Trigger::Added,
+            Event::Updated { .. } if event.is_resync() => Trigger::Resync,
+            Event::Updated { old, new } => Trigger::Updated {
+                fields: fields::changed(old.json(), new.json()),
             },
-            _ => What::Deleted,
+            _ => Trigger::Deleted,
         };
-        Self::Of {
-            kind: kind.clone(),
-            what,
-            object: event.object().object().clone(),
-        }
+        Self::happened(kind, event.object(), trigger)
     }
 
-    /// Whether it can wait behind changes of the moment.
-    pub(crate) fn is_patient(&self) -> bool {
-        let Self::Of { what, .. } = self else {
-            return false;
-        };
-        matches!(what, What::Initial | What::Resync)
+    fn happened(kind: &Arc<str>, object: &Object, trigger: Trigger) -> Self {
+        Self::Of(Arc::new(Happened {
+            kind: kind.clone(),
+            object: object.key().clone(),
+            resource_version: object.resource_version().into_owned(),
+            trigger,
+        }))
     }
 
     fn to_cause(&self) -> Cause {
-        let (kind, what, object) = match self {
-            Self::Of { kind, what, object } => (kind.clone(), what, object),
-            Self::Retry => return Cause::plain(Trigger::Retry),
-            Self::Requeue => return Cause::plain(Trigger::Requeue),
-            Self::Asked => return Cause::plain(Trigger::Asked),
-        };
-        let trigger = match what {
-            What::Initial => Trigger::Initial,
-            What::Added => Trigger::Added,
-            What::Updated { old } => Trigger::Updated {
-                fields: fields::changed(old.json(), object.json()),
+        match self {
+            Self::Of(happened) => Cause {
+                trigger: happened.trigger.clone(),
+                kind: happened.kind.clone(),
+                object: Some(happened.object.as_str().to_owned()),
+                resource_version: happened.resource_version.clone(),
             },
-            What::Deleted => Trigger::Deleted,
-            What::Resync => Trigger::Resync,
-        };
-        Cause {
-            trigger,
-            kind,
-            object: Some(object.key().as_str().to_owned()),
-            resource_version: object.resource_version().into_owned(),
+            Self::Retry => Cause::plain(Trigger::Retry),
+            Self::Requeue => Cause::plain(Trigger::Requeue),
+            Self::Asked => Cause::plain(Trigger::Asked),
         }
     }
 }
 
+/// How urgent a reconcile because of this event is: what was there before can wait behind changes of the moment.
+pub(crate) fn priority_of<K>(event: &Event<K>) -> Priority {
+    let can_wait = matches!(event, Event::Added { initial: true, .. }) || event.is_resync();
+    if can_wait {
+        Priority::LOW
+    } else {
+        Priority::NORMAL
+    }
+}
+
 /// Why a key waits for its turn: goes with it through the queue, and is described when somebody asks.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Reasons {
     /// Most keys have one, which needs no memory of its own.
     first: Option<Raised>,
     others: Option<Box<Others>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Others {
     kept: Vec<Raised>,
     more: u32,
@@ -203,21 +197,13 @@ impl Reasons {
     /// Whether every cause is a change to one of these states.
     pub(crate) fn are_all_of(&self, is_own: impl Fn(&str, &Key, &str) -> bool) -> bool {
         let own = |raised: &Raised| match raised {
-            Raised::Of { kind, object, .. } => {
-                is_own(kind, object.key(), &object.resource_version())
-            }
+            Raised::Of(it) => is_own(&it.kind, &it.object, &it.resource_version),
             _ => false,
         };
         self.more() == 0 && self.first.is_some() && self.iter().all(own)
     }
 
-    /// Whether they hold on to an object, which may be large.
-    pub(crate) fn hold_objects(&self) -> bool {
-        self.iter()
-            .any(|raised| matches!(raised, Raised::Of { .. }))
-    }
-
-    /// The causes, in words. This is where changes are looked for, so it is not for the way to a reconcile.
+    /// The causes, in words.
     pub(crate) fn to_causes(&self) -> Vec<Cause> {
         let more = self.more();
         let mut causes: Vec<Cause> = self.iter().map(Raised::to_cause).collect();
@@ -239,31 +225,33 @@ impl Reasons {
 
 #[cfg(test)]
 mod tests {
-    use kubewright_cache::Shape;
+    use kube::core::DynamicObject;
+    use kubewright_cache::{Cached, Shape, store};
 
     use super::*;
 
-    fn object(version: u32, replicas: u32) -> Arc<Object> {
+    /// A state of one object, with the object itself.
+    fn state(version: u32, replicas: u32) -> Cached<DynamicObject> {
         let json = format!(
             r#"{{"metadata":{{"name":"a","namespace":"n","resourceVersion":"{version}"}},"spec":{{"replicas":{replicas}}}}}"#
         );
-        Object::parse(json.as_bytes(), &Shape::default()).expect("it is an object")
+        let object = Object::parse(json.as_bytes(), &Shape::default());
+        let (mut writer, reader) = store::new::<DynamicObject>();
+        writer.put(object.expect("it is an object"));
+        reader.entry(&Key::new("n", "a")).expect("it is there")
     }
 
-    fn updated(kind: &Arc<str>, from: (u32, u32), to: (u32, u32)) -> Raised {
-        Raised::Of {
-            kind: kind.clone(),
-            what: What::Updated {
-                old: object(from.0, from.1),
-            },
-            object: object(to.0, to.1),
+    fn updated(old: (u32, u32), new: (u32, u32)) -> Event<DynamicObject> {
+        Event::Updated {
+            old: state(old.0, old.1),
+            new: state(new.0, new.1),
         }
     }
 
     #[test]
     fn cause_says_what_changed_in_what() {
         let kind = Arc::from("Deployment");
-        let reasons = Reasons::from(updated(&kind, (1, 1), (2, 3)));
+        let reasons = Reasons::from(Raised::by(&kind, &updated((1, 1), (2, 3))));
         let causes = reasons.to_causes();
         let json = serde_json::to_value(&causes).expect("causes are JSON");
         let expected = serde_json::json!([{
@@ -271,6 +259,22 @@ mod tests {
             "kind": "Deployment", "object": "n/a", "resourceVersion": "2",
         }]);
         assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn key_that_waits_holds_no_object() {
+        let (kind, mut reasons) = (Arc::from("Deployment"), Reasons::default());
+        let mut states = Vec::new();
+        for version in 1..20 {
+            let event = updated((version, version), (version + 1, version + 1));
+            let Event::Updated { old, new } = &event else {
+                unreachable!("it was made above")
+            };
+            states.extend([old, new].map(|state| Arc::downgrade(state.object())));
+            reasons.merge(Raised::by(&kind, &event).into());
+        }
+        assert!(states.iter().all(|state| state.upgrade().is_none()));
+        assert_eq!(reasons.to_causes().len(), KEPT + 1);
     }
 
     #[test]

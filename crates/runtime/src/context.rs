@@ -47,25 +47,8 @@ pub(crate) struct Lent {
 
 /// What a reconcile leaves behind.
 pub(crate) struct Left {
-    pub(crate) why: Why,
+    pub(crate) reasons: Reasons,
     pub(crate) writes: Vec<Write>,
-}
-
-/// Why a reconcile ran.
-#[derive(Debug)]
-pub(crate) enum Why {
-    Described(Vec<Cause>),
-    /// To be described when somebody asks: it holds on to no object.
-    Raised(Reasons),
-}
-
-impl Why {
-    pub(crate) fn causes(&self) -> Vec<Cause> {
-        match self {
-            Self::Described(causes) => causes.clone(),
-            Self::Raised(reasons) => reasons.to_causes(),
-        }
-    }
 }
 
 impl Context {
@@ -99,20 +82,15 @@ impl Context {
         let Some(run) = Arc::get_mut(&mut self.0) else {
             let writes = self.0.client.get().map(Client::take_writes);
             let left = Left {
-                why: Why::Described(self.causes().to_vec()),
+                reasons: self.0.reasons.clone(),
                 writes: writes.unwrap_or_default(),
             };
             return (left, None);
         };
         let writes = run.client.take().as_ref().map(Client::take_writes);
-        let reasons = std::mem::take(&mut run.reasons);
-        let why = match run.causes.take() {
-            Some(described) => Why::Described(described),
-            None if reasons.hold_objects() => Why::Described(reasons.to_causes()),
-            None => Why::Raised(reasons),
-        };
+        run.causes.take();
         let left = Left {
-            why,
+            reasons: std::mem::take(&mut run.reasons),
             writes: writes.unwrap_or_default(),
         };
         (left, Some(self))
@@ -123,7 +101,7 @@ impl Context {
         &self.0.lent.controller
     }
 
-    /// The key that is reconciled.
+    /// The key that is reconciled: that of the object, or [that of the request](crate::Request::key).
     pub fn key(&self) -> &Key {
         &self.0.key
     }

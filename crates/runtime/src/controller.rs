@@ -11,6 +11,8 @@
 mod builder;
 mod history;
 mod hot_loop;
+mod request_builder;
+mod target;
 mod worker;
 
 use std::fmt;
@@ -20,7 +22,7 @@ use std::time::Duration;
 
 use kubewright_cache::Key;
 use kubewright_cache::source::BoxFuture;
-use kubewright_workqueue::limiter::Retry;
+use kubewright_workqueue::limiter::{self, Retry};
 use kubewright_workqueue::{Options, PriorityPolicy, Queue, RateLimiter};
 use parking_lot::Mutex;
 use tokio::task::{JoinError, JoinSet};
@@ -29,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use builder::Builder;
 pub use history::{History, Reconciled};
+pub use request_builder::RequestBuilder;
 
 use crate::client::Client;
 use crate::environment::Environment;
@@ -36,8 +39,11 @@ use crate::events::Recorder;
 use crate::manager::Queues;
 use crate::metrics::Metrics;
 use crate::panics;
-use crate::requests::Requests;
+use crate::requests::{Filter, Request, Requests};
 use crate::watch::{Running, Source, SourceError, Subject};
+
+/// How long one reconcile may take by default: far more than any should, and less than for ever.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// When the sources of a controller that waits for leadership start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,17 +65,52 @@ pub enum Leadership {
     NotNeeded,
 }
 
-/// A controller, ready to be given to a manager.
+/// A controller, ready to be given to a manager. It reconciles the keys of objects, or [requests](Request) of another type.
 #[must_use = "a controller does nothing until a manager has it"]
-pub struct Controller {
+pub struct Controller<R: Request = Key> {
     pub(crate) name: Arc<str>,
     pub(crate) settings: Settings,
     subjects: Vec<Subject>,
-    sources: Vec<Box<dyn Source>>,
-    work: Arc<dyn Work>,
-    shared: Arc<Shared>,
+    sources: Vec<Box<dyn Source<R>>>,
+    work: Arc<dyn Work<R>>,
+    shared: Arc<Shared<R>>,
 }
 
+/// A controller of whatever requests, as a manager keeps it.
+pub(crate) trait AnyController: fmt::Debug + Send {
+    fn name(&self) -> &str;
+    fn settings(&self) -> &Settings;
+    fn progress(&self) -> Arc<Progress>;
+    fn run(
+        self: Box<Self>,
+        around: Surroundings,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, Result<(), ControllerError>>;
+}
+
+impl<R: Request> AnyController for Controller<R> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn progress(&self) -> Arc<Progress> {
+        self.shared.progress.clone()
+    }
+
+    fn run(
+        self: Box<Self>,
+        around: Surroundings,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, Result<(), ControllerError>> {
+        Box::pin((*self).run(around, stop))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
     pub(crate) workers: usize,
     pub(crate) sync_timeout: Duration,
@@ -78,15 +119,55 @@ pub(crate) struct Settings {
 }
 
 /// What handles outlive the builder with.
-struct Shared {
-    requests: Requests,
-    history: History,
+struct Shared<R: Request> {
+    requests: Requests<R>,
+    progress: Arc<Progress>,
     /// What is needed to add a source while it runs.
     client: Mutex<Option<Client>>,
     running: Mutex<Vec<(WatchId, Running)>>,
     next: AtomicU64,
+}
+
+/// How far a controller has come.
+pub(crate) struct Progress {
+    pub(crate) history: History,
     /// Whether all sources have told what is there.
     warm: AtomicBool,
+}
+
+impl Progress {
+    /// Whether all sources have told what is there.
+    pub(crate) fn is_warm(&self) -> bool {
+        self.warm.load(Ordering::Acquire)
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            sync_timeout: Duration::from_secs(120),
+            leadership: Leadership::default(),
+            warm_up: WarmUp::default(),
+        }
+    }
+}
+
+/// How the queue of a controller is made.
+pub(crate) struct QueueOptions<R> {
+    pub(crate) limiter: Box<dyn RateLimiter<R>>,
+    pub(crate) priorities: PriorityPolicy,
+    pub(crate) filter: Option<Filter>,
+}
+
+impl<R> Default for QueueOptions<R> {
+    fn default() -> Self {
+        Self {
+            limiter: Box::new(limiter::controller_default()),
+            priorities: PriorityPolicy::FAIR,
+            filter: None,
+        }
+    }
 }
 
 /// What the manager lends to a controller.
@@ -105,12 +186,12 @@ pub(crate) struct Surroundings {
     pub(crate) abort: CancellationToken,
 }
 
-/// The part that knows the type of the object.
-pub(crate) trait Work: Send + Sync + 'static {
-    /// Takes keys and reconciles them until it is stopped.
+/// The part that knows what is reconciled.
+pub(crate) trait Work<R: Request>: Send + Sync + 'static {
+    /// Takes requests and reconciles them until it is stopped.
     fn work(
         self: Arc<Self>,
-        requests: Requests,
+        requests: Requests<R>,
         history: History,
         around: Surroundings,
         stop: CancellationToken,
@@ -136,23 +217,27 @@ pub struct ControllerError {
 pub struct WatchId(u64);
 
 /// A controller at run time: adds and removes watches, asks for reconciles, tells what ran. Cheap to clone.
-#[derive(Clone)]
-pub struct Handle(Arc<Shared>);
+pub struct Handle<R: Request = Key>(Arc<Shared<R>>);
 
-impl Handle {
+impl<R: Request> Handle<R> {
     /// Asks for a reconcile.
-    pub fn reconcile(&self, key: Key) {
-        self.0.requests.add(key);
+    pub fn reconcile(&self, request: R) {
+        self.0.requests.add(request);
+    }
+
+    /// The controller's queue, to ask for reconciles after a delay, rate limited, or with a priority.
+    pub fn requests(&self) -> &Requests<R> {
+        &self.0.requests
     }
 
     /// The last reconciles and their causes.
     pub fn history(&self) -> &History {
-        &self.0.history
+        &self.0.progress.history
     }
 
     /// Whether all of its watches have told what is there.
     pub fn is_warm(&self) -> bool {
-        self.0.warm.load(Ordering::Acquire)
+        self.0.progress.is_warm()
     }
 
     /// How many keys are ready to run.
@@ -164,7 +249,7 @@ impl Handle {
     ///
     /// # Errors
     /// When the source does not start, or the controller has not been started.
-    pub async fn add_watch(&self, source: impl Source) -> Result<WatchId, SourceError> {
+    pub async fn add_watch(&self, source: impl Source<R>) -> Result<WatchId, SourceError> {
         let client = self.0.client.lock().clone();
         let client =
             client.ok_or_else(|| SourceError::Other("the controller is not running".to_owned()))?;
@@ -194,7 +279,7 @@ pub enum Removed {
     WasNotThere,
 }
 
-impl Shared {
+impl<R: Request> Shared<R> {
     fn keep(&self, running: Running) -> WatchId {
         let id = WatchId(self.next.fetch_add(1, Ordering::Relaxed));
         self.running.lock().push((id, running));
@@ -202,28 +287,31 @@ impl Shared {
     }
 }
 
-impl Controller {
+impl<R: Request> Controller<R> {
     fn new(
         name: Arc<str>,
         settings: Settings,
-        limiter: Box<dyn RateLimiter<Key>>,
-        sources: Vec<Box<dyn Source>>,
-        work: Arc<dyn Work>,
+        queue: QueueOptions<R>,
+        sources: Vec<Box<dyn Source<R>>>,
+        work: Arc<dyn Work<R>>,
     ) -> Self {
         let options = Options::new()
             .name(name.to_string())
-            .priorities(PriorityPolicy::FAIR)
+            .priorities(queue.priorities)
             .limiter(Attributed {
                 whose: format!("the rate limiter of controller {name}"),
-                limiter,
+                limiter: queue.limiter,
             });
-        let shared = Shared {
-            requests: Requests::new(Queue::with_notes(options)),
+        let progress = Progress {
             history: History::of(name.clone()),
+            warm: AtomicBool::default(),
+        };
+        let shared = Shared {
+            requests: Requests::new(Queue::with_notes(options), queue.filter),
+            progress: Arc::new(progress),
             client: Mutex::default(),
             running: Mutex::default(),
             next: AtomicU64::default(),
-            warm: AtomicBool::default(),
         };
         let subjects = sources.iter().filter_map(|source| source.subject());
         Self {
@@ -257,7 +345,7 @@ impl Controller {
     }
 
     /// A way to reach the controller once it runs.
-    pub fn handle(&self) -> Handle {
+    pub fn handle(&self) -> Handle<R> {
         Handle(self.shared.clone())
     }
 
@@ -305,7 +393,7 @@ impl Controller {
             around.leading.cancelled().await;
         }
         self.warm_up(&around.client).await?;
-        self.shared.warm.store(true, Ordering::Release);
+        self.shared.progress.warm.store(true, Ordering::Release);
         if needs_leader {
             around.leading.cancelled().await;
         }
@@ -332,11 +420,15 @@ impl Controller {
         }
         let metrics = around.metrics.controller(&self.name);
         metrics.workers(self.settings.workers);
-        around.queues.add(self.shared.requests.queue(), metrics);
+        let queue = self.shared.requests.queue().clone();
+        around.queues.add(move || queue.stats(), metrics);
         tracing::info!(controller = %self.name, workers = self.settings.workers, "controller runs");
         let mut workers = JoinSet::new();
         for _ in 0..self.settings.workers {
-            let (requests, history) = (self.shared.requests.clone(), self.shared.history.clone());
+            let (requests, history) = (
+                self.shared.requests.clone(),
+                self.shared.progress.history.clone(),
+            );
             let work = self.work.clone();
             // A token of its own: to ask a shared one is to wait for the other workers.
             let stop = stop.child_token();
@@ -378,28 +470,34 @@ fn message(error: JoinError) -> String {
 }
 
 /// A rate limiter of the user's, whose panics say whose they are.
-struct Attributed {
+struct Attributed<R> {
     whose: String,
-    limiter: Box<dyn RateLimiter<Key>>,
+    limiter: Box<dyn RateLimiter<R>>,
 }
 
-impl RateLimiter<Key> for Attributed {
-    fn delay(&mut self, retry: &Retry<'_, Key>) -> Duration {
+impl<R: Request> RateLimiter<R> for Attributed<R> {
+    fn delay(&mut self, retry: &Retry<'_, R>) -> Duration {
         panics::attributed(&self.whose, || self.limiter.delay(retry))
     }
 
-    fn forget(&mut self, key: &Key) {
-        panics::attributed(&self.whose, || self.limiter.forget(key));
+    fn forget(&mut self, request: &R) {
+        panics::attributed(&self.whose, || self.limiter.forget(request));
     }
 }
 
-impl fmt::Debug for Controller {
+impl<R: Request> fmt::Debug for Controller<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Controller({})", self.name)
     }
 }
 
-impl fmt::Debug for Handle {
+impl<R: Request> Clone for Handle<R> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<R: Request> fmt::Debug for Handle<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Handle({:?})", self.0.requests)
     }

@@ -17,14 +17,15 @@ mod supervisor;
 mod watchdog;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue, USER_AGENT};
-use kubewright_cache::{Connections, Key};
+use kubewright_cache::Connections;
 use kubewright_webhook::Webhooks;
-use kubewright_workqueue::Queue;
+use kubewright_workqueue::Stats;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -33,13 +34,13 @@ pub use error::ManagerError;
 pub use part::{Ended, OnEnd};
 pub use runnable::{Runnable, Task};
 
-use crate::cause::Reasons;
 use crate::client::{Client, Informers};
-use crate::controller::{Controller, Handle, Leadership, Surroundings, WarmUp};
+use crate::controller::{AnyController, Controller, Leadership, Progress, Surroundings, WarmUp};
 use crate::environment::Environment;
 use crate::events::{EventWriter, Recorder, RecorderOptions};
 use crate::lease::LeaseOptions;
 use crate::metrics::{ControllerMetrics, Metrics};
+use crate::requests::Request;
 use crate::serving::{AccessGuard, Listener, MetricsServer, Probes, Serves, WebhookServer};
 use candidate::Candidate;
 use part::{Part, Stage};
@@ -58,7 +59,7 @@ pub struct Manager {
     client: Client,
     environment: Environment,
     metrics: Metrics,
-    controllers: Vec<Controller>,
+    controllers: Vec<Box<dyn AnyController>>,
     runnables: Vec<Box<dyn Runnable>>,
     election: Option<LeaseOptions>,
     probes: Probes,
@@ -169,9 +170,9 @@ impl Manager {
         self
     }
 
-    /// Adds a controller.
-    pub fn controller(mut self, controller: Controller) -> Self {
-        self.controllers.push(controller);
+    /// Adds a controller. Each needs a name of its own.
+    pub fn controller<R: Request>(mut self, controller: Controller<R>) -> Self {
+        self.controllers.push(Box::new(controller));
         self
     }
 
@@ -289,6 +290,7 @@ impl Manager {
         abort: CancellationToken,
         process: Process,
     ) -> Result<(), ManagerError> {
+        self.check_names()?;
         let (candidate, election) = Candidate::enter(&self, process)?;
         let mut supervisor = Supervisor::new(abort.clone());
         let (around, writer) = self.surroundings(&candidate, &abort);
@@ -322,13 +324,28 @@ impl Manager {
         }
     }
 
+    fn check_names(&self) -> Result<(), ManagerError> {
+        let mut names = BTreeSet::new();
+        for controller in &self.controllers {
+            if !names.insert(controller.name()) {
+                let name = controller.name().to_owned();
+                return Err(ManagerError::SameName { name });
+            }
+        }
+        Ok(())
+    }
+
     fn start(self, supervisor: &mut Supervisor, around: &Surroundings, writer: EventWriter) {
-        let handles: Vec<(String, Handle)> = self.controllers.iter().map(named_handle).collect();
-        let waited_for: Vec<(String, Handle)> = self
+        let handles: Vec<(String, Arc<Progress>)> = self
             .controllers
             .iter()
-            .filter(|controller| controller.settings.warm_up == WarmUp::BeforeLeadership)
-            .map(named_handle)
+            .map(|it| named_progress(&**it))
+            .collect();
+        let waited_for: Vec<(String, Arc<Progress>)> = self
+            .controllers
+            .iter()
+            .filter(|controller| controller.settings().warm_up == WarmUp::BeforeLeadership)
+            .map(|it| named_progress(&**it))
             .collect();
         self.probes
             .readiness("caches", move || is_warm(&waited_for));
@@ -413,10 +430,10 @@ fn run(runnable: Box<dyn Runnable>, supervisor: &mut Supervisor, around: &Surrou
 
 /// Starts a controller. It drops its own workers when it is aborted, and has ended only when they have: a worker that blocks its
 /// thread is still at work.
-fn control(controller: Controller, supervisor: &mut Supervisor, around: &Surroundings) {
-    let part = |stage| Part::new(stage, format!("controller {}", controller.name));
+fn control(controller: Box<dyn AnyController>, supervisor: &mut Supervisor, around: &Surroundings) {
+    let part = |stage| Part::new(stage, format!("controller {}", controller.name()));
     let mut around = around.clone();
-    let part = match controller.settings.leadership {
+    let part = match controller.settings().leadership {
         Leadership::Required => part(Stage::Leader),
         Leadership::NotNeeded => {
             around.lease = None;
@@ -469,13 +486,15 @@ fn told(what: &str, listener: &Listener) {
     tracing::info!(what, address, "listening");
 }
 
-fn named_handle(controller: &Controller) -> (String, Handle) {
-    (controller.name().to_owned(), controller.handle())
+fn named_progress(controller: &dyn AnyController) -> (String, Arc<Progress>) {
+    (controller.name().to_owned(), controller.progress())
 }
 
 /// Whether the caches of all controllers have their first state.
-fn is_warm(controllers: &[(String, Handle)]) -> Result<(), String> {
-    let cold = controllers.iter().filter(|(_, handle)| !handle.is_warm());
+fn is_warm(controllers: &[(String, Arc<Progress>)]) -> Result<(), String> {
+    let cold = controllers
+        .iter()
+        .filter(|(_, progress)| !progress.is_warm());
     let cold: Vec<&str> = cold.map(|(name, _)| name.as_str()).collect();
     match cold.is_empty() {
         true => Ok(()),
@@ -496,7 +515,7 @@ impl Serving {
         self,
         probes: Probes,
         metrics: Metrics,
-        controllers: Vec<(String, Handle)>,
+        controllers: Vec<(String, Arc<Progress>)>,
         stop: CancellationToken,
     ) {
         match self {
@@ -508,8 +527,8 @@ impl Serving {
             }
             Self::Metrics(listener, guard) => {
                 let mut server = MetricsServer::new(metrics).json("/debug/causes", move || {
-                    let told = controllers.iter().map(|(name, handle)| {
-                        let last = handle.history().list();
+                    let told = controllers.iter().map(|(name, progress)| {
+                        let last = progress.history.list();
                         let last = last.iter().map(serde_json::to_value);
                         (name.clone(), last.filter_map(Result::ok).collect())
                     });
@@ -528,18 +547,22 @@ impl Serving {
 #[derive(Clone, Default)]
 pub(crate) struct Queues(Arc<Mutex<Vec<Counted>>>);
 
-/// A queue, and where the number of its running keys is told.
-type Counted = (Queue<Key, Reasons>, ControllerMetrics);
+/// The numbers of a queue, and where the number of its running requests is reported.
+type Counted = (Box<dyn Fn() -> Stats + Send>, ControllerMetrics);
 
 impl Queues {
-    pub(crate) fn add(&self, queue: &Queue<Key, Reasons>, metrics: ControllerMetrics) {
-        self.0.lock().push((queue.clone(), metrics));
+    pub(crate) fn add(
+        &self,
+        stats: impl Fn() -> Stats + Send + 'static,
+        metrics: ControllerMetrics,
+    ) {
+        self.0.lock().push((Box::new(stats), metrics));
     }
 
     fn write(&self, out: &mut String) {
         let mut stats = Vec::new();
-        for (queue, metrics) in self.0.lock().iter() {
-            let counted = queue.stats();
+        for (read, metrics) in self.0.lock().iter() {
+            let counted = read();
             // A key that runs is a worker at work.
             metrics.active(counted.running);
             stats.push(counted);

@@ -3,10 +3,22 @@
 use std::fmt;
 use std::time::Duration;
 
+use kubewright_workqueue::Priority;
+
 /// What happens to a key after a reconcile that worked.
+///
+/// ```
+/// use std::time::Duration;
+/// use kubewright_runtime::{Outcome, Priority};
+///
+/// let later = Outcome::requeue_after(Duration::from_secs(60)).priority(Priority::LOW);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub struct Outcome(pub(crate) Next);
+pub struct Outcome {
+    pub(crate) next: Next,
+    pub(crate) priority: Option<Priority>,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -18,17 +30,30 @@ pub(crate) enum Next {
 impl Outcome {
     /// Nothing more to do until something changes.
     pub fn done() -> Self {
-        Self(Next::Done)
+        Self::of(Next::Done)
     }
 
     /// Run again soon, after the rate limiter's delay, which grows with every requeue in a row.
     pub fn requeue() -> Self {
-        Self(Next::Requeue)
+        Self::of(Next::Requeue)
     }
 
     /// Run again after this time, or earlier if something changes. Failures before are forgotten.
     pub fn requeue_after(delay: Duration) -> Self {
-        Self(Next::RequeueAfter(delay))
+        Self::of(Next::RequeueAfter(delay))
+    }
+
+    /// Sets how urgent the run that this outcome asks for is. By default it is as urgent as the run that ends.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    fn of(next: Next) -> Self {
+        Self {
+            next,
+            priority: None,
+        }
     }
 }
 

@@ -31,6 +31,30 @@ pub trait Reconciler<K>: Send + Sync + 'static {
     }
 }
 
+/// Does what a request asks for, in a controller [without objects of its own](crate::Controller::for_requests).
+///
+/// As with objects, one request is never in two runs at once, and a run starts from how things are now.
+pub trait RequestReconciler<R>: Send + Sync + 'static {
+    /// Makes the world as it should be for this request.
+    fn reconcile(
+        &self,
+        request: R,
+        cx: &Context,
+    ) -> impl Future<Output = Result<Outcome, Error>> + Send;
+}
+
+/// Every function of a request and a context is a reconciler of requests.
+impl<R, F, T> RequestReconciler<R> for F
+where
+    R: Send + 'static,
+    F: Fn(R, Context) -> T + Send + Sync + 'static,
+    T: Future<Output = Result<Outcome, Error>> + Send + 'static,
+{
+    async fn reconcile(&self, request: R, cx: &Context) -> Result<Outcome, Error> {
+        self(request, cx.clone()).await
+    }
+}
+
 /// A reconciler from a function.
 pub fn from_fn<K, F, R>(reconcile: F) -> impl Reconciler<K>
 where

@@ -4,6 +4,7 @@
 //! everything else; a program can write its own.
 
 mod channel;
+mod handler;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,23 +16,24 @@ use kubewright_cache::{Cached, Event, HandlerOptions, Key, Scope, SharedInformer
 use tokio::time::{Instant, sleep_until};
 
 pub use channel::{Channel, Sender};
+pub use handler::{EventHandler, EventQueue};
 
-use crate::cause::Raised;
 use crate::client::{Client, Object, Objects, TypedObject};
 use crate::predicate::Predicate;
-use crate::requests::Requests;
+use crate::requests::{Request, Requests};
+use handler::Mapped;
 
 /// How often a refused watch is looked at again while a controller waits for it.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Something that says which keys are to be reconciled.
-pub trait Source: Send + 'static {
-    /// Starts, and completes once every key that is known from the beginning has been added. It goes on until what it
+/// Something that says what is to be reconciled.
+pub trait Source<R: Request = Key>: Send + 'static {
+    /// Starts, and completes once everything that is known from the beginning has been added. It goes on until what it
     /// returned is dropped.
     fn start(
         self: Box<Self>,
         client: Client,
-        requests: Requests,
+        requests: Requests<R>,
     ) -> BoxFuture<'static, Result<Running, SourceError>>;
 
     /// What this is a source of, for logs.
@@ -115,15 +117,14 @@ pub enum SourceError {
     Other(String),
 }
 
-type Mapper<K> = Arc<dyn Fn(&Cached<K>, &Client) -> Vec<Key> + Send + Sync>;
 type Choose<K> = Box<dyn FnOnce(&Client) -> Objects<K> + Send>;
 
-/// A watch of the objects of one kind.
+/// A watch of the objects of one kind, and what their changes ask of a controller.
 #[must_use = "a watch does nothing until a controller has it"]
-pub struct Watch<K> {
+pub struct Watch<K, R: Request = Key> {
     resource: ApiResource,
     choose: Choose<K>,
-    map: Mapper<K>,
+    handler: Arc<dyn EventHandler<K, R>>,
     when: Option<Predicate<K>>,
     scope: Option<Scope>,
     resync: Option<Duration>,
@@ -176,10 +177,11 @@ impl Watch<()> {
 
 impl<K: Object> Watch<K> {
     fn new(resource: ApiResource, choose: Choose<K>) -> Self {
+        let own_key = |object: &Cached<K>, _: &Client| vec![object.key().clone()];
         Self {
             resource,
             choose,
-            map: Arc::new(|object, _| vec![object.key().clone()]),
+            handler: Arc::new(Mapped(own_key)),
             when: None,
             scope: None,
             resync: None,
@@ -188,33 +190,58 @@ impl<K: Object> Watch<K> {
         }
     }
 
-    pub(crate) fn relation(mut self, relation: Relation) -> Self {
-        self.relation = relation;
-        self
-    }
-
-    /// Which keys a change of an object leads to. Asked about the state before as well as the one after.
-    pub fn map(mut self, map: impl Fn(&K, &Client) -> Vec<Key> + Send + Sync + 'static) -> Self {
-        self.map = Arc::new(move |object, client| match object.value() {
-            Some(value) => map(&value, client),
-            None => Vec::new(),
-        });
-        self
-    }
-
     /// A change leads to the owner of this kind: group and kind decide, not the version in the reference.
     pub fn owned_by(mut self, owner: &ApiResource, which: OwnedBy, reach: OwnerScope) -> Self {
         self.relation = Relation::Owned;
         let (group, kind) = (owner.group.clone(), owner.kind.clone());
-        self.map = Arc::new(move |object, _| {
+        self.handled_by(Mapped(move |object: &Cached<K>, _: &Client| {
             let owners = object.owners().into_iter();
             let owners = owners.filter(|owner| owner.kind == kind && owner.group() == group);
             let owners = owners.filter(|owner| which == OwnedBy::Anyone || owner.controller);
             owners
                 .map(|owner| reach.key(object.key(), &owner.name))
                 .collect()
-        });
+        }))
+    }
+}
+
+impl<K: Object, R: Request> Watch<K, R> {
+    pub(crate) fn relation(mut self, relation: Relation) -> Self {
+        self.relation = relation;
         self
+    }
+
+    /// What a change of an object leads to. The function is asked about the state before as well as the one after. It
+    /// must not block; an object that does not decode leads to nothing.
+    pub fn map<Q: Request>(
+        self,
+        map: impl Fn(&K, &Client) -> Vec<Q> + Send + Sync + 'static,
+    ) -> Watch<K, Q> {
+        self.handled_by(Mapped(
+            move |object: &Cached<K>, client: &Client| match object.value() {
+                Some(value) => map(&value, client),
+                None => Vec::new(),
+            },
+        ))
+    }
+
+    /// What a change leads to, decided by a handler that sees the event and adds to the queue itself: after a delay, rate
+    /// limited, or with a priority.
+    pub fn handler<Q: Request>(self, handler: impl EventHandler<K, Q>) -> Watch<K, Q> {
+        self.handled_by(handler)
+    }
+
+    fn handled_by<Q: Request>(self, handler: impl EventHandler<K, Q>) -> Watch<K, Q> {
+        Watch {
+            resource: self.resource,
+            choose: self.choose,
+            handler: Arc::new(handler),
+            when: self.when,
+            scope: self.scope,
+            resync: self.resync,
+            presence: self.presence,
+            relation: self.relation,
+        }
     }
 
     /// Only changes for which this holds.
@@ -273,17 +300,17 @@ impl OwnerScope {
     }
 }
 
-impl<K: Object> Source for Watch<K> {
+impl<K: Object, R: Request> Source<R> for Watch<K, R> {
     fn start(
         self: Box<Self>,
         client: Client,
-        requests: Requests,
+        requests: Requests<R>,
     ) -> BoxFuture<'static, Result<Running, SourceError>> {
         Box::pin(async move {
             let resource = self.describe();
             let Self {
                 choose,
-                map,
+                handler,
                 when,
                 scope,
                 resync,
@@ -294,8 +321,9 @@ impl<K: Object> Source for Watch<K> {
             let (_, informer) = Self::informer(choose, scope, &client);
             let kind: Arc<str> = api.kind.as_str().into();
             let handler = move |event: Event<K>| {
-                if when.as_ref().is_none_or(|when| when.holds(&event)) {
-                    enqueue(&event, &kind, &map, &client, &requests);
+                let counts = when.as_ref().is_none_or(|when| when.holds(&event));
+                if counts && requests.admits(&event) {
+                    handler::handle(&*handler, &event, &kind, &client, &requests);
                 }
             };
             let mut options = HandlerOptions::default();
@@ -355,40 +383,7 @@ async fn first_state<K: Object>(
     }
 }
 
-fn enqueue<K: Object>(
-    event: &Event<K>,
-    kind: &Arc<str>,
-    map: &Mapper<K>,
-    client: &Client,
-    requests: &Requests,
-) {
-    let mut keys = map(event.object(), client);
-    if let Event::Updated { old, .. } = event
-        && !event.is_resync()
-    {
-        // What an object no longer leads to has to hear of it as well.
-        keys.extend(map(old, client));
-        drop_repeated(&mut keys);
-    }
-    for key in keys {
-        requests.raise(key, Raised::by(kind, event));
-    }
-}
-
-/// Keeps the first of equal keys.
-fn drop_repeated(keys: &mut Vec<Key>) {
-    // By far the most changes lead to the same one key before and after.
-    if let [one, other] = &keys[..] {
-        if one == other {
-            keys.pop();
-        }
-        return;
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    keys.retain(|key| seen.insert(key.clone()));
-}
-
-impl<K> fmt::Debug for Watch<K> {
+impl<K, R: Request> fmt::Debug for Watch<K, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -5,17 +5,16 @@ use std::time::Duration;
 
 use kube::core::{ApiResource, DynamicObject};
 use kubewright_cache::{Key, Scope};
-use kubewright_workqueue::{RateLimiter, limiter};
+use kubewright_workqueue::{PriorityPolicy, RateLimiter};
 
+use super::target::ObjectTarget;
 use super::worker::Worker;
-use super::{Controller, Leadership, Settings, WarmUp};
+use super::{Controller, Leadership, QueueOptions, Settings, TIMEOUT, WarmUp};
 use crate::client::{Client, Object, Objects, TypedObject, is_cluster_scoped};
 use crate::predicate::Predicate;
 use crate::reconciler::Reconciler;
+use crate::requests::ObjectEvent;
 use crate::watch::{OwnedBy, OwnerScope, Relation, Source, Watch};
-
-/// How long one reconcile may take by default: far more than any should, and less than for ever.
-const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Describes a controller of objects of one kind.
 #[must_use = "a builder does nothing until it is given a reconciler"]
@@ -27,7 +26,7 @@ pub struct Builder<K> {
     objects: fn(&Client, &ApiResource) -> Objects<K>,
     scope: Option<Scope>,
     sources: Vec<Box<dyn Source>>,
-    limiter: Box<dyn RateLimiter<Key>>,
+    queue: QueueOptions<Key>,
     timeout: Option<Duration>,
     settings: Settings,
 }
@@ -70,14 +69,9 @@ impl<K: Object> Builder<K> {
             objects,
             scope: None,
             sources: Vec::new(),
-            limiter: Box::new(limiter::controller_default()),
+            queue: QueueOptions::default(),
             timeout: Some(TIMEOUT),
-            settings: Settings {
-                workers: 1,
-                sync_timeout: Duration::from_secs(120),
-                leadership: Leadership::default(),
-                warm_up: WarmUp::default(),
-            },
+            settings: Settings::default(),
         }
     }
 
@@ -125,7 +119,23 @@ impl<K: Object> Builder<K> {
 
     /// How long failed keys wait. By default 5 ms, doubling up to 1000 s.
     pub fn rate_limiter(mut self, limiter: impl RateLimiter<Key>) -> Self {
-        self.limiter = Box::new(limiter);
+        self.queue.limiter = Box::new(limiter);
+        self
+    }
+
+    /// What priorities do to the order of keys. By default [`PriorityPolicy::FAIR`].
+    pub fn priorities(mut self, policy: PriorityPolicy) -> Self {
+        self.queue.priorities = policy;
+        self
+    }
+
+    /// Only events for which this holds, of every watch of the controller: of its own objects, of those that it owns, and of
+    /// those that it is [given](Builder::watches). Predicates of single watches hold as well.
+    pub fn event_filter(
+        mut self,
+        holds: impl Fn(&ObjectEvent<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.queue.filter = Some(Arc::new(holds));
         self
     }
 
@@ -155,23 +165,20 @@ impl<K: Object> Builder<K> {
 
     /// The controller, with what it does.
     pub fn reconciler(self, reconciler: impl Reconciler<K>) -> Controller {
-        let work = Worker {
-            name: self.name.clone(),
+        let target = ObjectTarget {
             objects: self.objects,
             resource: self.resource,
             scope: self.scope,
             reconciler,
-            timeout: self.timeout,
-            loops: Default::default(),
-            count: Default::default(),
         };
+        let work = Worker::new(self.name.clone(), target, self.timeout);
         let primary = self.primary.relation(Relation::Reconciled);
         let mut sources: Vec<Box<dyn Source>> = vec![Box::new(primary)];
         sources.extend(self.sources);
         Controller::new(
             self.name,
             self.settings,
-            self.limiter,
+            self.queue,
             sources,
             Arc::new(work),
         )

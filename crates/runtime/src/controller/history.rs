@@ -11,9 +11,8 @@ use kubewright_cache::Key;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use crate::cause::Cause;
+use crate::cause::{Cause, Reasons};
 use crate::client::Write;
-use crate::context::Why;
 use crate::stripes::Striped;
 
 /// Reconciles that are remembered.
@@ -53,7 +52,7 @@ pub(crate) struct Entry {
     pub(crate) key: Key,
     pub(crate) started: Timestamp,
     pub(crate) took: Duration,
-    pub(crate) why: Why,
+    pub(crate) reasons: Reasons,
     pub(crate) writes: Vec<Write>,
     pub(crate) ended: Cow<'static, str>,
 }
@@ -124,7 +123,7 @@ impl History {
             key: entry.key.clone(),
             started: entry.started,
             took: entry.took,
-            causes: entry.why.causes(),
+            causes: entry.reasons.to_causes(),
             writes: entry.writes.clone(),
             ended: entry.ended.clone(),
         }

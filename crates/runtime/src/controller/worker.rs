@@ -1,4 +1,4 @@
-//! A worker: takes a key, reconciles it, and says what becomes of it.
+//! A worker: takes a request, reconciles it, and says what becomes of it.
 
 use std::borrow::Cow;
 use std::future::poll_fn;
@@ -9,73 +9,70 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
-use kube::core::ApiResource;
 use kubewright_cache::source::BoxFuture;
-use kubewright_cache::{Key, Reader, Scope, SharedInformer};
 use kubewright_workqueue::{Finish, Item};
 use tokio::task::coop::consume_budget;
 use tokio_util::sync::CancellationToken;
 
 use super::history::{Entry, History};
 use super::hot_loop::HotLoops;
+use super::target::Target;
 use super::{Surroundings, Work};
 use crate::cause::{Raised, Reasons};
-use crate::client::{Client, Object, Objects};
 use crate::context::{Context, Left, Lent, New};
 use crate::lease::Leadership;
 use crate::metrics::{ControllerMetrics, Verdict};
 use crate::outcome::Next;
 use crate::panics;
-use crate::reconciler::Reconciler;
-use crate::requests::Requests;
+use crate::requests::{Request, Requests};
 use crate::seam::Point;
 use crate::{Error, Outcome};
 
-/// The typed part of a controller, shared by its workers.
-pub(super) struct Worker<K, R> {
+/// What is common to all workers of a controller.
+pub(super) struct Worker<T> {
     pub(super) name: Arc<str>,
-    pub(super) objects: fn(&Client, &ApiResource) -> Objects<K>,
-    pub(super) resource: ApiResource,
-    pub(super) scope: Option<Scope>,
-    pub(super) reconciler: R,
+    pub(super) target: T,
     pub(super) timeout: Option<Duration>,
     pub(super) loops: HotLoops,
     pub(super) count: AtomicU64,
 }
 
-/// A key in the hands of a worker, with the causes of its run.
-type Task = Item<Key, Reasons>;
+impl<T> Worker<T> {
+    pub(super) fn new(name: Arc<str>, target: T, timeout: Option<Duration>) -> Self {
+        Self {
+            name,
+            target,
+            timeout,
+            loops: HotLoops::default(),
+            count: AtomicU64::default(),
+        }
+    }
+}
+
+/// A request in the hands of a worker, with the causes of its run.
+type Task<R> = Item<R, Reasons>;
 
 /// What one worker works with.
-struct Bench<K> {
-    objects: Objects<K>,
-    informer: SharedInformer<K>,
-    reader: Reader<K>,
+struct Bench<R: Request, V> {
+    view: V,
     metrics: ControllerMetrics,
-    requests: Requests,
+    requests: Requests<R>,
     history: History,
     lease: Option<Leadership>,
     lent: Arc<Lent>,
 }
 
-impl<K: Object, R: Reconciler<K>> Work for Worker<K, R> {
+impl<R: Request, T: Target<R>> Work<R> for Worker<T> {
     fn work(
         self: Arc<Self>,
-        requests: Requests,
+        requests: Requests<R>,
         history: History,
         around: Surroundings,
         stop: CancellationToken,
     ) -> BoxFuture<'static, ()> {
-        let objects = (self.objects)(&around.client, &self.resource);
-        let informer = match &self.scope {
-            None => objects.informer(),
-            Some(scope) => objects.informer_in(scope.clone()),
-        };
         let bench = Bench {
+            view: self.target.view(&around.client),
             metrics: around.metrics.controller(&self.name),
-            objects,
-            reader: informer.reader(),
-            informer,
             requests,
             history,
             lease: around.lease,
@@ -108,9 +105,9 @@ impl<K: Object, R: Reconciler<K>> Work for Worker<K, R> {
     }
 }
 
-impl<K> Bench<K> {
-    /// Waits for a key. After a stop there is none, ready or not.
-    async fn next(&self, stop: &CancellationToken) -> Option<Task> {
+impl<R: Request, V> Bench<R, V> {
+    /// Waits for a request. After a stop there is none, ready or not.
+    async fn next(&self, stop: &CancellationToken) -> Option<Task<R>> {
         tokio::select! { biased; // After a stop no further key is taken.
             () = stop.cancelled() => None,
             item = self.requests.queue().get() => item,
@@ -118,15 +115,24 @@ impl<K> Bench<K> {
     }
 }
 
-impl<K: Object, R: Reconciler<K>> Worker<K, R> {
-    /// Reconciles the key, and says what becomes of it.
-    async fn step(&self, bench: &Bench<K>, task: &mut Task, spare: &mut Option<Context>) -> Finish {
+impl<T> Worker<T> {
+    /// Reconciles the request, and says what becomes of it.
+    async fn step<R: Request>(
+        &self,
+        bench: &Bench<R, T::View>,
+        task: &mut Task<R>,
+        spare: &mut Option<Context>,
+    ) -> Finish
+    where
+        T: Target<R>,
+    {
         let controller = &*self.name;
+        let key = task.key().key();
         let reasons = task.take_note();
-        let own_doing = self.loops.is_own_doing(task.key(), &reasons);
+        let own_doing = self.loops.is_own_doing(&key, &reasons);
         let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let new = New {
-            key: task.key().clone(),
+            key,
             id,
             attempt: task.requeues(),
             reasons,
@@ -143,7 +149,7 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
         );
         let result = {
             // Pinned where it is: a future that is wrapped is moved, which is most of what a short one costs.
-            let mut attempt = pin!(self.attempt(bench, &cx));
+            let mut attempt = pin!(self.attempt(bench, task.key(), &cx));
             let attempt = poll_fn(|context| span.in_scope(|| attempt.as_mut().poll(context)));
             attempt.await
         };
@@ -153,7 +159,7 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
         span.record("outcome", verdict.as_str());
         bench.metrics.finished(verdict, took);
         let key = cx.key().clone();
-        let (Left { why, writes }, over) = cx.conclude();
+        let (Left { reasons, writes }, over) = cx.conclude();
         *spare = over;
         if let Some(length) = self.loops.ran(&key, own_doing, &writes) {
             bench.metrics.hot_loop(&key);
@@ -164,7 +170,7 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             key,
             started,
             took,
-            why,
+            reasons,
             writes,
             ended: ended(&result),
         });
@@ -172,7 +178,15 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
     }
 
     /// The reconcile itself, with everything that can go wrong around it turned into an error.
-    async fn attempt(&self, bench: &Bench<K>, cx: &Context) -> Result<Outcome, Error> {
+    async fn attempt<R: Request>(
+        &self,
+        bench: &Bench<R, T::View>,
+        request: &R,
+        cx: &Context,
+    ) -> Result<Outcome, Error>
+    where
+        T: Target<R>,
+    {
         // A worker that always finds a key must still let the other tasks of its thread run.
         consume_budget().await;
         let step = Point::Step {
@@ -188,7 +202,7 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
         {
             return Err(Error::msg("the lease of this process ran out"));
         }
-        let run = pin!(self.reconcile(bench, cx.key(), cx));
+        let run = pin!(self.target.reconcile(&bench.view, request, cx));
         let run = AssertUnwindSafe(run).catch_unwind();
         let caught = match self.timeout {
             None => run.await,
@@ -210,29 +224,15 @@ impl<K: Object, R: Reconciler<K>> Worker<K, R> {
             )))
         })
     }
-
-    async fn reconcile(&self, bench: &Bench<K>, key: &Key, cx: &Context) -> Result<Outcome, Error> {
-        bench.objects.caught_up_in(&bench.informer, key).await?;
-        let Some(entry) = bench.reader.entry(key) else {
-            return self.reconciler.gone(key, cx).await;
-        };
-        match entry.value() {
-            Some(object) => self.reconciler.reconcile(object, cx).await,
-            // It has been reported by the cache; another run cannot mend it, another state can.
-            None => Err(Error::terminal(format!(
-                "{} {} does not decode",
-                self.resource.kind,
-                key.as_str()
-            ))),
-        }
-    }
 }
 
 fn verdict(result: &Result<Outcome, Error>) -> Verdict {
     match result {
-        Ok(Outcome(Next::Done)) => Verdict::Success,
-        Ok(Outcome(Next::Requeue)) => Verdict::Requeue,
-        Ok(Outcome(Next::RequeueAfter(_))) => Verdict::RequeueAfter,
+        Ok(outcome) => match outcome.next {
+            Next::Done => Verdict::Success,
+            Next::Requeue => Verdict::Requeue,
+            Next::RequeueAfter(_) => Verdict::RequeueAfter,
+        },
         Err(error) if error.is_terminal() => Verdict::Terminal,
         Err(_) => Verdict::Error,
     }
@@ -240,35 +240,36 @@ fn verdict(result: &Result<Outcome, Error>) -> Verdict {
 
 fn ended(result: &Result<Outcome, Error>) -> Cow<'static, str> {
     match result {
-        Ok(Outcome(Next::Done)) => "done".into(),
-        Ok(Outcome(Next::Requeue)) => "requeue".into(),
-        Ok(Outcome(Next::RequeueAfter(delay))) => format!("requeue after {delay:?}").into(),
+        Ok(outcome) => match outcome.next {
+            Next::Done => "done".into(),
+            Next::Requeue => "requeue".into(),
+            Next::RequeueAfter(delay) => format!("requeue after {delay:?}").into(),
+        },
         Err(error) => error.report().into(),
     }
 }
 
-/// What becomes of the key. If it runs again, that run is told why.
-fn finish(task: &mut Task, result: Result<Outcome, Error>) -> Finish {
+/// What becomes of the request. If it runs again, that run is told why.
+fn finish<R: Request>(task: &mut Task<R>, result: Result<Outcome, Error>) -> Finish {
     match result {
-        Ok(Outcome(Next::Done)) => Finish::Succeeded,
-        Ok(Outcome(Next::Requeue)) => {
+        Ok(outcome) => {
             task.leave(Raised::Requeue.into());
-            Finish::Failed
-        }
-        Ok(Outcome(Next::RequeueAfter(delay))) => {
-            task.leave(Raised::Requeue.into());
-            Finish::Again(delay)
+            if let Some(priority) = outcome.priority {
+                task.requeue_with(priority);
+            }
+            match outcome.next {
+                Next::Done => Finish::Succeeded,
+                Next::Requeue => Finish::Failed,
+                Next::RequeueAfter(delay) => Finish::Again(delay),
+            }
         }
         Err(error) if error.is_terminal() => {
             tracing::error!(error = error.report(), "reconcile failed for good");
             Finish::Ended
         }
         Err(error) => {
-            tracing::warn!(
-                error = error.report(),
-                attempt = task.requeues() + 1,
-                "reconcile failed"
-            );
+            let attempt = task.requeues() + 1;
+            tracing::warn!(error = error.report(), attempt, "reconcile failed");
             task.leave(Raised::Retry.into());
             Finish::Failed
         }

@@ -16,6 +16,12 @@ pub enum ManagerError {
     /// No client could be made.
     #[error("the configuration of the cluster cannot be used")]
     NoClient(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Two controllers have the same name, which is what tells them apart in metrics, logs and causes.
+    #[error("two controllers are called {name:?}")]
+    SameName {
+        /// The name.
+        name: String,
+    },
     /// A part failed, panicked, or ended although nobody had told it to.
     #[error("{part} {ended}")]
     Part {

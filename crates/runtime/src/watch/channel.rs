@@ -6,52 +6,52 @@ use tokio::sync::mpsc;
 
 use super::{Running, Source, SourceError};
 use crate::client::Client;
-use crate::requests::Requests;
+use crate::requests::{Request, Requests};
 
-/// Keys that may wait before the controller has started.
+/// Requests that may wait before the controller has started.
 const CAPACITY: usize = 1024;
 
 /// The end that a controller reads.
 #[derive(Debug)]
-pub struct Channel(mpsc::Receiver<Key>);
+pub struct Channel<R: Request = Key>(mpsc::Receiver<R>);
 
-/// The end that keys are put in. Cheap to clone.
+/// The end that requests are put in. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Sender(mpsc::Sender<Key>);
+pub struct Sender<R: Request = Key>(mpsc::Sender<R>);
 
 /// Nobody reads the channel any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the controller has stopped")]
 pub struct Closed;
 
-impl Channel {
+impl<R: Request> Channel<R> {
     /// A channel: give one end to a controller and keep the other.
-    pub fn new() -> (Sender, Self) {
+    pub fn new() -> (Sender<R>, Self) {
         let (sender, receiver) = mpsc::channel(CAPACITY);
         (Sender(sender), Self(receiver))
     }
 }
 
-impl Sender {
+impl<R: Request> Sender<R> {
     /// Asks for a reconcile, and waits while too many are asked for before the controller has started.
     ///
     /// # Errors
     /// When the controller has stopped.
-    pub async fn send(&self, key: Key) -> Result<(), Closed> {
-        self.0.send(key).await.map_err(|_| Closed)
+    pub async fn send(&self, request: R) -> Result<(), Closed> {
+        self.0.send(request).await.map_err(|_| Closed)
     }
 }
 
-impl Source for Channel {
+impl<R: Request> Source<R> for Channel<R> {
     fn start(
         mut self: Box<Self>,
         _client: Client,
-        requests: Requests,
+        requests: Requests<R>,
     ) -> BoxFuture<'static, Result<Running, SourceError>> {
         Box::pin(async move {
             let task = tokio::spawn(async move {
-                while let Some(key) = self.0.recv().await {
-                    requests.add(key);
+                while let Some(request) = self.0.recv().await {
+                    requests.add(request);
                 }
             });
             Ok(Running::until(move || task.abort()))

@@ -1,0 +1,92 @@
+//! What a worker reconciles: the objects of a kind, or requests without an object.
+
+use std::future::Future;
+
+use kube::core::ApiResource;
+use kubewright_cache::{Key, Reader, Scope, SharedInformer};
+
+use crate::client::{Client, Object, Objects};
+use crate::reconciler::{Reconciler, RequestReconciler};
+use crate::requests::Request;
+use crate::{Context, Error, Outcome};
+
+/// The part of a worker that knows what is reconciled.
+pub(crate) trait Target<R: Request>: Send + Sync + 'static {
+    /// What a worker reads from, made once for each worker.
+    type View: Send + Sync;
+
+    fn view(&self, client: &Client) -> Self::View;
+
+    fn reconcile(
+        &self,
+        view: &Self::View,
+        request: &R,
+        cx: &Context,
+    ) -> impl Future<Output = Result<Outcome, Error>> + Send;
+}
+
+/// Objects of a kind, read from the cache for each reconcile.
+pub(super) struct ObjectTarget<K, T> {
+    pub(super) objects: fn(&Client, &ApiResource) -> Objects<K>,
+    pub(super) resource: ApiResource,
+    pub(super) scope: Option<Scope>,
+    pub(super) reconciler: T,
+}
+
+/// The objects as one worker sees them.
+pub(super) struct ObjectView<K> {
+    objects: Objects<K>,
+    informer: SharedInformer<K>,
+    reader: Reader<K>,
+}
+
+impl<K: Object, T: Reconciler<K>> Target<Key> for ObjectTarget<K, T> {
+    type View = ObjectView<K>;
+
+    fn view(&self, client: &Client) -> ObjectView<K> {
+        let objects = (self.objects)(client, &self.resource);
+        let informer = match &self.scope {
+            None => objects.informer(),
+            Some(scope) => objects.informer_in(scope.clone()),
+        };
+        ObjectView {
+            reader: informer.reader(),
+            objects,
+            informer,
+        }
+    }
+
+    async fn reconcile(
+        &self,
+        view: &ObjectView<K>,
+        key: &Key,
+        cx: &Context,
+    ) -> Result<Outcome, Error> {
+        view.objects.caught_up_in(&view.informer, key).await?;
+        let Some(entry) = view.reader.entry(key) else {
+            return self.reconciler.gone(key, cx).await;
+        };
+        match entry.value() {
+            Some(object) => self.reconciler.reconcile(object, cx).await,
+            // The cache has reported it; another run cannot fix it, another state can.
+            None => Err(Error::terminal(format!(
+                "{} {} does not decode",
+                self.resource.kind,
+                key.as_str()
+            ))),
+        }
+    }
+}
+
+/// Requests without an object.
+pub(super) struct RequestTarget<T>(pub(super) T);
+
+impl<R: Request, T: RequestReconciler<R>> Target<R> for RequestTarget<T> {
+    type View = ();
+
+    fn view(&self, _client: &Client) {}
+
+    async fn reconcile(&self, (): &(), request: &R, cx: &Context) -> Result<Outcome, Error> {
+        self.0.reconcile(request.clone(), cx).await
+    }
+}
