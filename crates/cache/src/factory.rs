@@ -22,6 +22,7 @@ use crate::list_watch::{Extent, ListWatch, Scope};
 use crate::lister::Lister;
 use crate::reflector;
 use crate::report::Reporter;
+use crate::selection::Selection;
 use crate::shape::{Keep, Shape};
 use crate::shared::{Lease, SharedInformer, SyncError};
 use crate::stats::Stats;
@@ -49,6 +50,8 @@ struct State {
     informers: BTreeMap<Id, Entry>,
     /// How many there have been.
     made: u64,
+    /// Which objects are kept, by group and plural name.
+    selections: BTreeMap<(String, String), Selection>,
     tasks: JoinSet<()>,
 }
 
@@ -153,6 +156,18 @@ impl Factory {
     pub fn shortest_watch(mut self, duration: Duration) -> Self {
         self.shortest_watch = Some(duration);
         self
+    }
+
+    /// Keeps only the objects of a resource that a selection holds for, in every informer of it that is made from now on.
+    pub fn select(&self, resource: &ApiResource, selection: Selection) {
+        let name = (resource.group.clone(), resource.plural.clone());
+        self.state.lock().selections.insert(name, selection);
+    }
+
+    /// Whether [`select`](Factory::select) was called for a resource: what is not in its caches may exist all the same.
+    pub fn is_selected(&self, resource: &ApiResource) -> bool {
+        let name = (resource.group.clone(), resource.plural.clone());
+        self.state.lock().selections.contains_key(&name)
     }
 
     /// The informer of a type.
@@ -284,7 +299,9 @@ impl Factory {
             return SharedInformer::of(core, lease);
         }
         state.made += 1;
-        let informer = self.make(resource, scope, extent, state.made);
+        let name = (resource.group.clone(), resource.plural.clone());
+        let selection = state.selections.get(&name).cloned();
+        let informer = self.make(resource, scope, extent, (state.made, selection));
         state.informers.insert(
             id,
             Entry {
@@ -301,15 +318,17 @@ impl Factory {
         resource: ApiResource,
         scope: Scope,
         extent: Extent,
-        number: u64,
+        (number, selection): (u64, Option<Selection>),
     ) -> SharedInformer<K> {
         let client = self.client.clone();
         let source = match extent {
             Extent::Whole => ListWatch::dynamic(client, resource, scope),
             Extent::Metadata => ListWatch::metadata(client, resource, scope),
         };
+        let mut shape = self.shape.clone();
+        shape.selection = selection.or(shape.selection);
         let mut options = reflector::Options::default()
-            .shape(self.shape.clone())
+            .shape(shape)
             .reporter(self.reporter.clone());
         if let Some(seed) = self.seed {
             let mut random = StdRng::seed_from_u64(seed.wrapping_add(number));

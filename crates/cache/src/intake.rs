@@ -64,6 +64,25 @@ impl Intake {
         }
     }
 
+    /// Whether the object is one of those that are kept.
+    pub(crate) fn is_selected(&self, object: &Object) -> bool {
+        let selection = self.shape.selection.as_ref();
+        selection.is_none_or(|selection| selection.holds(object.key()))
+    }
+
+    /// The event as far as it concerns the objects that are kept. One that is not kept is as good as deleted: if it was not
+    /// in the store, nobody hears of it, and its version counts all the same.
+    pub(crate) fn selected(&self, event: WatchEvent) -> WatchEvent {
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object)
+                if !self.is_selected(&object) =>
+            {
+                WatchEvent::Deleted(object)
+            }
+            event => event,
+        }
+    }
+
     /// Reads one line of a watch.
     ///
     /// # Errors

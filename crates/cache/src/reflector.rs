@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +32,7 @@ use crate::delta::{self, Delta};
 use crate::intake::Intake;
 use crate::latest::Latest;
 use crate::report::Reporter;
+use crate::selection::Selection;
 use crate::source::{Failure, Source};
 use crate::stats::Counters;
 use crate::store::Shared;
@@ -141,6 +143,8 @@ pub struct Reflector {
     source: Arc<dyn Source>,
     machine: machine::Machine,
     intake: Intake,
+    /// Tells when other objects are to be kept than before.
+    selections: Option<watch::Receiver<u64>>,
     deltas: delta::Sender,
     status: Latest<Status>,
     counters: Arc<Counters>,
@@ -152,11 +156,13 @@ impl Reflector {
     /// A reflector from a source into a queue.
     pub fn new(source: Arc<dyn Source>, deltas: delta::Sender, options: Options) -> Self {
         let intake = Intake::new(options.shape.clone(), options.reporter.clone());
+        let selections = options.shape.selection.as_ref().map(Selection::changes);
         Self {
             silence: options.silence,
             machine: machine::Machine::new(options, source.streaming_list()),
             source,
             intake,
+            selections,
             deltas,
             status: Latest::default(),
             counters: Arc::default(),

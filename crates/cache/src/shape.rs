@@ -7,6 +7,8 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::selection::Selection;
+
 /// A decoded value of some type.
 pub(crate) type AnyValue = Arc<dyn Any + Send + Sync>;
 type Decode = Arc<dyn Fn(&[u8]) -> Result<AnyValue, serde_json::Error> + Send + Sync>;
@@ -36,6 +38,7 @@ pub struct Shape {
     pub(crate) edit: Option<Edit>,
     pub(crate) keep: Keep,
     pub(crate) decode: Option<Decode>,
+    pub(crate) selection: Option<Selection>,
 }
 
 impl Default for Shape {
@@ -46,6 +49,7 @@ impl Default for Shape {
             edit: None,
             keep: Keep::Compact,
             decode: None,
+            selection: None,
         }
     }
 }
@@ -79,6 +83,13 @@ impl Shape {
         edit: impl Fn(&mut Value) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         self.edit = Some(Arc::new(edit));
+        self
+    }
+
+    /// Keeps only the objects that a selection holds for.
+    #[must_use]
+    pub fn select(mut self, selection: Selection) -> Self {
+        self.selection = Some(selection);
         self
     }
 

@@ -119,6 +119,7 @@ impl Machine {
                 return self.stream_failed(now, failure.unwrap_or(broken));
             }
             Input::Elapsed => return self.stream_silent(),
+            Input::Reselected => return self.restart(),
             _ => {}
         }
         self.phase = Phase::Streaming { objects };
@@ -285,6 +286,7 @@ impl Machine {
             }
             Input::Ended(_) => return self.watch_ended(now, &watching),
             Input::Elapsed => return self.watch(),
+            Input::Reselected => return self.restart(),
             _ => None,
         };
         let until = watching.until;

@@ -25,6 +25,8 @@ pub(super) enum Input {
     Ended(Option<Failure>),
     /// The time that was waited for has come.
     Elapsed,
+    /// Other objects are to be kept than before: the whole state is needed again.
+    Reselected,
 }
 
 /// What to do.

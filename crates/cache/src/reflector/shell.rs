@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -123,20 +124,24 @@ impl Reflector {
         let Some(lines) = watch else {
             return Input::Ended(None);
         };
-        match tokio::time::timeout_at(until, lines.next()).await {
+        let read = tokio::select! { biased; // What is read by the old selection would be read again.
+            () = reselected(&mut self.selections) => return Input::Reselected,
+            read = tokio::time::timeout_at(until, lines.next()) => read,
+        };
+        match read {
             Err(_) => Input::Elapsed,
             Ok(None) => Input::Ended(None),
             Ok(Some(Err(failure))) => Input::Ended(Some(failure)),
             Ok(Some(Ok(Line::Whole(line)))) => match self.intake.event(&line) {
                 Ok(event) => {
                     self.counters.events.add(1);
-                    Input::Event(event)
+                    Input::Event(self.intake.selected(event))
                 }
                 Err(failure) => Input::Ended(Some(failure)),
             },
             // The connection went in the middle of a line; what it said will be said again.
             Ok(Some(Ok(Line::Unfinished(line)))) => match self.intake.event(&line) {
-                Ok(event) => Input::Event(event),
+                Ok(event) => Input::Event(self.intake.selected(event)),
                 Err(_) => Input::Ended(None),
             },
         }
@@ -208,7 +213,10 @@ pub(crate) async fn read_page(
         .await
         .map_err(|_| silent(silence))?
     {
-        let item = |bytes: &[u8], types: Option<&_>| objects.extend(intake.item(bytes, types));
+        let item = |bytes: &[u8], types: Option<&_>| {
+            let item = intake.item(bytes, types);
+            objects.extend(item.filter(|object| intake.is_selected(object)));
+        };
         reader.feed(&chunk?, item).map_err(malformed)?;
         tokio::task::coop::consume_budget().await;
     }
@@ -222,4 +230,17 @@ pub(crate) async fn read_page(
         resource_version: end.resource_version,
         continue_token: end.continue_token,
     })
+}
+
+/// Completes when other objects are to be kept than before.
+async fn reselected(selections: &mut Option<watch::Receiver<u64>>) {
+    let changed = match selections {
+        Some(selections) => selections.changed().await.is_ok(),
+        None => false,
+    };
+    if !changed {
+        // The selection stays as it is.
+        *selections = None;
+        std::future::pending().await
+    }
 }

@@ -449,6 +449,21 @@ fn very_short_watches_back_off_and_relist() {
     );
 }
 
+/// Nothing has failed, so nothing is reported and nobody waits.
+#[test]
+fn changed_selection_reads_the_whole_state_again_at_once() {
+    check(
+        No,
+        vec![
+            (Input::Start, "list rv=0 limit=500"),
+            (page(&["a"], "7", ""), "replace a@7, watch rv=7"),
+            (Input::Opened, "read"),
+            (Input::Reselected, "list rv=7 limit=0"),
+            (page(&["b"], "7", ""), "replace b@7, watch rv=7"),
+        ],
+    );
+}
+
 #[test]
 fn backoff_and_page_size_can_be_chosen() {
     let seconds = Duration::from_secs;
