@@ -58,6 +58,8 @@ pub enum Trigger {
     Requeue,
     /// Somebody asked for it.
     Asked,
+    /// This replica took the object over from another one.
+    TakenOver,
     /// More causes than are kept.
     More {
         /// So many.
@@ -88,6 +90,7 @@ pub(crate) enum Raised {
     Retry,
     Requeue,
     Asked,
+    TakenOver,
 }
 
 /// What happened to an object.
@@ -133,6 +136,7 @@ impl Raised {
             Self::Retry => Cause::plain(Trigger::Retry),
             Self::Requeue => Cause::plain(Trigger::Requeue),
             Self::Asked => Cause::plain(Trigger::Asked),
+            Self::TakenOver => Cause::plain(Trigger::TakenOver),
         }
     }
 }

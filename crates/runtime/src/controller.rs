@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use kube::core::ApiResource;
 use kubewright_cache::Key;
 use kubewright_cache::source::BoxFuture;
 use kubewright_workqueue::limiter::{self, Retry};
@@ -40,7 +41,8 @@ use crate::manager::Queues;
 use crate::metrics::Metrics;
 use crate::panics;
 use crate::requests::{Filter, Request, Requests};
-use crate::watch::{Running, Source, SourceError, Subject};
+use crate::sharding::Shards;
+use crate::watch::{Relation, Running, Source, SourceError, Subject};
 
 /// How long one reconcile may take by default: far more than any should, and less than for ever.
 const TIMEOUT: Duration = Duration::from_secs(300);
@@ -81,6 +83,8 @@ pub(crate) trait AnyController: fmt::Debug + Send {
     fn name(&self) -> &str;
     fn settings(&self) -> &Settings;
     fn progress(&self) -> Arc<Progress>;
+    /// The kind that it reconciles, if it is one of objects.
+    fn reconciled(&self) -> Option<&ApiResource>;
     fn run(
         self: Box<Self>,
         around: Surroundings,
@@ -99,6 +103,12 @@ impl<R: Request> AnyController for Controller<R> {
 
     fn progress(&self) -> Arc<Progress> {
         self.shared.progress.clone()
+    }
+
+    fn reconciled(&self) -> Option<&ApiResource> {
+        let mut subjects = self.subjects.iter();
+        let reconciled = subjects.find(|subject| subject.relation == Relation::Reconciled);
+        reconciled.map(|subject| &subject.resource)
     }
 
     fn run(
@@ -182,6 +192,8 @@ pub(crate) struct Surroundings {
     pub(crate) leading: CancellationToken,
     /// The lease without which nothing is begun, where there is an election and the controller needs to lead.
     pub(crate) lease: Option<crate::lease::Leadership>,
+    /// What this replica may work on, where objects are shared.
+    pub(crate) shards: Option<Shards>,
     /// Cancelled when the time to finish is over.
     pub(crate) abort: CancellationToken,
 }
@@ -195,6 +207,14 @@ pub(crate) trait Work<R: Request>: Send + Sync + 'static {
         history: History,
         around: Surroundings,
         stop: CancellationToken,
+    ) -> BoxFuture<'static, ()>;
+
+    /// Asks for reconciles of what this replica takes over from others, for as long as it runs.
+    fn take_over(
+        self: Arc<Self>,
+        requests: Requests<R>,
+        client: Client,
+        shards: Shards,
     ) -> BoxFuture<'static, ()>;
 }
 
@@ -423,6 +443,11 @@ impl<R: Request> Controller<R> {
         let queue = self.shared.requests.queue().clone();
         around.queues.add(move || queue.stats(), metrics);
         tracing::info!(controller = %self.name, workers = self.settings.workers, "controller runs");
+        let mut others = JoinSet::new();
+        if let Some(shards) = around.shards.clone() {
+            let (requests, client) = (self.shared.requests.clone(), around.client.clone());
+            others.spawn(self.work.clone().take_over(requests, client, shards));
+        }
         let mut workers = JoinSet::new();
         for _ in 0..self.settings.workers {
             let (requests, history) = (

@@ -20,6 +20,7 @@ mod requests;
 pub mod seam;
 pub mod selector;
 pub mod serving;
+pub mod sharding;
 mod stripes;
 #[cfg(feature = "opentelemetry")]
 pub mod telemetry;
@@ -44,4 +45,5 @@ pub use reconciler::{Reconciler, RequestReconciler, from_fn};
 pub use requests::{ObjectEvent, Request, Requests};
 pub use selector::Selector;
 pub use serving::{MetricsServer, Probes};
+pub use sharding::ShardingOptions;
 pub use watch::Watch;

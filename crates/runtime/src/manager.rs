@@ -13,6 +13,7 @@ mod candidate;
 mod error;
 mod part;
 mod runnable;
+mod sharing;
 mod supervisor;
 mod watchdog;
 
@@ -42,8 +43,10 @@ use crate::lease::LeaseOptions;
 use crate::metrics::{ControllerMetrics, Metrics};
 use crate::requests::Request;
 use crate::serving::{AccessGuard, Listener, MetricsServer, Probes, Serves, WebhookServer};
+use crate::sharding::{Caches, ShardingOptions, Shards};
 use candidate::Candidate;
 use part::{Part, Stage};
+use sharing::Sharing;
 use supervisor::Supervisor;
 
 /// How long parts that were dropped may take to be gone.
@@ -62,6 +65,7 @@ pub struct Manager {
     controllers: Vec<Box<dyn AnyController>>,
     runnables: Vec<Box<dyn Runnable>>,
     election: Option<LeaseOptions>,
+    sharding: Option<ShardingOptions>,
     probes: Probes,
     servers: Vec<Serving>,
     shutdown_timeout: Duration,
@@ -138,6 +142,7 @@ impl Manager {
             controllers: Vec::new(),
             runnables: Vec::new(),
             election: None,
+            sharding: None,
             probes: Probes::new(),
             servers: Vec::new(),
             shutdown_timeout: Duration::from_secs(30),
@@ -185,6 +190,13 @@ impl Manager {
     /// Holds an election: controllers run in one process at a time.
     pub fn leader_election(mut self, options: LeaseOptions) -> Self {
         self.election = Some(options);
+        self
+    }
+
+    /// Shares the objects among all replicas that say the same: each reconciles its part, and none is reconciled by two at
+    /// once. See [`sharding`](crate::sharding) for what this guarantees and costs. It takes the place of an election.
+    pub fn sharded(mut self, options: ShardingOptions) -> Self {
+        self.sharding = Some(options);
         self
     }
 
@@ -293,7 +305,9 @@ impl Manager {
         self.check_names()?;
         let (candidate, election) = Candidate::enter(&self, process)?;
         let mut supervisor = Supervisor::new(abort.clone());
-        let (around, writer) = self.surroundings(&candidate, &abort);
+        let sharing = Sharing::enter(&self, &mut supervisor)?;
+        let (around, writer) = self.surroundings(&candidate, &sharing, &abort);
+        self.select_objects(around.shards.as_ref());
         if let Some(election) = election {
             candidate.run(election, &self, &mut supervisor);
         }
@@ -302,15 +316,23 @@ impl Manager {
         drop(around);
         let cause = tokio::select! { biased; // A lost lease is worth most; a failure explains a stop that comes with it.
             () = candidate.lost() => Some(ManagerError::LeadershipLost),
+            () = sharing.lost() => Some(ManagerError::ShardsLost),
             failed = supervisor.failure() => Some(failed),
             () = stop.cancelled() => None,
         };
         let ended = tokio::select! { biased; // Whoever leads now must not be disturbed.
             () = candidate.lost() => Err(ManagerError::LeadershipLost),
+            () = sharing.lost() => Err(ManagerError::ShardsLost),
             ended = supervisor.stop(timeout) => ended,
         };
-        let lost = matches!(ended, Err(ManagerError::LeadershipLost));
-        let moment = if lost { candidate.margin / 4 } else { CUT_OFF };
+        let lost = matches!(
+            ended,
+            Err(ManagerError::LeadershipLost | ManagerError::ShardsLost)
+        );
+        let moment = match ended {
+            Err(ManagerError::LeadershipLost) => candidate.margin / 4,
+            _ => CUT_OFF,
+        };
         let left = supervisor.cut_off(moment.min(CUT_OFF)).await;
         if !left.is_empty() {
             tracing::error!(
@@ -322,6 +344,16 @@ impl Manager {
             Some(cause) if !lost => Err(cause),
             _ => ended,
         }
+    }
+
+    /// Keeps the caches to the objects of this replica, where that is wanted.
+    fn select_objects(&self, shards: Option<&Shards>) {
+        let wanted = |options: &ShardingOptions| options.caches == Caches::OwnShards;
+        let Some(shards) = shards.filter(|_| self.sharding.as_ref().is_some_and(wanted)) else {
+            return;
+        };
+        let kinds = self.controllers.iter().filter_map(|it| it.reconciled());
+        kinds.for_each(|kind| self.client.factory().select(kind, shards.selection()));
     }
 
     fn check_names(&self) -> Result<(), ManagerError> {
@@ -382,6 +414,7 @@ impl Manager {
     fn surroundings(
         &self,
         candidate: &Candidate,
+        sharing: &Sharing,
         abort: &CancellationToken,
     ) -> (Surroundings, EventWriter) {
         let queues = Queues::default();
@@ -399,6 +432,7 @@ impl Manager {
             queues,
             leading: self.leading.clone(),
             lease: candidate.leadership.clone(),
+            shards: sharing.shards.clone(),
             abort: abort.clone(),
         };
         (around, writer)

@@ -1,6 +1,7 @@
 //! What a worker reconciles: the objects of a kind, or requests without an object.
 
 use std::future::Future;
+use std::time::Duration;
 
 use kube::core::ApiResource;
 use kubewright_cache::{Key, Reader, Scope, SharedInformer};
@@ -16,6 +17,10 @@ pub(crate) trait Target<R: Request>: Send + Sync + 'static {
     type View: Send + Sync;
 
     fn view(&self, client: &Client) -> Self::View;
+
+    /// Every request that there is, so that a replica which takes over from another knows what to do. None if that cannot
+    /// be told: such requests are not shared, and every replica works on all of them.
+    fn all(view: &Self::View) -> Option<Vec<R>>;
 
     fn reconcile(
         &self,
@@ -38,7 +43,12 @@ pub(super) struct ObjectView<K> {
     objects: Objects<K>,
     informer: SharedInformer<K>,
     reader: Reader<K>,
+    /// Whether the cache keeps only a part of the objects.
+    partial: bool,
 }
+
+/// How long a key waits whose object exists and is not in the cache yet.
+const CATCH_UP: Duration = Duration::from_millis(500);
 
 impl<K: Object, T: Reconciler<K>> Target<Key> for ObjectTarget<K, T> {
     type View = ObjectView<K>;
@@ -51,9 +61,14 @@ impl<K: Object, T: Reconciler<K>> Target<Key> for ObjectTarget<K, T> {
         };
         ObjectView {
             reader: informer.reader(),
+            partial: client.factory().is_selected(&self.resource),
             objects,
             informer,
         }
+    }
+
+    fn all(view: &ObjectView<K>) -> Option<Vec<Key>> {
+        Some(view.reader.keys())
     }
 
     async fn reconcile(
@@ -64,6 +79,10 @@ impl<K: Object, T: Reconciler<K>> Target<Key> for ObjectTarget<K, T> {
     ) -> Result<Outcome, Error> {
         view.objects.caught_up_in(&view.informer, key).await?;
         let Some(entry) = view.reader.entry(key) else {
+            // The shard may have come before its objects.
+            if view.partial && view.objects.get_live(key).await?.is_some() {
+                return Ok(Outcome::requeue_after(CATCH_UP));
+            }
             return self.reconciler.gone(key, cx).await;
         };
         match entry.value() {
@@ -85,6 +104,10 @@ impl<R: Request, T: RequestReconciler<R>> Target<R> for RequestTarget<T> {
     type View = ();
 
     fn view(&self, _client: &Client) {}
+
+    fn all((): &()) -> Option<Vec<R>> {
+        None
+    }
 
     async fn reconcile(&self, (): &(), request: &R, cx: &Context) -> Result<Outcome, Error> {
         self.0.reconcile(request.clone(), cx).await

@@ -1,6 +1,7 @@
 //! A worker: takes a request, reconciles it, and says what becomes of it.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use kubewright_cache::source::BoxFuture;
-use kubewright_workqueue::{Finish, Item};
+use kubewright_workqueue::{Add, Finish, Item, Priority};
 use tokio::task::coop::consume_budget;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +20,7 @@ use super::hot_loop::HotLoops;
 use super::target::Target;
 use super::{Surroundings, Work};
 use crate::cause::{Raised, Reasons};
+use crate::client::Client;
 use crate::context::{Context, Left, Lent, New};
 use crate::lease::Leadership;
 use crate::metrics::{ControllerMetrics, Verdict};
@@ -26,6 +28,7 @@ use crate::outcome::Next;
 use crate::panics;
 use crate::requests::{Request, Requests};
 use crate::seam::Point;
+use crate::sharding::{Shard, Shards};
 use crate::{Error, Outcome};
 
 /// What is common to all workers of a controller.
@@ -60,6 +63,8 @@ struct Bench<R: Request, V> {
     history: History,
     lease: Option<Leadership>,
     lent: Arc<Lent>,
+    /// What this replica may work on, if requests of this kind are shared.
+    shards: Option<Shards>,
 }
 
 impl<R: Request, T: Target<R>> Work<R> for Worker<T> {
@@ -70,8 +75,11 @@ impl<R: Request, T: Target<R>> Work<R> for Worker<T> {
         around: Surroundings,
         stop: CancellationToken,
     ) -> BoxFuture<'static, ()> {
+        let view = self.target.view(&around.client);
+        let shards = around.shards.filter(|_| T::all(&view).is_some());
         let bench = Bench {
-            view: self.target.view(&around.client),
+            view,
+            shards,
             metrics: around.metrics.controller(&self.name),
             requests,
             history,
@@ -103,6 +111,33 @@ impl<R: Request, T: Target<R>> Work<R> for Worker<T> {
             }
         })
     }
+
+    fn take_over(
+        self: Arc<Self>,
+        requests: Requests<R>,
+        client: Client,
+        shards: Shards,
+    ) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let view = self.target.view(&client);
+            let mut changes = shards.changes();
+            let mut before = BTreeSet::new();
+            loop {
+                let held = shards.held();
+                let new: BTreeSet<Shard> = held.difference(&before).copied().collect();
+                if !new.is_empty() {
+                    let all = T::all(&view).unwrap_or_default().into_iter();
+                    let how = Add::now().priority(Priority::LOW);
+                    all.filter(|request| new.contains(&shards.of(&request.key())))
+                        .for_each(|request| requests.raise(request, Raised::TakenOver, how));
+                }
+                before = held;
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        })
+    }
 }
 
 impl<R: Request, V> Bench<R, V> {
@@ -128,6 +163,12 @@ impl<T> Worker<T> {
     {
         let controller = &*self.name;
         let key = task.key().key();
+        // Whoever has the key instead is told of it as well, or takes it over later.
+        let _permit = match bench.shards.as_ref().map(|shards| shards.enter(&key)) {
+            Some(None) => return Finish::Succeeded,
+            Some(Some(permit)) => Some(permit),
+            None => None,
+        };
         let reasons = task.take_note();
         let own_doing = self.loops.is_own_doing(&key, &reasons);
         let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;

@@ -53,6 +53,12 @@ pub enum ManagerError {
     /// The times of the election do not fit together.
     #[error("the election cannot be held")]
     Election(#[source] LeaseOptionsError),
+    /// The times of the sharing do not fit together.
+    #[error("the objects cannot be shared")]
+    Sharding(#[source] LeaseOptionsError),
+    /// This replica's lease was not renewed in time: others take its objects over.
+    #[error("the lease of this replica was lost")]
+    ShardsLost,
     /// Somebody else leads now.
     #[error("leadership was lost")]
     LeadershipLost,
