@@ -65,7 +65,7 @@ fn validate_schema(object: &Value, errors: &mut Errors) {
         }
         _ => None,
     };
-    errors.extend(fault.map(|text| FieldError::invalid(&at, precedence, text)));
+    errors.extend(fault.map(|text| FieldError::invalid(at, precedence, text)));
     let methods = ["ByNamespace", "ByUser"];
     if !spec["distinguisherMethod"].is_null() {
         let at = path.child("distinguisherMethod.type");
@@ -79,7 +79,7 @@ fn validate_schema(object: &Value, errors: &mut Errors) {
         required(&rule["subjects"], &at.child("subjects"), errors);
         if items(&rule["resourceRules"]).is_empty() && items(&rule["nonResourceRules"]).is_empty() {
             let text = "at least one of resourceRules and nonResourceRules has to be non-empty";
-            errors.push(FieldError::required(&at, text));
+            errors.push(FieldError::required(at, text));
         }
     }
 }
@@ -120,7 +120,7 @@ fn validate_limits(limits: &Value, path: &Path<'_>, errors: &mut Errors) {
     if text(&response["type"]) == "Reject" {
         if !queuing.is_null() {
             let text = "must be nil if limited.limitResponse.type is not Limited";
-            errors.push(FieldError::forbidden(&path, text));
+            errors.push(FieldError::forbidden(path, text));
         }
         return;
     }
