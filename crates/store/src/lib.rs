@@ -63,7 +63,10 @@ mod tests;
 
 pub use collection::{Collection, CommitError, Committed, Effect, Write};
 pub use cursor::{Cursor, Expired};
-pub use durable::{Durability, Fsync, NotDurable, OpenError, OpenOptions, Recovery};
+pub use durable::{
+    Damage, Durability, Examination, Fsync, NotDurable, OpenError, OpenOptions, Recovery, Repair,
+    examine,
+};
 pub use event::{Change, Delivery, Event};
 pub use history::HistoryLimits;
 pub use pairs::Pairs;

@@ -20,6 +20,8 @@ pub(super) struct Directory {
 pub(super) struct Listing {
     pub(super) segments: Vec<u64>,
     pub(super) images: Vec<u64>,
+    /// Torn ends that were cut off segments.
+    pub(super) torn: Vec<u64>,
 }
 
 impl Directory {
@@ -69,6 +71,24 @@ impl Directory {
         self.path.join(format!("image-{revision:020}"))
     }
 
+    /// Where the torn end of a segment is kept.
+    pub(super) fn torn(&self, sequence: u64) -> PathBuf {
+        self.path.join(format!("torn-{sequence:020}"))
+    }
+
+    pub(super) fn watermark(&self) -> PathBuf {
+        self.path.join("watermark")
+    }
+
+    /// Where a watermark is written before it gets its name.
+    pub(super) fn unfinished_watermark(&self) -> PathBuf {
+        self.path.join("watermark-unfinished")
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Where an image is written before it gets its name.
     pub(super) fn unfinished_image(&self) -> PathBuf {
         self.path.join("image-unfinished")
@@ -85,11 +105,27 @@ impl Directory {
                 listing.segments.push(sequence);
             } else if let Some(revision) = number(name, "image-") {
                 listing.images.push(revision);
+            } else if let Some(sequence) = number(name, "torn-") {
+                listing.torn.push(sequence);
             }
         }
         listing.segments.sort_unstable();
         listing.images.sort_unstable();
+        listing.torn.sort_unstable();
         Ok(listing)
+    }
+
+    /// Whether anything is ever forced to the disk.
+    pub(super) fn forces(&self) -> bool {
+        self.fsync != Fsync::Never
+    }
+
+    /// Removes a file, if it is there.
+    pub(super) fn remove_if_there(&self, path: &Path) -> io::Result<()> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            result => result,
+        }
     }
 
     /// Forces a file's content to the disk, if anything is.
@@ -147,12 +183,12 @@ fn private() -> fs::OpenOptions {
 }
 
 #[cfg(unix)]
-fn create_private(path: &Path) -> io::Result<()> {
+pub(super) fn create_private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 #[cfg(not(unix))]
-fn create_private(path: &Path) -> io::Result<()> {
+pub(super) fn create_private(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).create(path)
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::frame;
+use super::frame::{self, HEAD};
+use super::watermark::Mark;
 use crate::event::{Change, Event};
 use crate::pairs::Pairs;
 use crate::record::{Record, digits_of};
@@ -17,6 +18,8 @@ const FORMAT: u32 = 1;
 pub(super) enum Entry<'a> {
     /// First in a log segment.
     Segment { sequence: u64, reserved: u64 },
+    /// Second in a log segment: how long the segment before it was.
+    Previous { length: u64 },
     /// First in an image: everything up to `revision`; what came later is in the log from `first_segment` on.
     Image { revision: u64, first_segment: u64 },
     /// An object has this version.
@@ -33,6 +36,8 @@ pub(super) enum Entry<'a> {
     Close { revision: u64 },
     /// Last in an image, with the number of objects.
     End { objects: u64 },
+    /// All of a watermark.
+    Watermark(Mark),
 }
 
 const SEGMENT: u8 = 1;
@@ -42,9 +47,15 @@ const DELETE: u8 = 4;
 const RESERVE: u8 = 5;
 const CLOSE: u8 = 6;
 const END: u8 = 7;
+const WATERMARK: u8 = 8;
+const PREVIOUS: u8 = 9;
 
 pub(super) fn append_segment(out: &mut Vec<u8>, sequence: u64, reserved: u64) {
     append_numbers(out, SEGMENT, Some(FORMAT), &[sequence, reserved]);
+}
+
+pub(super) fn append_previous(out: &mut Vec<u8>, length: u64) {
+    append_numbers(out, PREVIOUS, None, &[length]);
 }
 
 pub(super) fn append_image(out: &mut Vec<u8>, revision: u64, first_segment: u64) {
@@ -61,6 +72,11 @@ pub(super) fn append_close(out: &mut Vec<u8>, revision: u64) {
 
 pub(super) fn append_end(out: &mut Vec<u8>, objects: u64) {
     append_numbers(out, END, None, &[objects]);
+}
+
+pub(super) fn append_watermark(out: &mut Vec<u8>, mark: &Mark) {
+    let numbers = [mark.sequence, mark.length, mark.reserved];
+    append_numbers(out, WATERMARK, Some(FORMAT), &numbers);
 }
 
 fn append_numbers(out: &mut Vec<u8>, kind: u8, format: Option<u32>, numbers: &[u64]) {
@@ -121,7 +137,7 @@ impl<'a> Entry<'a> {
     pub(super) fn decode(payload: &'a [u8]) -> Result<Self, &'static str> {
         let (kind, rest) = payload.split_first().ok_or("the record is empty")?;
         let mut parts = Parts(rest);
-        if matches!(*kind, SEGMENT | IMAGE) && parts.u32() != Some(FORMAT) {
+        if matches!(*kind, SEGMENT | IMAGE | WATERMARK) && parts.u32() != Some(FORMAT) {
             return Err("the file's format is not known");
         }
         let entry = parts.entry(*kind).ok_or("the record makes no sense")?;
@@ -130,6 +146,19 @@ impl<'a> Entry<'a> {
             _ => Err("the record is longer than what it says"),
         }
     }
+}
+
+/// Where the first whole record at or after `from` begins. Bytes of a body cannot be taken for one: a record begins
+/// with a length whose last byte is a control character, which JSON does not contain.
+pub(super) fn next_whole(bytes: &[u8], from: usize) -> Option<usize> {
+    // The kind is looked at before a checksum is computed, so that this is quick even where every length is possible.
+    let begins = |at: &usize| {
+        let rest = &bytes[*at..];
+        let known = |kind: &u8| (SEGMENT..=PREVIOUS).contains(kind);
+        rest.get(HEAD).is_some_and(known)
+            && frame::whole(rest).is_some_and(|payload| Entry::decode(payload).is_ok())
+    };
+    (from..bytes.len()).find(begins)
 }
 
 /// What is left of a payload.
@@ -155,6 +184,9 @@ impl<'a> Parts<'a> {
                 key: self.text()?,
                 revision: self.u64()?,
             },
+            PREVIOUS => Entry::Previous {
+                length: self.u64()?,
+            },
             RESERVE => Entry::Reserve { up_to: self.u64()? },
             CLOSE => Entry::Close {
                 revision: self.u64()?,
@@ -162,6 +194,11 @@ impl<'a> Parts<'a> {
             END => Entry::End {
                 objects: self.u64()?,
             },
+            WATERMARK => Entry::Watermark(Mark {
+                sequence: self.u64()?,
+                length: self.u64()?,
+                reserved: self.u64()?,
+            }),
             _ => return None,
         })
     }

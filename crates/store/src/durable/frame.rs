@@ -33,6 +33,15 @@ fn checksum(length: [u8; 4], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
+/// The payload of the record that these bytes begin with, if it is whole.
+pub(super) fn whole(bytes: &[u8]) -> Option<&[u8]> {
+    let (length, rest) = bytes.split_first_chunk()?;
+    let (sum, rest) = rest.split_first_chunk()?;
+    let payload = rest.get(..u32::from_le_bytes(*length) as usize)?;
+    let whole = payload.len() <= MAX_PAYLOAD;
+    (whole && checksum(*length, payload) == u32::from_le_bytes(*sum)).then_some(payload)
+}
+
 /// Reads records one after the other.
 pub(super) struct Frames<R> {
     input: R,

@@ -2,14 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::OpenError;
 use super::directory::{Directory, create_new, failed};
 use super::entry::{self, Entry};
 use super::frame::{FrameError, Frames};
-use super::recover::{Tables, insert};
+use super::replay::{Tables, insert};
 use crate::state::Root;
 
 /// All objects at one revision, still in memory.
@@ -48,7 +47,7 @@ pub(super) fn write(
     call_off: &AtomicBool,
 ) -> io::Result<Option<u64>> {
     let unfinished = directory.unfinished_image();
-    remove_if_there(&unfinished)?;
+    directory.remove_if_there(&unfinished)?;
     let mut file = BufWriter::with_capacity(1 << 18, create_new(&unfinished)?);
     if !write_records(&mut file, frozen, first_segment, call_off)? {
         fs::remove_file(&unfinished)?;
@@ -94,26 +93,23 @@ pub(super) fn remove_older(
     revision: u64,
     first_segment: u64,
 ) -> io::Result<()> {
-    remove_if_there(&directory.unfinished_image())?;
+    directory.remove_if_there(&directory.unfinished_image())?;
     let listing = directory.list().map_err(io::Error::other)?;
     for image in listing.images.into_iter().filter(|i| *i < revision) {
-        remove_if_there(&directory.image(image))?;
+        directory.remove_if_there(&directory.image(image))?;
     }
     for sequence in listing.segments.into_iter().filter(|s| *s < first_segment) {
-        remove_if_there(&directory.segment(sequence))?;
+        directory.remove_if_there(&directory.segment(sequence))?;
+    }
+    for sequence in listing.torn.into_iter().filter(|s| *s < first_segment) {
+        directory.remove_if_there(&directory.torn(sequence))?;
     }
     directory.sync_names()
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        result => result,
-    }
-}
-
-/// Reads an image. It got its name after it was complete, so any damage is an error.
-pub(super) fn read(path: &Path) -> Result<Image, OpenError> {
+/// Reads the image of a revision. It got its name after it was complete, so any damage is an error.
+pub(super) fn read(directory: &Directory, named: u64) -> Result<Image, OpenError> {
+    let path = &directory.image(named);
     let file = File::open(path).map_err(failed("opening", path))?;
     let bytes = file.metadata().map_err(failed("reading", path))?.len();
     let mut frames = Frames::new(BufReader::new(file), bytes);
@@ -140,7 +136,7 @@ pub(super) fn read(path: &Path) -> Result<Image, OpenError> {
                     revision,
                     first_segment,
                 },
-            ) => {
+            ) if revision == named => {
                 (image.revision, image.first_segment) = (revision, first_segment);
             }
             (1.., Entry::Put { collection, record }) if objects.is_none() => {

@@ -7,6 +7,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::frame::MAX_PAYLOAD;
 use super::image::Frozen;
 use super::writer::Writer;
 use super::{OpenError, OpenOptions, Recovered};
@@ -16,6 +17,8 @@ use crate::event::Event;
 pub(super) const BLOCK: u64 = 10_000;
 /// Bytes that may wait for the disk.
 const MAX_WAITING: usize = 64 << 20;
+/// Bytes of log that are written at once, at most: what waits, one more record, and what is not counted of them.
+pub(super) const MAX_BATCH: u64 = 2 * (MAX_WAITING + MAX_PAYLOAD) as u64;
 
 /// The writers' side. Dropping it writes what is waiting and closes the log.
 #[derive(Debug)]

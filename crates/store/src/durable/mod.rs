@@ -7,13 +7,17 @@
 //!   not acknowledged. Their revisions are not handed out again: blocks of revisions are reserved ahead of use, and a
 //!   store that was not closed continues above its reservation, with everything earlier forgotten. Whoever holds a
 //!   lost revision is told to list again.
-//! - No torn or damaged record is ever served. A torn end of the last segment is cut off and reported; damage anywhere
-//!   else refuses to start and names the place.
+//! - No torn or damaged record is ever served. A torn end of the last segment is cut off, kept aside and reported. It
+//!   lies behind everything that is known to have been complete, and no whole record follows it. All other damage
+//!   refuses to start and names the place; [`examine`] says what can be rescued, and does it on request.
+//! - A log that has lost its end is noticed, too: a file beside it says how much of it was forced to the disk. With
+//!   [`Fsync::Never`], and between two forces of [`Fsync::Interval`], there is no such thing to compare with.
 //! - When the disk fails or is full, the store becomes read-only until it is opened again. What was visible stays
 //!   visible; what was not durable is reported as such to its writer.
 //!
-//! Files (0600, in a directory of mode 0700): `lock`, `log-<sequence>`, `image-<revision>`. All consist of the same
-//! checked records (`frame`). The history before the start is not kept.
+//! Files (0600, in a directory of mode 0700): `lock`, `log-<sequence>`, `image-<revision>` and `watermark`. All but the
+//! first consist of the same checked records (`frame`). `torn-<sequence>` is the torn end of a segment, `damaged-<n>`
+//! what a repair has replaced. The history before the start is not kept.
 
 mod directory;
 mod entry;
@@ -21,7 +25,11 @@ mod frame;
 mod image;
 mod journal;
 mod recover;
+mod replay;
+mod rescue;
+mod salvage;
 mod segment;
+mod watermark;
 mod writer;
 
 #[cfg(test)]
@@ -36,6 +44,7 @@ pub(super) use image::Frozen;
 pub(super) use journal::{Admission, Journal};
 pub use journal::{Durability, NotDurable};
 pub(super) use recover::{Recovered, recover};
+pub use rescue::{Damage, Examination, Repair, examine};
 
 /// When written records are forced to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -113,7 +122,7 @@ pub struct Recovery {
     pub truncated_bytes: u64,
 }
 
-/// Why a store on disk cannot be opened. Nothing is lost by trying.
+/// Why a store on disk cannot be opened. Nothing is changed by trying.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -150,4 +159,11 @@ pub enum OpenError {
         /// The file that should be there.
         path: PathBuf,
     },
+}
+
+impl OpenError {
+    /// Whether files are damaged or missing, so that [`examine`] can tell more.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged { .. } | Self::Missing { .. })
+    }
 }

@@ -1,22 +1,23 @@
-//! Reads what is on disk: the newest image, then the log after it.
+//! Reads what is on disk: the newest image, then the log after it. Tells a torn end from damage.
+//!
+//! A torn end is what a write leaves that was cut short. It lies behind everything that is known to have been complete
+//! (the watermark says so, and so does whatever could only be written later), it is no longer than one batch, and no
+//! whole record follows it. Everything else that cannot be read is damage, and damage is not touched here.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use std::sync::Arc;
 
-use super::directory::{Directory, failed};
-use super::entry::Entry;
+use super::directory::{Directory, create_new, failed};
+use super::entry::{Entry, next_whole};
 use super::frame::{FrameError, Frames};
 use super::image::{self, Image};
+use super::journal::MAX_BATCH;
+use super::replay::{Replay, Tables};
 use super::segment::{CLOSE_RECORD, FIRST_RECORD};
+use super::watermark::{self, Mark};
 use super::{OpenError, OpenOptions, Recovery};
-use crate::record::Record;
 use crate::state::Root;
-
-/// Objects by collection.
-pub(super) type Tables = BTreeMap<Arc<str>, Root>;
 
 /// A store as it was found on disk.
 #[derive(Debug)]
@@ -26,129 +27,172 @@ pub(crate) struct Recovered {
     pub(crate) recovery: Recovery,
     /// Number of the segment to begin.
     pub(super) next_segment: u64,
+    /// Length of the segment before it, if there is one.
+    pub(super) last_length: Option<u64>,
     /// Bytes of log that were read, and of the image before them.
     pub(super) log_bytes: u64,
     pub(super) image_bytes: u64,
 }
 
-/// What the log says, as far as it has been read.
-#[derive(Debug, Default)]
-struct Replay {
-    tables: Tables,
-    /// What the image contains; the log may repeat the last of it.
+/// What a directory holds, read without changing anything.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) tables: Tables,
+    pub(super) recovery: Recovery,
+    next_segment: u64,
+    last_length: Option<u64>,
+    log_bytes: u64,
+    image_bytes: u64,
+    /// The image, and the first segment after it.
     image_revision: u64,
-    /// The last change in the log.
-    revision: u64,
-    /// Revisions up to here may have been handed out.
-    reserved: u64,
-    /// The revision of a log that was closed and not continued.
-    closed: Option<u64>,
-    records: u64,
+    first_segment: u64,
+    torn: Option<Torn>,
 }
 
-/// Where a segment is in the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// Another follows, so it was complete once.
-    Middle,
-    /// A crash may have cut it short.
-    End,
+/// The torn end of the last segment.
+#[derive(Debug, Clone, Copy)]
+struct Torn {
+    sequence: u64,
+    offset: u64,
 }
 
-/// How much of the log was good, and how much was cut off.
-#[derive(Debug, Default)]
-struct Extent {
-    good: u64,
-    torn: u64,
+/// A segment, and how much of it must be there.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    sequence: u64,
+    /// Bytes that were on disk before something else was written.
+    known: u64,
+    /// Whether others follow, so that it was complete once.
+    complete: bool,
 }
 
-/// Locks the directory and reads it. `first` is the revision of a store that is new.
+/// Locks the directory, reads it, cuts off a torn end and removes what is superfluous. `first` is the revision of a
+/// store that is new.
 pub(crate) fn recover(
     path: &Path,
     options: &OpenOptions,
     first: u64,
 ) -> Result<Recovered, OpenError> {
     let directory = Directory::lock(path, options.fsync)?;
+    let reading = read(&directory, first)?;
+    if let Some(torn) = reading.torn {
+        torn.cut(&directory)
+            .map_err(failed("cutting", &directory.segment(torn.sequence)))?;
+    }
+    image::remove_older(&directory, reading.image_revision, reading.first_segment)
+        .map_err(failed("cleaning", path))?;
+    Ok(Recovered {
+        directory,
+        tables: reading.tables,
+        recovery: reading.recovery,
+        next_segment: reading.next_segment,
+        last_length: reading.last_length,
+        log_bytes: reading.log_bytes,
+        image_bytes: reading.image_bytes,
+    })
+}
+
+/// Reads a directory.
+pub(super) fn read(directory: &Directory, first: u64) -> Result<Reading, OpenError> {
     let listing = directory.list()?;
+    let mark = watermark::read(&directory.watermark())?;
     let image = match listing.images.last() {
-        Some(revision) => image::read(&directory.image(*revision))?,
+        Some(revision) => image::read(directory, *revision)?,
         None => Image::none(),
     };
     let (first_segment, image_revision, image_bytes) =
         (image.first_segment, image.revision, image.bytes);
-    let segments = needed(&directory, &listing.segments, &image)?;
+    let segments = needed(directory, &listing.segments, &image, mark)?;
     let mut replay = Replay::after(image);
-    let extent = read_log(&directory, &segments, &mut replay)?;
-    image::remove_older(&directory, image_revision, first_segment)
-        .map_err(failed("cleaning", path))?;
-    let next_segment = match segments.last() {
-        None => first_segment,
-        // One that was cut off entirely is begun again, so that the sequence has no gap.
-        Some(last) if !directory.segment(*last).exists() => *last,
-        Some(last) => last + 1,
+    let (mut log_bytes, mut torn_bytes, mut torn) = (0, 0, None);
+    for part in &segments {
+        let length = read_segment(directory, *part, &mut replay)?;
+        replay.end_segment(length.good);
+        log_bytes += length.good;
+        torn_bytes += length.torn;
+        torn = (length.good < FIRST_RECORD || length.torn > 0).then_some(Torn {
+            sequence: part.sequence,
+            offset: length.good,
+        });
+    }
+    let next_segment = match (segments.last(), torn) {
+        (None, _) => first_segment,
+        // One that is cut off entirely is begun again, so that the sequence has no gap.
+        (Some(last), Some(Torn { offset: 0, .. })) => last.sequence,
+        (Some(last), _) => last.sequence + 1,
     };
     let fresh = segments.is_empty();
-    Ok(Recovered {
-        directory,
+    Ok(Reading {
         recovery: Recovery {
             revision: if fresh { first } else { replay.next_base() },
             objects: replay.tables.values().map(Root::len).sum(),
             records: replay.records,
             segments: segments.len(),
             closed: fresh || replay.closed.is_some(),
-            truncated_bytes: extent.torn,
+            truncated_bytes: torn_bytes,
         },
+        last_length: replay.previous,
         tables: replay.tables,
         next_segment,
-        log_bytes: extent.good,
+        log_bytes,
         image_bytes,
+        image_revision,
+        first_segment,
+        torn,
     })
 }
 
-/// The segments from the first that counts to the last, without a gap.
-fn needed(directory: &Directory, found: &[u64], image: &Image) -> Result<Vec<u64>, OpenError> {
+/// The segments from the first that counts to the last, without a gap, and as far as the watermark says.
+fn needed(
+    directory: &Directory,
+    found: &[u64],
+    image: &Image,
+    mark: Option<Mark>,
+) -> Result<Vec<Part>, OpenError> {
     let first = image.first_segment;
-    let segments: Vec<u64> = found.iter().copied().filter(|s| *s >= first).collect();
+    let found: Vec<u64> = found.iter().copied().filter(|s| *s >= first).collect();
     // An image is written after the segment that follows it was begun.
-    let least = usize::from(image.bytes > 0);
-    let expected = first..first + segments.len().max(least) as u64;
-    for (i, sequence) in expected.enumerate() {
-        if segments.get(i) != Some(&sequence) {
+    let begun = (image.bytes > 0).then_some(first);
+    let last = [found.last().copied(), begun, mark.map(|m| m.sequence)];
+    let Some(last) = last.into_iter().flatten().max() else {
+        return Ok(Vec::new());
+    };
+    let mut parts = Vec::new();
+    for sequence in first..=last {
+        if found.get(parts.len()) != Some(&sequence) {
             let path = directory.segment(sequence);
             return Err(OpenError::Missing { path });
         }
+        let marked = mark.filter(|m| m.sequence == sequence);
+        let begun = begun.filter(|begun| *begun == sequence);
+        parts.push(Part {
+            sequence,
+            known: marked
+                .map_or(0, |m| m.length)
+                .max(begun.map_or(0, |_| FIRST_RECORD)),
+            complete: sequence < last,
+        });
     }
-    Ok(segments)
+    Ok(parts)
 }
 
-fn read_log(
-    directory: &Directory,
-    segments: &[u64],
-    replay: &mut Replay,
-) -> Result<Extent, OpenError> {
-    let mut all = Extent::default();
-    for sequence in segments {
-        let place = match Some(sequence) == segments.last() {
-            true => Place::End,
-            false => Place::Middle,
-        };
-        let extent = read_segment(directory, *sequence, place, replay)?;
-        all.good += extent.good;
-        all.torn += extent.torn;
-    }
-    Ok(all)
+/// How much of a segment is good, and how much at its end is torn.
+#[derive(Debug)]
+struct Length {
+    good: u64,
+    torn: u64,
 }
 
 fn read_segment(
     directory: &Directory,
-    sequence: u64,
-    place: Place,
+    part: Part,
     replay: &mut Replay,
-) -> Result<Extent, OpenError> {
-    let path = directory.segment(sequence);
+) -> Result<Length, OpenError> {
+    let path = directory.segment(part.sequence);
+    let reading = |source| failed("reading", &path)(source);
     let mut file = File::open(&path).map_err(failed("opening", &path))?;
-    let length = file.metadata().map_err(failed("reading", &path))?.len();
-    let closed = ends_with_close(&mut file, length).map_err(failed("reading", &path))?;
+    let length = file.metadata().map_err(reading)?.len();
+    let known = part.known_of(&mut file, length).map_err(reading)?;
     let mut frames = Frames::new(BufReader::new(file), length);
     loop {
         let offset = frames.offset();
@@ -160,26 +204,42 @@ fn read_segment(
         let reason = match frames.read() {
             Ok(Some(payload)) => {
                 let entry = Entry::decode(payload).map_err(damaged)?;
-                replay.apply(entry, offset, sequence).map_err(damaged)?;
+                replay
+                    .apply(entry, offset, part.sequence)
+                    .map_err(damaged)?;
                 continue;
             }
-            Ok(None) if offset > 0 => {
-                let (good, torn) = (length, 0);
-                return Ok(Extent { good, torn });
+            Ok(None) if offset < known => "records are missing from the end",
+            Ok(None) => {
+                return Ok(Length {
+                    good: length,
+                    torn: 0,
+                });
             }
-            Ok(None) => "the segment is empty",
             Err(FrameError::Damaged(reason)) => reason,
-            Err(FrameError::Io(source)) => return Err(failed("reading", &path)(source)),
+            Err(FrameError::Io(source)) => return Err(reading(source)),
         };
-        // The first record was on disk before the second was written, and everything before a close was, too: damage
-        // there is not a torn write.
-        let torn = (offset > 0 || length <= FIRST_RECORD) && !closed;
-        if place == Place::Middle || !torn {
+        if offset < known || !is_torn(&path, offset).map_err(reading)? {
             return Err(damaged(reason));
         }
-        cut(directory, &path, offset).map_err(failed("cutting", &path))?;
-        let (good, torn) = (offset, frames.remaining());
-        return Ok(Extent { good, torn });
+        return Ok(Length {
+            good: offset,
+            torn: frames.remaining(),
+        });
+    }
+}
+
+impl Part {
+    /// Bytes of the segment that were once complete: what follows could only be written after them.
+    fn known_of(&self, file: &mut File, length: u64) -> io::Result<u64> {
+        if self.complete {
+            return Ok(length.max(FIRST_RECORD));
+        }
+        if ends_with_close(file, length)? {
+            return Ok(self.known.max(length));
+        }
+        let second = length > FIRST_RECORD;
+        Ok(self.known.max(if second { FIRST_RECORD } else { 0 }))
     }
 }
 
@@ -195,87 +255,43 @@ fn ends_with_close(file: &mut File, length: u64) -> io::Result<bool> {
     Ok(matches!(entry, Some(Entry::Close { .. })))
 }
 
-/// Cuts a segment's end off for good. One without a beginning is nothing.
-fn cut(directory: &Directory, path: &Path, offset: u64) -> io::Result<()> {
-    if offset == 0 {
-        fs::remove_file(path)?;
-        return directory.sync_names();
-    }
-    let file = File::options().write(true).open(path)?;
-    file.set_len(offset)?;
-    directory.sync_file(&file)
+/// Whether what begins at an offset and cannot be read can be a write that was cut short: it is not longer than a
+/// batch, and there is no whole record in it.
+fn is_torn(path: &Path, offset: u64) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut rest = Vec::new();
+    file.take(MAX_BATCH + 1).read_to_end(&mut rest)?;
+    Ok(rest.len() as u64 <= MAX_BATCH && next_whole(&rest, 0).is_none())
 }
 
-impl Replay {
-    fn after(image: Image) -> Self {
-        Self {
-            tables: image.tables,
-            image_revision: image.revision,
-            revision: image.revision,
-            reserved: image.revision,
-            ..Self::default()
+impl Torn {
+    /// Cuts a segment's end off for good and keeps it aside. A segment without a beginning is nothing.
+    fn cut(self, directory: &Directory) -> io::Result<()> {
+        let path = directory.segment(self.sequence);
+        self.keep(directory)?;
+        if self.offset == 0 {
+            fs::remove_file(&path)?;
+            return directory.sync_names();
         }
+        let file = File::options().write(true).open(&path)?;
+        file.set_len(self.offset)?;
+        directory.sync_file(&file)
     }
 
-    fn apply(&mut self, entry: Entry<'_>, offset: u64, file: u64) -> Result<(), &'static str> {
-        let begins = matches!(entry, Entry::Segment { sequence, .. } if sequence == file);
-        if begins != (offset == 0) {
-            return Err("the record does not belong here");
+    /// The bytes stay until an image replaces the segment.
+    fn keep(self, directory: &Directory) -> io::Result<()> {
+        let mut file = File::open(directory.segment(self.sequence))?;
+        file.seek(SeekFrom::Start(self.offset))?;
+        let mut rest = Vec::new();
+        file.read_to_end(&mut rest)?;
+        if rest.is_empty() {
+            return Ok(());
         }
-        self.closed = None;
-        match entry {
-            Entry::Segment { reserved, .. } => self.reserved = self.reserved.max(reserved),
-            Entry::Reserve { up_to } => self.reserved = self.reserved.max(up_to),
-            Entry::Close { revision } => self.closed = Some(revision),
-            Entry::Put { collection, record } => {
-                if self.advance(record.revision)? {
-                    insert(&mut self.tables, collection, record);
-                }
-            }
-            Entry::Delete {
-                collection,
-                key,
-                revision,
-            } => {
-                if self.advance(revision)? {
-                    let root = self.tables.get_mut(collection);
-                    root.and_then(|root| root.remove(key))
-                        .ok_or("an object is deleted that does not exist")?;
-                }
-            }
-            Entry::Image { .. } | Entry::End { .. } => {
-                return Err("the record does not belong here");
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a change is news. The log may repeat what the image has.
-    fn advance(&mut self, revision: u64) -> Result<bool, &'static str> {
-        if revision <= self.image_revision {
-            return Ok(false);
-        }
-        if revision <= self.revision {
-            return Err("revisions go back");
-        }
-        self.revision = revision;
-        self.records += 1;
-        Ok(true)
-    }
-
-    /// Where to continue: after a close just there, else above everything that may have been handed out.
-    fn next_base(&self) -> u64 {
-        let after_crash = self.reserved.max(self.revision) + 1;
-        self.closed.unwrap_or(after_crash)
-    }
-}
-
-/// Puts a record into its collection.
-pub(super) fn insert(tables: &mut Tables, collection: &str, record: Record) {
-    if !tables.contains_key(collection) {
-        tables.insert(collection.into(), Root::new());
-    }
-    if let Some(root) = tables.get_mut(collection) {
-        root.insert(record.key.clone(), Arc::new(record));
+        let aside = directory.torn(self.sequence);
+        directory.remove_if_there(&aside)?;
+        let mut aside = create_new(&aside)?;
+        aside.write_all(&rest)?;
+        directory.sync_file(&aside)
     }
 }

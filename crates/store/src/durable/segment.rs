@@ -17,15 +17,29 @@ pub(super) const CLOSE_RECORD: u64 = HEAD as u64 + 1 + 8;
 pub(super) struct Segment {
     pub(super) sequence: u64,
     pub(super) file: File,
+    /// Bytes that were written.
+    pub(super) length: u64,
 }
 
 impl Segment {
-    /// Begins a segment. When this returns, it is on disk together with its reservation.
-    pub(super) fn create(directory: &Directory, sequence: u64, reserved: u64) -> io::Result<Self> {
+    /// Begins a segment, after one of that length. When this returns, it is on disk together with its reservation.
+    pub(super) fn create(
+        directory: &Directory,
+        sequence: u64,
+        reserved: u64,
+        previous: Option<u64>,
+    ) -> io::Result<Self> {
         let file = create_new(&directory.segment(sequence))?;
-        let mut segment = Self { sequence, file };
+        let mut segment = Self {
+            sequence,
+            file,
+            length: 0,
+        };
         let mut first = Vec::new();
         entry::append_segment(&mut first, sequence, reserved);
+        if let Some(length) = previous {
+            entry::append_previous(&mut first, length);
+        }
         segment.write(&first)?;
         directory.sync_file(&segment.file)?;
         directory.sync_names()?;
@@ -33,6 +47,8 @@ impl Segment {
     }
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes)
+        self.file.write_all(bytes)?;
+        self.length += bytes.len() as u64;
+        Ok(())
     }
 }

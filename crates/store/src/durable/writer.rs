@@ -11,6 +11,7 @@ use super::directory::{Directory, failed};
 use super::image::Frozen;
 use super::journal::{BLOCK, Shared, Work};
 use super::segment::Segment;
+use super::watermark::{Mark, Watermark};
 use super::{Fsync, OpenError, OpenOptions, Recovered, entry, image};
 
 /// Segments that may pile up, by opening again and again, before an image replaces them.
@@ -24,6 +25,8 @@ pub(super) struct Writer {
     shared: Arc<Shared>,
     directory: Arc<Directory>,
     pub(super) segment: Segment,
+    /// None where nothing is forced to the disk.
+    watermark: Option<Watermark>,
     fsync: Fsync,
     /// The last revision that was written.
     revision: u64,
@@ -56,16 +59,25 @@ impl Writer {
         let Recovered {
             directory,
             next_segment,
+            last_length,
             ..
         } = recovered;
         let path = directory.segment(next_segment);
-        let segment = Segment::create(&directory, next_segment, reserved)
+        let segment = Segment::create(&directory, next_segment, reserved, last_length)
             .map_err(failed("creating", &path))?;
+        let mark = Mark {
+            sequence: next_segment,
+            length: segment.length,
+            reserved,
+        };
+        let watermark = Watermark::create(&directory, mark)
+            .map_err(failed("creating", &directory.watermark()))?;
         let many = recovered.recovery.segments >= MAX_SEGMENTS;
         Ok(Self {
             shared,
             directory: Arc::new(directory),
             segment,
+            watermark,
             fsync: options.fsync,
             revision: recovered.recovery.revision,
             reserved,
@@ -145,18 +157,31 @@ impl Writer {
             // The directory knows that never means never.
             Fsync::Always | Fsync::Never => true,
         };
-        if due {
-            self.directory.sync_file(&self.segment.file)?;
-            self.sync_due = None;
-        }
-        Ok(())
+        if due { self.force() } else { Ok(()) }
+    }
+
+    /// Forces the log to the disk, then says so in the watermark.
+    fn force(&mut self) -> io::Result<()> {
+        self.directory.sync_file(&self.segment.file)?;
+        self.sync_due = None;
+        self.mark()
+    }
+
+    fn mark(&mut self) -> io::Result<()> {
+        let mark = Mark {
+            sequence: self.segment.sequence,
+            length: self.segment.length,
+            reserved: self.reserved,
+        };
+        let watermark = self.watermark.as_mut();
+        watermark.map_or(Ok(()), |watermark| watermark.set(mark))
     }
 
     /// Everything is written: no revision beyond it needs to be skipped.
     fn close(&mut self) -> io::Result<()> {
         entry::append_close(&mut self.buffer, self.revision);
         self.flush()?;
-        self.directory.sync_file(&self.segment.file)
+        self.force()
     }
 
     /// Begins an image when the log has grown enough, one at a time. The log continues in a new segment first, so that
@@ -168,10 +193,11 @@ impl Writer {
         if self.log_bytes < self.image_after || self.images.running.is_some() {
             return Ok(());
         }
-        self.directory.sync_file(&self.segment.file)?;
-        self.sync_due = None;
+        self.force()?;
         let sequence = self.segment.sequence + 1;
-        self.segment = Segment::create(&self.directory, sequence, self.reserved)?;
+        let length = Some(self.segment.length);
+        self.segment = Segment::create(&self.directory, sequence, self.reserved, length)?;
+        self.mark()?;
         self.log_bytes = 0;
         self.images
             .begin(self.directory.clone(), freeze(), sequence)
