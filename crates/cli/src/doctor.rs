@@ -1,10 +1,13 @@
 //! `kubewright doctor`: whether everything that a command may need is there, and what to do if not.
 
+mod data;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::bail;
 use clap::Args;
+use data::Treatment;
 
 use crate::folder::{Folder, Place};
 use crate::image::find_program;
@@ -13,9 +16,22 @@ use crate::remote::block_on;
 use crate::remote::connect::Connection;
 
 /// Look whether everything is there that the other commands need, and say what to do if not
+///
+/// With --data-dir it looks at what a cluster has stored instead: whether it is damaged, and what of it can be read.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  kubewright doctor")]
+#[command(after_help = "Examples:\n  \
+    kubewright doctor\n  \
+    kubewright doctor --data-dir ./cluster\n  \
+    kubewright doctor --data-dir ./cluster --repair")]
 pub(crate) struct Doctor {
+    /// Look at the data directory of a cluster that is not running, as given to `up --data-dir`
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+
+    /// Rescue what can be read of a damaged data directory; the files as they were are kept beside it
+    #[arg(long, requires = "data_dir")]
+    repair: bool,
+
     #[command(flatten)]
     connection: Connection,
 
@@ -34,6 +50,14 @@ enum Finding {
 
 impl Doctor {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if let Some(directory) = &self.data_dir {
+            let treatment = if self.repair {
+                Treatment::Repair
+            } else {
+                Treatment::Report
+            };
+            return data::check(directory, treatment);
+        }
         let mut findings = vec![
             ("rust", rust()),
             ("git", tool("git", "lint --against and delete use it")),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use kubewright_cluster::Cluster;
-use kubewright_server::storage::Fsync;
+use kubewright_server::storage::{Fsync, OpenError};
 use kubewright_server::{Authorization, FieldManagement, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -135,7 +135,7 @@ impl Up {
         if let Some(directory) = &self.data_dir {
             builder = builder.data_dir(directory).fsync(self.fsync);
         }
-        let cluster = builder.start().await?;
+        let cluster = builder.start().await.map_err(|e| self.advise(e.into()))?;
         let services = cluster.server().services();
         for service in &self.webhook_service {
             services.insert(
@@ -166,6 +166,20 @@ impl Up {
         tokio::select! {
             () = stop => Ok(()),
             result = wait_for_signal() => result,
+        }
+    }
+
+    /// Says what can be done about a data directory that is damaged.
+    fn advise(&self, error: anyhow::Error) -> anyhow::Error {
+        let causes = error.chain().filter_map(|e| e.downcast_ref::<OpenError>());
+        match &self.data_dir {
+            Some(directory) if causes.into_iter().any(OpenError::is_damage) => {
+                error.context(format!(
+                    "see what can be rescued with: kubewright doctor --data-dir {}",
+                    shell_path(directory)
+                ))
+            }
+            _ => error,
         }
     }
 

@@ -3,8 +3,10 @@
 mod support;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use kubewright_server::Environment;
+use kubewright_server::storage::{Draft, OpenOptions, Pairs, Store, Write};
 use support::{folder, git, kubewright, tree};
 
 const GUESTBOOK: [&str; 8] = [
@@ -534,6 +536,64 @@ fn doctor_says_what_is_missing_and_what_to_do() {
     ] {
         assert!(said.contains(line), "{line}: {said}");
     }
+}
+
+/// A data directory with some objects, as `up --data-dir` leaves it.
+fn data_directory(directory: &Path, objects: usize) -> PathBuf {
+    let path = directory.join("objects");
+    let (store, _) =
+        Store::open(&path, OpenOptions::default(), Environment::system()).expect("there is room");
+    let collection = store.collection("configmaps");
+    for n in 0..objects {
+        let head = r#"{"metadata":{"resourceVersion":""#;
+        let draft = Draft {
+            uid: format!("uid-{n}").into(),
+            labels: Pairs::default(),
+            fields: Pairs::default(),
+            body: format!(r#"{head}"}}}}"#).into_bytes(),
+            version_at: head.len(),
+        };
+        let key = format!("default/c{n}");
+        collection
+            .commit(Write::Create { key, draft })
+            .expect("it is new");
+    }
+    path
+}
+
+#[test]
+fn doctor_names_damage_of_a_data_directory_and_repairs_it_on_request() {
+    let (_around, place) = support::folder("place");
+    let objects = data_directory(&place.join("data"), 5);
+    let said = call(&place, "doctor --data-dir data").works();
+    assert!(said.contains("ok   data        5 objects"), "{said}");
+    let log = objects.join("log-00000000000000000001");
+    let mut bytes = fs::read(&log).expect("there is a log");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&log, &bytes).expect("there is room");
+    let said = call(&place, "up --port 0 --data-dir data").fails();
+    for part in ["is damaged at byte ", "kubewright doctor --data-dir data"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let said = call(&place, "doctor --data-dir data").fails();
+    for part in [
+        "log-00000000000000000001 at byte ",
+        "between revisions 3 and 5",
+        "4 objects can be read",
+        "doctor --data-dir data --repair",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(fs::read(&log).expect("it is still there"), bytes);
+    let said = call(&place, "doctor --data-dir data --repair").works();
+    assert!(said.contains("ok   repaired    4 objects"), "{said}");
+    let kept = objects.join("damaged-1/log-00000000000000000001");
+    assert_eq!(fs::read(kept).expect("it is kept"), bytes);
+    let said = call(&place, "doctor --data-dir data").works();
+    assert!(said.contains("ok   data        4 objects"), "{said}");
+    let said = call(&place, "doctor --data-dir missing").fails();
+    assert!(said.contains("missing/objects is missing"), "{said}");
 }
 
 #[test]
