@@ -1,5 +1,7 @@
 //! Health, version and metrics: what can be asked about the server itself.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use serde_json::json;
 
@@ -11,39 +13,66 @@ use crate::http::respond::{self, Answer};
 /// The version of Kubernetes whose API this is.
 pub const KUBERNETES_MINOR: u32 = 37;
 
-/// The checks behind the health paths. The server accepts requests when it is ready and not before, so what is left
-/// to check is that it is not on its way out.
-const CHECKS: [&str; 3] = ["ping", "storage", "definitions"];
+/// One thing that is looked at, and what is wrong with it.
+struct Check {
+    name: &'static str,
+    failure: Option<Arc<str>>,
+}
+
+/// The checks behind the health paths. The server accepts requests when it has started and not before; from then on the
+/// disk can fail, and it can be on its way out, which only whoever sends new requests has to know.
+fn checks(core: &Core, endpoint: &str) -> [Check; 4] {
+    let stopping = endpoint == "readyz" && core.stopping.is_cancelled();
+    let good = |name| Check {
+        name,
+        failure: None,
+    };
+    [
+        good("ping"),
+        Check {
+            name: "storage",
+            failure: core.store.failure(),
+        },
+        good("definitions"),
+        Check {
+            name: "shutdown",
+            failure: stopping.then(|| Arc::from("the server is stopping")),
+        },
+    ]
+}
 
 /// `/healthz`, `/livez`, `/readyz` and their single checks.
 pub(crate) fn health(core: &Core, path: &str, query: &Query) -> Answer {
-    let (endpoint, check) = path.split_once('/').unwrap_or((path, ""));
-    let stopping = endpoint == "readyz" && core.stopping.is_cancelled();
-    if !check.is_empty() && check != "shutdown" && !CHECKS.contains(&check) {
-        return respond::page_not_found();
+    let (endpoint, wanted) = path.split_once('/').unwrap_or((path, ""));
+    let mut checks: Vec<Check> = checks(core, endpoint).into();
+    if !wanted.is_empty() {
+        checks.retain(|check| check.name == wanted);
+        if checks.is_empty() {
+            return respond::page_not_found();
+        }
     }
-    let code = if stopping {
-        StatusCode::INTERNAL_SERVER_ERROR
+    let failed = checks.iter().any(|check| check.failure.is_some());
+    let verbose = query.flag("verbose") || query.all("verbose").next().is_some();
+    if !verbose && !failed {
+        return respond::text(StatusCode::OK, "ok");
+    }
+    let (code, verdict) = if failed {
+        (StatusCode::INTERNAL_SERVER_ERROR, "failed")
     } else {
-        StatusCode::OK
+        (StatusCode::OK, "passed")
     };
-    if !query.flag("verbose") && query.all("verbose").next().is_none() && !stopping {
-        return respond::text(code, "ok");
-    }
-    let mut report: String = CHECKS
-        .iter()
-        .map(|check| format!("[+]{check} ok\n"))
-        .collect();
-    report.push_str(if stopping {
-        "[-]shutdown failed: the server is stopping\n"
-    } else {
-        "[+]shutdown ok\n"
-    });
-    report.push_str(&format!(
-        "{endpoint} check {}\n",
-        if stopping { "failed" } else { "passed" }
-    ));
+    let mut report: String = checks.iter().map(Check::line).collect();
+    report.push_str(&format!("{endpoint} check {verdict}\n"));
     respond::text(code, report)
+}
+
+impl Check {
+    fn line(&self) -> String {
+        match &self.failure {
+            None => format!("[+]{} ok\n", self.name),
+            Some(why) => format!("[-]{} failed: {why}\n", self.name),
+        }
+    }
 }
 
 /// `/version`
