@@ -7,7 +7,8 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::pki::{Pki, write_private};
+use crate::pki::Pki;
+use crate::private_file::write_private;
 
 /// A kubeconfig for the administrator of one server. Its text is a secret.
 #[derive(Clone)]

@@ -44,6 +44,7 @@ mod logs;
 mod object;
 mod pki;
 mod printers;
+mod private_file;
 
 mod registry;
 mod request;

@@ -5,9 +5,8 @@
 mod sec1;
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::net::IpAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -24,6 +23,7 @@ use rustls::server::WebPkiClientVerifier;
 
 use crate::auth::User;
 use crate::certificates::{Certificates, Serving};
+use crate::private_file::write_private;
 
 /// Names under which the server is known besides those it listens on.
 const NAMES: [&str; 5] = [
@@ -295,27 +295,4 @@ fn certificate(pem: &str) -> Result<CertificateDer<'static>, PkiError> {
 
 fn making(what: &'static str) -> impl Fn(rcgen::Error) -> PkiError {
     move |source| PkiError::Make { what, source }
-}
-
-/// Writes a file that only its owner can read; an older file of that name is replaced.
-///
-/// # Errors
-/// When the file cannot be written.
-pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let directory = path
-        .parent()
-        .filter(|p| !p.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    fs::create_dir_all(directory)?;
-    let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("file");
-    let temporary = directory.join(format!(".{name}.{}", std::process::id()));
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&temporary)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)
 }

@@ -14,7 +14,8 @@ use ring::signature::{
 };
 use sha2::{Digest, Sha256};
 
-use crate::pki::{PkiError, write_private};
+use crate::pki::PkiError;
+use crate::private_file::write_private;
 
 const WHAT: &str = "service account key";
 
