@@ -283,7 +283,8 @@ async fn converges(seed: u64) {
             0 => wire.break_watches(Break::Reset),
             1 => wire.break_watches(Break::Truncate),
             2 => {
-                server.compact(server.revision());
+                let now = server.revision();
+                server.compact(now).expect("it has been reached");
                 wire.break_watches(Break::Close);
             }
             _ => {}

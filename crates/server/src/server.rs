@@ -29,7 +29,7 @@ use crate::logs::PodLogs;
 use crate::pki::{Authority, Pki, PkiError};
 use crate::service::ApiService;
 use crate::storage::{
-    Event, Fsync, HistoryLimits, Observed, OpenError, OpenOptions, Recovery, Store,
+    Event, Fsync, FutureRevision, HistoryLimits, Observed, OpenError, OpenOptions, Recovery, Store,
 };
 
 /// How often history is looked through for what has become too old.
@@ -208,12 +208,8 @@ impl Builder {
                 let options = OpenOptions::default()
                     .fsync(self.fsync)
                     .history(self.history);
-                let (store, recovery) = Store::open(
-                    &directory.join("objects"),
-                    options,
-                    self.environment.clone(),
-                )
-                .map_err(StartError::Storage)?;
+                let (store, recovery) =
+                    open(directory.join("objects"), options, self.environment.clone()).await?;
                 (store, Some(recovery))
             }
         };
@@ -284,7 +280,7 @@ impl Server {
         authority: Arc<OnceLock<Authority>>,
     ) -> Self {
         let mut tasks = JoinSet::new();
-        tasks.spawn(forget_the_old(Arc::downgrade(&core), core.stopping.clone()));
+        tasks.spawn(trim_history(Arc::downgrade(&core), core.stopping.clone()));
         tasks.spawn(derived::run(Arc::downgrade(&core), core.stopping.clone()));
         tasks.spawn(flow::follow(Arc::downgrade(&core), core.stopping.clone()));
         Self {
@@ -357,8 +353,11 @@ impl Server {
     }
 
     /// Forgets the history up to a revision: older watches and pages expire.
-    pub fn compact(&self, revision: u64) {
-        let _ = self.core.0.store.compact(revision);
+    ///
+    /// # Errors
+    /// When the revision has not been reached.
+    pub fn compact(&self, revision: u64) -> Result<(), FutureRevision> {
+        self.core.0.store.compact(revision)
     }
 
     /// Listens for TLS connections. Port 0 takes a free port.
@@ -446,8 +445,22 @@ impl std::fmt::Debug for Stopping {
     }
 }
 
+/// Opens a store where blocking is allowed: it reads everything that is on disk.
+async fn open(
+    path: PathBuf,
+    options: OpenOptions,
+    environment: Environment,
+) -> Result<(Store, Recovery), StartError> {
+    let opening = tokio::task::spawn_blocking(move || Store::open(&path, options, environment));
+    match opening.await {
+        Ok(opened) => opened.map_err(StartError::Storage),
+        // It is never aborted, so it has panicked.
+        Err(ended) => std::panic::resume_unwind(ended.into_panic()),
+    }
+}
+
 /// Lets the history age while nobody writes. Ends with the server, which it does not keep alive.
-async fn forget_the_old(core: Weak<Core>, stopping: CancellationToken) {
+async fn trim_history(core: Weak<Core>, stopping: CancellationToken) {
     loop {
         tokio::select! {
             () = stopping.cancelled() => return,

@@ -334,7 +334,8 @@ async fn a_watcher_survives_compaction_without_losing_an_object() {
             .await
             .expect("deleted");
         expected.remove("first");
-        server.compact(server.revision());
+        let now = server.revision();
+        server.compact(now).expect("it has been reached");
         let errors = until(&mut events, &mut known, &expected).await;
         assert!(errors >= 1, "the watcher was told that its version expired");
         api.create(&post, &config_map("last"))

@@ -188,7 +188,7 @@ impl Session {
             Step::Drain { watcher } => self.drain(watcher).await,
             Step::Compact { at } => {
                 let at = self.model.pick(at);
-                self.server.compact(at);
+                self.server.compact(at).expect("it has been reached");
                 self.model.compact(at);
             }
         }

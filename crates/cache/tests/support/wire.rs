@@ -337,7 +337,8 @@ impl World {
     pub(crate) async fn expire(&self) {
         self.create("zz-expire").await;
         self.delete("zz-expire").await;
-        self.server.compact(self.server.revision());
+        let now = self.server.revision();
+        self.server.compact(now).expect("it has been reached");
     }
 
     /// Key and version of all ConfigMaps in the namespace, from the server itself.

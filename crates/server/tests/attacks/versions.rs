@@ -104,7 +104,8 @@ async fn a_watch_of_the_forgotten_past_is_told_so() {
         host.must(Ask::post(CONFIG_MAPS, config_map(&format!("c{i}"))))
             .await;
     }
-    host.server.compact(host.server.revision());
+    let now = host.server.revision();
+    host.server.compact(now).expect("it has been reached");
     for query in [
         "watch=1&resourceVersion=2",
         "watch=1&resourceVersion=1&allowWatchBookmarks=true",
@@ -186,7 +187,8 @@ async fn an_expired_token_says_how_to_go_on() {
     let page = host.must(Ask::get(format!("{CONFIG_MAPS}?limit=2"))).await;
     let token = page["metadata"]["continue"].as_str().expect("a token");
     host.must(Ask::post(CONFIG_MAPS, config_map("c9"))).await;
-    host.server.compact(host.server.revision());
+    let now = host.server.revision();
+    host.server.compact(now).expect("it has been reached");
     let next = Ask::get(format!("{CONFIG_MAPS}?limit=2&continue={token}"));
     let answer = host.refuses("expired", next, (410, "Expired")).await;
     let status = answer.json();
