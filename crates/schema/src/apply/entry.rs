@@ -1,6 +1,7 @@
 //! The entries of `metadata.managedFields`: who manages which fields, since when, and by what kind of request.
 
 use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet, hash_map};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -10,13 +11,11 @@ use super::set::Set;
 
 /// Most entries of updates; the oldest are put together beyond it.
 const MAX_UPDATERS: usize = 10;
-/// Most entries that are read: nobody has that many managers, but a request could say so.
-const MAX_ENTRIES: usize = 1000;
 /// The manager of entries that were put together.
 const ANCIENT: &str = "ancient-changes";
 
 /// By what kind of request a manager came to its fields.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
     /// Server-side apply.
     Apply,
@@ -61,9 +60,6 @@ pub enum ManagedError {
     /// Not a list of objects.
     #[error("managedFields is a list of objects")]
     NotEntries,
-    /// More entries than are read.
-    #[error("managedFields has more than {MAX_ENTRIES} entries")]
-    TooMany,
     /// An entry without a known operation.
     #[error("operation must be `Apply` or `Update`")]
     Operation,
@@ -92,6 +88,13 @@ impl Entry {
             && self.manager == other.manager
             && self.subresource == other.subresource
             && (self.operation == Operation::Apply || self.api_version == other.api_version)
+    }
+
+    /// What entries of the same manager have in common, and no others.
+    fn identity(&self) -> (Operation, String, String, Option<String>) {
+        let version = (self.operation == Operation::Update).then(|| self.api_version.clone());
+        let (manager, subresource) = (self.manager.clone(), self.subresource.clone());
+        (self.operation, manager, subresource, version)
     }
 
     fn seconds(&self) -> i64 {
@@ -165,15 +168,18 @@ impl Managed {
             Some(Value::Array(list)) => list,
             Some(_) => return Err(ManagedError::NotEntries),
         };
-        if list.len() > MAX_ENTRIES {
-            return Err(ManagedError::TooMany);
-        }
+        // There may be any number, as on a real server; a request can name some ten thousand. Each is looked up by
+        // its identity, so that reading them takes no longer than they are long.
         let mut managed = Managed(Vec::with_capacity(list.len() + 1));
+        let mut positions = HashMap::with_capacity(list.len());
         for (index, entry) in list.iter().enumerate() {
             let entry = Entry::read(entry, index)?;
-            match managed.position(&entry) {
-                Some(at) => managed.0[at] = entry,
-                None => managed.0.push(entry),
+            match positions.entry(entry.identity()) {
+                hash_map::Entry::Occupied(at) => managed.0[*at.get()] = entry,
+                hash_map::Entry::Vacant(free) => {
+                    free.insert(managed.0.len());
+                    managed.0.push(entry);
+                }
             }
         }
         Ok(managed)
@@ -210,52 +216,53 @@ impl Managed {
     }
 
     /// Puts the oldest entries of updates together until there are few enough. Entries of one version alone can be.
+    /// Upstream: `capManagersManager` of structured-merge-diff's `fieldmanager`.
     pub(super) fn cap(&mut self) {
-        let updaters = |managed: &Managed| {
-            let is_update = |entry: &&Entry| entry.operation == Operation::Update;
-            managed.0.iter().filter(is_update).count()
-        };
-        if updaters(self) <= MAX_UPDATERS {
+        let is_update = |entry: &&Entry| entry.operation == Operation::Update;
+        let mut updaters = self.0.iter().filter(is_update).count();
+        if updaters <= MAX_UPDATERS {
             return;
         }
         self.0.sort_by(Entry::order);
-        let mut oldest: Vec<String> = Vec::new();
-        let mut at = 0;
-        while at < self.0.len() && updaters(self) > MAX_UPDATERS {
-            let entry = &self.0[at];
-            let is_update = entry.operation == Operation::Update;
-            let version = entry.api_version.clone();
-            if !is_update || !oldest.contains(&version) {
-                if is_update {
-                    oldest.push(version);
-                }
-                at += 1;
-                continue;
+        let mut entries: Vec<Option<Entry>> = self.0.drain(..).map(Some).collect();
+        let mut oldest: HashSet<String> = HashSet::new();
+        for at in 0..entries.len() {
+            if updaters <= MAX_UPDATERS {
+                break;
             }
-            let merged = self.0.remove(at);
-            self.merge_ancient(merged);
+            let is_update = |entry: &mut Entry| entry.operation == Operation::Update;
+            let Some(entry) = entries[at].take_if(is_update) else {
+                continue;
+            };
+            if oldest.insert(entry.api_version.clone()) {
+                entries[at] = Some(entry);
+            } else {
+                merge_ancient(&mut entries, entry);
+                updaters -= 1;
+            }
         }
+        self.0.extend(entries.into_iter().flatten());
     }
+}
 
-    /// Moves the fields of an entry to the entry of old changes, which the oldest entry of that version becomes.
-    fn merge_ancient(&mut self, merged: Entry) {
-        let is_ancient = |entry: &Entry| {
-            entry.operation == Operation::Update
-                && entry.manager == ANCIENT
-                && entry.api_version == merged.api_version
-                && entry.subresource.is_empty()
-        };
-        let is_update = |entry: &Entry| {
-            entry.operation == Operation::Update && entry.api_version == merged.api_version
-        };
-        let found = self.0.iter().position(is_ancient);
-        let Some(at) = found.or_else(|| self.0.iter().position(is_update)) else {
-            return self.0.push(merged);
-        };
-        let ancient = &mut self.0[at];
-        ancient.manager = ANCIENT.to_owned();
-        ancient.subresource = String::new();
-        ancient.fields.absorb(merged.fields);
-        ancient.time = merged.time;
-    }
+/// Moves the fields of an entry to the entry of old changes, which the oldest entry of that version becomes.
+fn merge_ancient(entries: &mut [Option<Entry>], merged: Entry) {
+    let is_update = |entry: &Entry| {
+        entry.operation == Operation::Update && entry.api_version == merged.api_version
+    };
+    let is_ancient = |entry: &Entry| {
+        is_update(entry) && entry.manager == ANCIENT && entry.subresource.is_empty()
+    };
+    let find = |like: &dyn Fn(&Entry) -> bool| {
+        let mut there = entries.iter();
+        there.position(|entry| entry.as_ref().is_some_and(like))
+    };
+    let found = find(&is_ancient).or_else(|| find(&is_update));
+    let Some(ancient) = found.and_then(|at| entries[at].as_mut()) else {
+        unreachable!("the oldest entry of the version is there");
+    };
+    ancient.manager = ANCIENT.to_owned();
+    ancient.subresource = String::new();
+    ancient.fields.absorb(merged.fields);
+    ancient.time = merged.time;
 }

@@ -285,6 +285,40 @@ fn clients_reset_and_rewrite_entries() {
 }
 
 #[test]
+fn any_number_of_appliers_keep_their_fields() {
+    let mut live = created(&json!({}));
+    let entry = |n: usize| {
+        let fields = json!({ "f:data": { format!("f:k{n}"): {} } });
+        json!({
+            "manager": format!("m{n}"), "operation": "Apply", "apiVersion": "v1", "time": NOW,
+            "fieldsType": "FieldsV1", "fieldsV1": fields,
+        })
+    };
+    let appliers = 1000;
+    live["metadata"]["managedFields"] = (0..appliers).map(entry).collect();
+    live["data"] = (0..appliers)
+        .map(|n| (format!("k{n}"), json!("v")))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    let count = |object: &Value| {
+        let entries = object["metadata"]["managedFields"].as_array();
+        entries.map_or(0, Vec::len)
+    };
+    for more in 1..=3 {
+        let key = format!("k{}", appliers + more);
+        let manager = format!("m{}", appliers + more);
+        let own = config(&json!({ key: "v" }));
+        let write = Write::of("v1", "ConfigMap").by(&manager);
+        live = write.apply(&live, &own, Force::No).expect("no conflict");
+        assert_eq!(count(&live), appliers + more);
+    }
+    let mut new = live.clone();
+    new["data"]["updated"] = json!("v");
+    let updated = Write::of("v1", "ConfigMap").update(Some(&live), &new);
+    assert_eq!(count(&updated), appliers + 4);
+}
+
+#[test]
 fn old_updates_are_put_together() {
     let mut live = created(&json!({}));
     for i in 0..13 {
