@@ -319,6 +319,25 @@ fn times_follow_go() {
 }
 
 #[test]
+fn the_whole_of_the_years_0_to_9999_can_be_written() {
+    let cases = [
+        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59"),
+        ("9999-12-31T23:59:59+23:00", "9999-12-31T00:59:59"),
+        ("0000-01-01T00:00:00Z", "0000-01-01T00:00:00"),
+    ];
+    for (text, utc) in cases {
+        let seconds = time::seconds(text.to_owned());
+        assert_eq!(seconds, Ok(format!("{utc}Z")), "{text}");
+        let micros = time::micros(text.to_owned());
+        assert_eq!(micros, Ok(format!("{utc}.000000Z")), "{text}");
+    }
+    for text in ["9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00"] {
+        let expected = format!("parsing time {text:?}: year out of range");
+        assert_eq!(time::seconds(text.to_owned()), Err(expected));
+    }
+}
+
+#[test]
 fn raw_values_keep_what_they_hold() {
     let crd = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
     let body = r#"{"spec":{"versions":[{"name":"v1","schema":{"openAPIV3Schema":{"properties":{"a":{"default":{"x":null,"y":[1.5,-1]},"x-kubernetes-preserve-unknown-fields":true,"minimum":1}}}}}]}}"#;

@@ -1,6 +1,6 @@
 //! Reads times as Go does and writes them in UTC.
 
-use jiff::Timestamp;
+use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
 
@@ -20,17 +20,18 @@ const PARTS: [(&str, usize, &str); 6] = [
 /// A time in whole seconds, in UTC.
 pub(super) fn seconds(text: String) -> Result<String, String> {
     let at = parse(&text)?;
-    let whole = Timestamp::from_second(at.as_second() - i64::from(at.subsec_nanosecond() < 0));
-    let canonical = whole.map_err(|_| out_of_range(&text, "year"))?.to_string();
-    Ok(canonical)
+    let whole = at.with().subsec_nanosecond(0).build().unwrap_or(at);
+    Ok(format!("{whole}Z"))
 }
 
 /// A time with six digits of fraction, in UTC.
 pub(super) fn micros(text: String) -> Result<String, String> {
-    Ok(format!("{:.6}", parse(&text)?))
+    Ok(format!("{:.6}Z", parse(&text)?))
 }
 
-fn parse(text: &str) -> Result<Timestamp, String> {
+/// Reads a time and moves it to UTC. As a date on the calendar and not as a `Timestamp`: that one ends a day before the year
+/// 9999 does, so that it can be shown in every zone, and Go knows all of the year.
+fn parse(text: &str) -> Result<DateTime, String> {
     let mut parser = Parser { text, rest: text };
     let mut numbers = [0_i16; 6];
     for (number, (name, digits, separator)) in numbers.iter_mut().zip(PARTS) {
@@ -41,7 +42,7 @@ fn parse(text: &str) -> Result<Timestamp, String> {
     let offset = parser.offset()?;
     let [year, month, day, hour, minute, second] = numbers;
     check_ranges(text, &numbers)?;
-    DateTime::new(
+    let local = DateTime::new(
         year,
         month as i8,
         day as i8,
@@ -50,9 +51,11 @@ fn parse(text: &str) -> Result<Timestamp, String> {
         second as i8,
         nanoseconds,
     )
-    .ok()
-    .and_then(|local| offset.to_timestamp(local).ok())
-    .ok_or_else(|| out_of_range(text, "day"))
+    .map_err(|_| out_of_range(text, "day"))?;
+    let utc = local.checked_sub(SignedDuration::from_secs(offset.seconds().into()));
+    utc.ok()
+        .filter(|utc| utc.year() >= 0)
+        .ok_or_else(|| out_of_range(text, "year"))
 }
 
 fn check_ranges(text: &str, numbers: &[i16; 6]) -> Result<(), String> {

@@ -1,6 +1,7 @@
 //! Types whose protobuf message looks nothing like their JSON.
 
-use jiff::Timestamp;
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
 use serde_json::Value;
 
 use super::ProtobufError;
@@ -46,8 +47,8 @@ pub(super) fn schema(table: &Table) -> Option<TypeId> {
     table.named(&format!("{APIEXTENSIONS}JSONSchemaProps"))
 }
 
-/// 0000-01-01T00:00:00Z; JSON has no years before.
-const FIRST_SECOND: i64 = -62_167_219_200;
+/// Where Unix time begins. A date on the calendar, because a `Timestamp` ends a day before the year 9999 does.
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// How exactly a time is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,21 +59,26 @@ pub(super) enum Precision {
 
 /// A time as JSON has it. `None` when JSON cannot.
 fn time_text(seconds: i64, nanoseconds: i32, precision: Precision) -> Option<String> {
-    let at = match precision {
-        Precision::Seconds => Timestamp::from_second(seconds),
-        Precision::Microseconds => Timestamp::new(seconds, nanoseconds),
+    let since = match precision {
+        Precision::Seconds => SignedDuration::from_secs(seconds),
+        Precision::Microseconds => {
+            let seconds = SignedDuration::from_secs(seconds);
+            seconds.checked_add(SignedDuration::from_nanos(nanoseconds.into()))?
+        }
     };
-    let at = at.ok().filter(|at| at.as_second() >= FIRST_SECOND)?;
+    let at = EPOCH.checked_add(since).ok().filter(|at| at.year() >= 0)?;
     Some(match precision {
-        Precision::Seconds => at.to_string(),
-        Precision::Microseconds => format!("{at:.6}"),
+        Precision::Seconds => format!("{at}Z"),
+        Precision::Microseconds => format!("{at:.6}Z"),
     })
 }
 
 /// Seconds and nanoseconds of a time in JSON; the latter count forward.
 fn time_parts(value: &Value) -> Option<(i64, i32)> {
-    let at: Timestamp = value.as_str()?.parse().ok()?;
-    let (seconds, nanoseconds) = (at.as_second(), at.subsec_nanosecond());
+    // Times are in UTC here: they were written so when they were read.
+    let at: DateTime = value.as_str()?.strip_suffix('Z')?.parse().ok()?;
+    let since = at.duration_since(EPOCH);
+    let (seconds, nanoseconds) = (since.as_secs(), since.subsec_nanos());
     Some(if nanoseconds < 0 {
         (seconds - 1, nanoseconds + 1_000_000_000)
     } else {

@@ -65,6 +65,15 @@ fn time_of_no_length_is_not_set_and_the_epoch_is() {
 }
 
 #[test]
+fn the_last_second_of_the_year_9999_goes_both_ways() {
+    let metadata = json!({"name": "a", "creationTimestamp": "9999-12-31T23:59:59Z"});
+    let value = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+    let bytes = encode(Table::builtin(), kind("", "v1", "Namespace"), &value);
+    let back = decode(Table::builtin(), kind("", "v1", "Namespace"), &bytes);
+    assert_eq!(back, Ok(value));
+}
+
+#[test]
 fn parts_of_a_message_are_put_together() {
     let bytes = message(|out| {
         put_message(1, out, |out| put_bytes(1, b"first", out));
