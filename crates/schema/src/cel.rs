@@ -44,6 +44,7 @@ pub use functions::semver::Semver;
 pub use functions::url::Url;
 pub use source::CompileError;
 pub use time::Moment;
+pub(crate) use time::duration_of_format;
 pub use types::{Opaque, Type};
 pub use value::{EvalError, Evaluated, Key, List, Map, Text, Value};
 

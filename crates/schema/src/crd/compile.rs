@@ -1,6 +1,6 @@
 //! Compiles the schema of one version into types of a [`Table`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -215,8 +215,9 @@ impl Compiler {
             }
             fields.sort_by(|a, b| a.name.cmp(&b.name));
         }
+        let required: HashSet<&str> = schema.texts("required").collect();
         for field in &mut fields {
-            field.required = schema.texts("required").any(|name| *field.name == *name);
+            field.required = required.contains(&*field.name);
         }
         let mut object = Struct::new(fields);
         object.atomic = schema.map_type() == Some("atomic");

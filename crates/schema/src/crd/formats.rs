@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use self::network::{is_cidr, is_email, is_hostname, is_ip, is_mac, is_request_uri};
-use self::time::{is_date, is_date_time, is_duration};
+use self::time::{is_date, is_date_time};
+use crate::cel::duration_of_format;
 use crate::names;
 
 /// Formats of strings, without the dashes that the validator ignores.
@@ -82,7 +83,7 @@ pub(crate) fn matches(format: &str, text: &str) -> bool {
         "byte" => is_base64(text),
         "date" => is_date(text),
         "datetime" => is_date_time(text),
-        "duration" => is_duration(text),
+        "duration" => duration_of_format(text).is_some(),
         "k8sshortname" => names::dns1123_label(text).is_empty(),
         "k8slongname" => names::dns1123_subdomain(text).is_empty(),
         _ => true,

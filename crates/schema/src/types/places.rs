@@ -24,7 +24,13 @@ impl Default for Places {
 }
 
 impl Places {
+    /// # Panics
+    /// When there are more fields than positions; schemas of clients are limited to fewer nodes than that.
     pub(super) fn of(fields: &[Field]) -> Self {
+        assert!(
+            fields.len() < usize::from(FREE),
+            "a struct has too many fields"
+        );
         let positions = (0..fields.len()).map(|position| position as u16);
         if fields.len() > MOST {
             let mut sorted: Vec<u16> = positions.collect();

@@ -201,6 +201,10 @@ fn time_is_measured() {
         "duration('1.5s').getMilliseconds() == 1500 && duration('-1s').getSeconds() == -1",
         "duration('1s') < duration('2s') && duration('1s') + duration('1s') == duration('2s')",
         "timestamp(60) == timestamp('1970-01-01T00:01:00Z')",
+        "timestamp('2026-07-01T12:00:00Z').getHours('Europe/Berlin') == 14",
+        "timestamp('2026-01-01T12:00:00Z').getHours('Europe/Berlin') == 13",
+        "timestamp('2026-01-01T03:00:00Z').getDate('America/Los_Angeles') == 31",
+        "timestamp('9999-12-31T23:59:59Z').getFullYear('Asia/Tokyo') == 10000",
     ]);
     failures(&[
         ("timestamp(text) == timestamp(0)", "parsing time"),

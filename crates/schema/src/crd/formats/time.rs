@@ -1,12 +1,4 @@
-//! Dates, times and durations, as lenient as the API server reads them.
-
-use std::sync::LazyLock;
-
-use regex::Regex;
-
-use super::compiled;
-
-static DURATION_PART: LazyLock<Regex> = LazyLock::new(|| compiled(r"([0-9]+)\s*([A-Za-zµ]+)"));
+//! Dates and times, as lenient as the API server reads them.
 
 pub(super) fn is_date(text: &str) -> bool {
     text.len() == 10
@@ -55,64 +47,4 @@ fn is_zone(zone: &[u8]) -> bool {
         [b'+' | b'-', a, b, b':', c, d] => [a, b, c, d].iter().all(|b| b.is_ascii_digit()),
         _ => false,
     }
-}
-
-/// A Go duration such as `1h30m`, or words such as `2 days`.
-pub(super) fn is_duration(text: &str) -> bool {
-    if is_go_duration(text) {
-        return true;
-    }
-    const UNITS: [&[&str]; 8] = [
-        &["ns", "nano"],
-        &["us", "µs", "micro"],
-        &["ms", "milli"],
-        &["s", "sec"],
-        &["m", "min"],
-        &["h", "hr", "hour"],
-        &["d", "day"],
-        &["w", "wk", "week"],
-    ];
-    let unit = |unit: &str| {
-        UNITS.iter().any(|names| {
-            names.contains(&unit) || names.last().is_some_and(|word| unit.starts_with(word))
-        })
-    };
-    let mut found = false;
-    for part in DURATION_PART.captures_iter(text) {
-        if part[1].parse::<i64>().is_err() {
-            return false;
-        }
-        found |= unit(&part[2].to_lowercase());
-    }
-    found
-}
-
-fn is_go_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let number = rest.len()
-            - rest
-                .trim_start_matches(|c: char| c.is_ascii_digit() || c == '.')
-                .len();
-        let digits = &rest[..number];
-        let after = &rest[number..];
-        let units = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
-        let unit = units.iter().find(|u| {
-            after.strip_prefix(**u).is_some_and(|r| {
-                r.is_empty() || r.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-            })
-        });
-        let valid = digits.matches('.').count() <= 1 && digits.bytes().any(|b| b.is_ascii_digit());
-        let Some(unit) = unit.filter(|_| valid) else {
-            return false;
-        };
-        rest = &after[unit.len()..];
-    }
-    true
 }
