@@ -1,0 +1,8 @@
+//! Reads the source of this repository and says how it is built: which module of a crate uses which, and some counts.
+//!
+//! What is read is source text, not what the compiler makes of it: a path in a macro's output is not seen. Tests are left
+//! out. `tests/layers.rs` holds what is found against what was declared.
+
+pub mod counts;
+pub mod modules;
+pub mod source;

@@ -1,0 +1,147 @@
+//! What ARCHITECTURE.md says about crates and modules, held against the source. Counts may fall and not grow: whoever makes
+//! one smaller lowers the limit here.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use kubewright_architecture::source::{self, SourceFile};
+use kubewright_architecture::{counts, modules::Graph};
+
+/// The crates from the bottom up: each uses those before it and none after it.
+const CRATES: [&str; 13] = [
+    "workqueue",
+    "store",
+    "schema",
+    "server",
+    "cache",
+    "testing",
+    "webhook",
+    "derive",
+    "runtime",
+    "manifests",
+    "cluster",
+    "kubewright",
+    "cli",
+];
+
+/// Modules of a crate from the bottom up.
+const LAYERS: [(&str, &[&[&str]]); 2] = [
+    (
+        "store",
+        &[
+            &["environment", "pairs", "wakers"],
+            &[
+                "collection",
+                "cursor",
+                "durable",
+                "event",
+                "history",
+                "pins",
+                "record",
+                "snapshot",
+                "state",
+                "store",
+            ],
+        ],
+    ),
+    (
+        "server",
+        &[
+            &["object", "private_file", "status"],
+            &["auth", "certificates", "pki", "kubeconfig", "printers"],
+            &["admission", "api", "core", "service", "server"],
+        ],
+    ),
+];
+
+/// How many modules of a crate are in a cycle, at most.
+const CYCLES: [(&str, usize); 3] = [("store", 10), ("schema", 7), ("server", 17)];
+
+/// The repository; another checkout can be measured by naming it.
+fn repository() -> PathBuf {
+    let own = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    std::env::var_os("KUBEWRIGHT_REPOSITORY").map_or_else(own, PathBuf::from)
+}
+
+fn files(name: &str) -> Vec<SourceFile> {
+    source::of_crate(&repository().join("crates").join(name))
+}
+
+/// The crates that hold the server, which the review of counts is about.
+fn server_side() -> Vec<SourceFile> {
+    ["store", "cel", "schema", "server"]
+        .into_iter()
+        .flat_map(files)
+        .collect()
+}
+
+#[test]
+fn crates_use_only_those_below_them() {
+    for (at, name) in CRATES.iter().enumerate() {
+        let manifest = repository().join("crates").join(name).join("Cargo.toml");
+        let text = std::fs::read_to_string(&manifest).expect("every crate has a manifest");
+        let own = text.split("[dev-dependencies]").next().unwrap_or_default();
+        for line in own.lines().filter(|line| line.starts_with("kubewright")) {
+            let used = line.split(['.', ' ']).next().unwrap_or_default();
+            let used = used.strip_prefix("kubewright-").unwrap_or(used);
+            let below = CRATES.iter().position(|known| *known == used);
+            assert!(below.is_some_and(|b| b < at), "{name} uses {used}");
+        }
+    }
+    let there = std::fs::read_dir(repository().join("crates")).expect("it exists");
+    assert_eq!(there.count(), CRATES.len(), "a crate has no place");
+}
+
+#[test]
+fn modules_use_only_those_below_them() {
+    for (name, layers) in LAYERS {
+        let upward = Graph::of(&files(name)).upward(layers);
+        assert!(upward.is_empty(), "{name}: {upward:?}");
+    }
+}
+
+#[test]
+fn cycles_do_not_grow() {
+    let limits: BTreeMap<&str, usize> = CYCLES.into();
+    let mut grown = Vec::new();
+    for name in CRATES {
+        let cycles = Graph::of(&files(name)).cycles();
+        let count: usize = cycles.iter().map(|cycle| cycle.len()).sum();
+        println!("{name}: {count} modules in a cycle {cycles:?}");
+        if count > limits.get(name).copied().unwrap_or_default() {
+            grown.push((name, cycles));
+        }
+    }
+    assert!(grown.is_empty(), "{grown:?}");
+}
+
+#[test]
+fn counts_do_not_grow() {
+    let files = server_side();
+    let repeated = counts::repeated_types(&files);
+    let found = [
+        (
+            "functions with six or more parameters",
+            counts::functions_with_parameters(&files, 6),
+            36,
+        ),
+        (
+            "indexings by a literal string",
+            counts::string_indexings(&files),
+            1900,
+        ),
+        (
+            "type names that are defined more than once",
+            repeated.len(),
+            90,
+        ),
+    ];
+    println!(
+        "doc and comment share: {:.1} %",
+        counts::comment_share(&files)
+    );
+    for (what, count, limit) in found {
+        println!("{what}: {count}");
+        assert!(count <= limit, "{what}: {count} are more than {limit}");
+    }
+}
