@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::server::{
-    CONFIG_MAPS, PODS, config_map, create, patch, pod, post, refused, server, server_with_accounts,
+    CONFIG_MAPS, PODS, config_map, create, patch, pod, refused, server, server_with_accounts,
     warned,
 };
 
