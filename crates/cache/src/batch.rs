@@ -91,6 +91,7 @@ pub(crate) fn take(
 
 #[cfg(test)]
 mod tests {
+    use kubewright_testing::limit;
     use serde_json::Value;
 
     use super::*;
@@ -114,7 +115,7 @@ mod tests {
         let (_writer, reader) = store::new::<Value>();
         let (mut sender, mut receiver) = delta::queue(1000);
         for delta in deltas {
-            sender.push(delta).await.expect("it is open");
+            limit(sender.push(delta)).await.expect("it is open");
         }
         let mut sizes = Vec::new();
         let mut next = receiver.try_pop();

@@ -171,6 +171,7 @@ pub(crate) fn read<T>(poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
 
 #[cfg(test)]
 mod tests {
+    use kubewright_testing::limit;
     use std::future::poll_fn;
 
     use futures::channel::mpsc;
@@ -198,11 +199,11 @@ mod tests {
     #[tokio::test]
     async fn connection_goes_on_while_it_is_read() {
         let mut receiver = numbers(3);
-        assert_eq!(next(&mut receiver).await, Some(0));
+        assert_eq!(limit(next(&mut receiver)).await, Some(0));
         // Nobody else runs in between.
         assert_eq!(next(&mut receiver).now_or_never(), Some(Some(1)));
         assert_eq!(next(&mut receiver).now_or_never(), Some(Some(2)));
-        assert_eq!(next(&mut receiver).await, None);
+        assert_eq!(limit(next(&mut receiver)).await, None);
     }
 
     #[tokio::test]
@@ -242,6 +243,6 @@ mod tests {
             })
         }));
         assert!(panics.catch_unwind().await.is_err());
-        assert_eq!(receiver.next().await, Some(1));
+        assert_eq!(limit(receiver.next()).await, Some(1));
     }
 }

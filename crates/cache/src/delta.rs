@@ -240,6 +240,7 @@ impl Drop for Receiver {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use kubewright_testing::limit;
     use proptest::prelude::*;
 
     use super::*;
@@ -281,7 +282,7 @@ mod tests {
             Delta::Delete(object("a")),
             Delta::Bookmark("4".into()),
         ] {
-            sender.push(delta).await.expect("it is open");
+            limit(sender.push(delta)).await.expect("it is open");
         }
         assert_eq!(
             drain(&mut receiver),
@@ -305,8 +306,8 @@ mod tests {
             .expect("it is open");
         let mut second = Box::pin(sender.push(Delta::Apply(object("b"))));
         assert!(second.as_mut().now_or_never().is_none());
-        assert!(receiver.pop().await.is_some());
-        assert_eq!(second.await, Ok(()));
+        assert!(limit(receiver.pop()).await.is_some());
+        assert_eq!(limit(second).await, Ok(()));
     }
 
     #[tokio::test]
@@ -317,8 +318,8 @@ mod tests {
             .await
             .expect("it is open");
         drop(sender);
-        assert!(receiver.pop().await.is_some());
-        assert!(receiver.pop().await.is_none());
+        assert!(limit(receiver.pop()).await.is_some());
+        assert!(limit(receiver.pop()).await.is_none());
     }
 
     #[tokio::test]
@@ -327,7 +328,7 @@ mod tests {
         let mut pop = Box::pin(receiver.pop());
         assert!(pop.as_mut().now_or_never().is_none());
         drop(sender);
-        assert!(pop.await.is_none());
+        assert!(limit(pop).await.is_none());
     }
 
     #[tokio::test]
@@ -354,8 +355,8 @@ mod tests {
         assert_eq!(*log.lock(), ["apply a"]);
 
         // "b" is at work until the receiver asks for more: "c" has to wait behind it.
-        assert_eq!(sender.push(apply("b")).await, Ok(()));
-        assert!(receiver.pop().await.is_some());
+        assert_eq!(limit(sender.push(apply("b"))).await, Ok(()));
+        assert!(limit(receiver.pop()).await.is_some());
         assert_eq!(sender.hand_over(apply("c")).await, Ok(()));
         assert_eq!(drain(&mut receiver), ["apply c"]);
 

@@ -68,6 +68,7 @@ impl<T: fmt::Debug> fmt::Debug for Latest<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kubewright_testing::limit;
 
     #[tokio::test]
     async fn those_who_wait_are_woken_in_the_order_they_came() {
@@ -83,7 +84,7 @@ mod tests {
         }
         tokio::task::yield_now().await;
         value.change(|set| *set = true);
-        while tasks.join_next().await.is_some() {}
+        while limit(tasks.join_next()).await.is_some() {}
         assert_eq!(*order.lock(), (0..32).collect::<Vec<_>>());
     }
 }

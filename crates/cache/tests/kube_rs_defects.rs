@@ -3,6 +3,7 @@
 
 mod support;
 
+use kubewright_testing::limit;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,13 +37,13 @@ async fn object_that_is_gone_before_it_is_told_stops_nobody() {
         .informer
         .add_handler_with(story, few)
         .expect("it runs");
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     world.create("a").await;
     world.delete("a").await;
     for n in 0..40 {
         world.create(&format!("b{n}")).await;
     }
-    let truth = world.truth().await;
+    let truth = limit(world.truth()).await;
     let reader = running.informer.reader();
     let before = Instant::now();
     until("the store is right", async || stored(&reader) == truth).await;
@@ -63,7 +64,7 @@ async fn forbidden_resource_does_not_slow_the_others() {
     let (story, told) = Story::new();
     maps.add_handler(story).expect("it runs");
     factory.start();
-    maps.synced().await.expect("it syncs");
+    limit(maps.synced()).await.expect("it syncs");
     let heard = |name: &str| !told.lock().about(&[name]).is_empty();
     assert_eq!(late_ones(&world, heard).await, 0);
 }
@@ -86,10 +87,10 @@ async fn expired_version_by_code_ends_in_a_relist() {
     let world = World::new().await;
     let plain = source(&world).with_streaming_list(StreamingList::No);
     let running = run(plain, options());
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     world.create("a").await;
     let reader = running.informer.reader();
-    let truth = world.truth().await;
+    let truth = limit(world.truth()).await;
     until("the store is right", async || stored(&reader) == truth).await;
     world.wire.answer_next(410, "Expired");
     world.wire.break_watches(Break::Close);
@@ -106,7 +107,7 @@ async fn first_list_may_be_served_from_the_cache_also_in_pages() {
     let world = World::new().await;
     let plain = source(&world).with_streaming_list(StreamingList::No);
     let running = run(plain, options());
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     let version = running.informer.reader().resource_version();
     let watched =
         format!("allowWatchBookmarks=true&resourceVersion={version}&timeoutSeconds=450&watch=true");
@@ -121,14 +122,14 @@ async fn first_list_may_be_served_from_the_cache_also_in_pages() {
 async fn stream_asks_for_the_newest_state_and_gives_way_to_a_list() {
     let world = World::new().await;
     let running = run(source(&world), options());
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     let streamed = "allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&sendInitialEvents=true&timeoutSeconds=450&watch=true";
     assert_eq!(world.wire.queries(), [streamed]);
 
     let world = World::new().await;
     world.wire.answer_all("stream", 422, "Invalid");
     let running = run(source(&world), options());
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     assert_eq!(world.wire.asked(), ["stream", "list", "watch"]);
 }
 
@@ -142,7 +143,7 @@ async fn deletion_across_a_relist_is_told_as_not_observed() {
         let running = run(source(&world).with_streaming_list(streaming), options());
         let (story, told) = Story::new();
         let registration = running.informer.add_handler(story).expect("it runs");
-        registration.synced().await.expect("it syncs");
+        limit(registration.synced()).await.expect("it syncs");
         world.wire.answer_all("watch", 429, "TooManyRequests");
         world.wire.break_watches(Break::Reset);
         world.delete("a").await;
@@ -150,7 +151,7 @@ async fn deletion_across_a_relist_is_told_as_not_observed() {
         world.create("b").await;
         world.expire().await;
         world.wire.heal();
-        let truth = world.truth().await;
+        let truth = limit(world.truth()).await;
         until("the story is right", async || told.lock().led_to(&truth)).await;
         assert_eq!(told.lock().about(&["a"]), ["initial a", "missed a"]);
         assert_eq!(
@@ -175,14 +176,14 @@ async fn handler_that_panics_loses_one_event() {
         name => sender.try_send(name.to_owned()).expect("there is room"),
     };
     running.informer.add_handler(handler).expect("it runs");
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     world.create("bad").await;
     world.create("good").await;
     assert_eq!(
-        panicked.recv().await.as_deref(),
+        limit(panicked.recv()).await.as_deref(),
         Some("a handler panicked at default/bad")
     );
-    while heard.recv().await.expect("it goes on") != "good" {}
+    while limit(heard.recv()).await.expect("it goes on") != "good" {}
 }
 
 /// H, for workers: the queue takes the key back and goes on.
@@ -197,7 +198,7 @@ async fn worker_that_panics_gives_its_key_back() {
         let item = taken.get().await.expect("there is a key");
         panic!("on purpose, at {}", item.key());
     });
-    let ended = workers.join_next().await.expect("a worker");
+    let ended = limit(workers.join_next()).await.expect("a worker");
     assert!(ended.expect_err("it panics").is_panic());
     queue.add(key.clone());
     let item = queue.get().await.expect("there is a key");
@@ -217,7 +218,7 @@ async fn keys_are_worked_on_in_the_order_in_which_they_came() {
     let feed = queue.clone();
     let handler = move |event: Event<ConfigMap>| feed.add(event.object().key().clone());
     let registration = running.informer.add_handler(handler).expect("it runs");
-    registration.synced().await.expect("it syncs");
+    limit(registration.synced()).await.expect("it syncs");
     let mut worked = Vec::new();
     while !queue.is_empty() {
         let item = queue.get().await.expect("there is a key");
@@ -247,7 +248,7 @@ async fn object_that_cannot_be_read_is_reported_and_the_others_are_there() {
         let mut tasks = JoinSet::new();
         let running = informer.clone();
         tasks.spawn(async move { running.run(CancellationToken::new()).await });
-        informer.synced().await.expect("it syncs");
+        limit(informer.synced()).await.expect("it syncs");
         let reader = informer.reader();
         assert!(
             reader.get(&Key::new("default", "bad")).is_none(),
@@ -296,7 +297,7 @@ async fn owner_is_found_by_group_and_kind_whatever_its_version() {
     reader
         .add_index("owner", Index::of_metadata(owners))
         .expect("the name is free");
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     assert_eq!(
         reader.keys_by_index("owner", "example.com/Parent/p"),
         Ok(vec![Key::new("default", "child")])
@@ -311,11 +312,11 @@ async fn every_task_that_waits_for_the_first_state_is_woken() {
     let mut waiters = JoinSet::new();
     for _ in 0..20 {
         let informer = informer.clone();
-        waiters.spawn(async move { informer.synced().await });
+        waiters.spawn(async move { limit(informer.synced()).await });
     }
     tokio::task::yield_now().await;
     let running = start(informer);
-    while let Some(woken) = waiters.join_next().await {
+    while let Some(woken) = limit(waiters.join_next()).await {
         woken.expect("no panic").expect("it syncs");
     }
     assert!(running.informer.has_synced());
@@ -343,7 +344,7 @@ async fn told_of_unreadable(shape: Shape) -> Vec<String> {
     let mut tasks = JoinSet::new();
     let running = informer.clone();
     tasks.spawn(async move { running.run(CancellationToken::new()).await });
-    informer.synced().await.expect("it syncs");
+    limit(informer.synced()).await.expect("it syncs");
     let reader = informer.reader();
     assert!(reader.contains(&Key::new("default", "a")));
     world.update("a", "x").await;

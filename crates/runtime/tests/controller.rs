@@ -1,5 +1,6 @@
 //! Controllers end to end: a manager over an API server in the process.
 
+use kubewright_testing::{limit, until};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,7 +51,7 @@ fn run(manager: Manager) -> Running {
 impl Running {
     async fn end(self) {
         self.stop.cancel();
-        let ended = self.task.await.expect("the manager does not panic");
+        let ended = limit(self.task).await.expect("the manager does not panic");
         ended.expect("the manager ends well");
     }
 }
@@ -99,7 +100,10 @@ async fn object_is_reconciled_when_it_or_what_it_owns_changes() {
         .reconciler(Copy(told));
     let history = controller.handle();
     let running = run(Manager::new(kube).controller(controller));
-    assert_eq!(heard.recv().await.as_deref(), Some("default/a Created"));
+    assert_eq!(
+        limit(heard.recv()).await.as_deref(),
+        Some("default/a Created")
+    );
 
     let key = Key::new("default", "a");
     let secret: Secret = client
@@ -113,9 +117,9 @@ async fn object_is_reconciled_when_it_or_what_it_owns_changes() {
         .await
         .expect("it is deleted");
     // The controller hears of its own creation, too.
-    let mut line = heard.recv().await;
+    let mut line = limit(heard.recv()).await;
     while line.as_deref() == Some("default/a Unchanged") {
-        line = heard.recv().await;
+        line = limit(heard.recv()).await;
     }
     assert_eq!(
         line.as_deref(),
@@ -139,7 +143,7 @@ async fn object_is_reconciled_when_it_or_what_it_owns_changes() {
         .await
         .expect("it is changed");
     while line.as_deref() != Some("default/a Updated") {
-        line = heard.recv().await;
+        line = limit(heard.recv()).await;
     }
     let causes: Vec<String> = history
         .history()
@@ -165,7 +169,7 @@ async fn object_is_reconciled_when_it_or_what_it_owns_changes() {
         .await
         .expect("it is deleted");
     while line.as_deref() != Some("default/a gone") {
-        line = heard.recv().await;
+        line = limit(heard.recv()).await;
     }
     running.end().await;
 }
@@ -248,7 +252,11 @@ async fn failing_key_backs_off_and_a_panic_is_an_error() {
     let manager = Manager::new(kube).controller(controller);
     let metrics = manager.metrics().clone();
     let running = run(manager);
-    assert_eq!(finished.recv().await, Some(0), "success forgets failures");
+    assert_eq!(
+        limit(finished.recv()).await,
+        Some(0),
+        "success forgets failures"
+    );
     running.end().await;
     let text = metrics.render();
     for line in [
@@ -283,14 +291,12 @@ async fn watch_can_be_added_and_removed_while_it_runs() {
             )]
         })
     };
-    let id = loop {
-        // Until the controller runs there is nothing to add to.
-        match handle.add_watch(watch()).await {
-            Ok(id) => break id,
-            Err(_) => tokio::task::yield_now().await,
-        }
-    };
-    assert_eq!(heard.recv().await.as_deref(), Some("default/s gone"));
+    // Until the controller runs there is nothing to add to.
+    let id = until("the controller runs", async || {
+        handle.add_watch(watch()).await.ok()
+    });
+    let id = id.await;
+    assert_eq!(limit(heard.recv()).await.as_deref(), Some("default/s gone"));
     assert_eq!(
         handle.remove_watch(id),
         kubewright_runtime::controller::Removed::Yes
@@ -321,7 +327,7 @@ async fn two_watches_of_one_kind_both_lead_to_reconciles() {
     client.create(&secret).await.expect("it is created");
     let mut lines = Vec::new();
     while lines.len() < 2 {
-        let line = heard.recv().await.expect("the controller runs");
+        let line = limit(heard.recv()).await.expect("the controller runs");
         if !lines.contains(&line) {
             lines.push(line);
         }

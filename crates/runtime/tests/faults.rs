@@ -12,7 +12,7 @@ use kubewright_runtime::{
     Scope, Watch, from_fn,
 };
 use kubewright_server::Server;
-use kubewright_testing::{Break, Fault, Verb, Wire};
+use kubewright_testing::{Break, Fault, Verb, Wire, limit};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -301,7 +301,8 @@ async fn converges(seed: u64) {
     }
     assert_eq!(secrets(&user).await, wanted, "seed {seed}");
     stop.cancel();
-    task.await
+    limit(task)
+        .await
         .expect("no panic")
         .expect("the manager ends well");
 }
@@ -377,7 +378,7 @@ async fn forbidden_watch_delays_its_own_controller_alone_and_is_named() {
         began.elapsed() < Duration::from_secs(5),
         "the others keep pace"
     );
-    let error = task
+    let error = limit(task)
         .await
         .expect("no panic")
         .expect_err("it does not hang in silence");

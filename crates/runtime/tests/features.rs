@@ -1,5 +1,6 @@
 //! What controllers, clients and managers can do, one fact a test.
 
+use kubewright_testing::{limit, until};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,7 +58,7 @@ fn run(manager: Manager) -> Running {
 impl Running {
     async fn end(self) {
         self.stop.cancel();
-        let ended = self.task.await.expect("the manager does not panic");
+        let ended = limit(self.task).await.expect("the manager does not panic");
         ended.expect("the manager ends well");
     }
 }
@@ -99,7 +100,7 @@ async fn any_owner_is_found_by_group_and_kind_where_that_is_asked_for() {
         .await
         .expect("it is created");
     let running = run(manager.controller(builder.watches(any).watches(managed).reconciler(tell)));
-    assert_eq!(told.recv().await.as_deref(), Some("default/owner"));
+    assert_eq!(limit(told.recv()).await.as_deref(), Some("default/owner"));
     let mut secret: Secret = from(json!({"metadata": {"name": "s", "namespace": "default"}}));
     set_owner_reference(&owner, &mut secret, Default::default()).expect("it can be owned");
     // The version in a reference is the one of its time, and decides nothing.
@@ -107,7 +108,7 @@ async fn any_owner_is_found_by_group_and_kind_where_that_is_asked_for() {
         owners[0].api_version = "v1".to_owned();
     }
     client.create(&secret).await.expect("it is created");
-    assert_eq!(told.recv().await.as_deref(), Some("default/owner"));
+    assert_eq!(limit(told.recv()).await.as_deref(), Some("default/owner"));
     running.end().await;
 }
 
@@ -127,7 +128,7 @@ async fn predicate_keeps_changes_away_that_do_not_matter() {
             "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}},
     }));
     let made = client.create(&wanted).await.expect("it is created");
-    assert_eq!(told.recv().await.as_deref(), Some("default/d"));
+    assert_eq!(limit(told.recv()).await.as_deref(), Some("default/d"));
     let status = |d: &mut Deployment| d.status.get_or_insert_default().replicas = Some(1);
     let made = client
         .modify_status(&made, status)
@@ -140,12 +141,12 @@ async fn predicate_keeps_changes_away_that_do_not_matter() {
         .await
         .expect("it is deleted");
     assert_eq!(
-        told.recv().await.as_deref(),
+        limit(told.recv()).await.as_deref(),
         Some("default/d"),
         "the change of its specification"
     );
     assert_eq!(
-        told.recv().await.as_deref(),
+        limit(told.recv()).await.as_deref(),
         Some("default/d gone"),
         "and no other"
     );
@@ -180,14 +181,20 @@ async fn channel_and_mapper_lead_to_keys_of_their_choice() {
         .send(Key::new("default", "sent"))
         .await
         .expect("it runs");
-    assert_eq!(told.recv().await.as_deref(), Some("default/sent gone"));
+    assert_eq!(
+        limit(told.recv()).await.as_deref(),
+        Some("default/sent gone")
+    );
     client
         .create::<Secret>(&from(
             json!({"metadata": {"name": "s", "namespace": "default"}}),
         ))
         .await
         .expect("it is created");
-    assert_eq!(told.recv().await.as_deref(), Some("default/s-1 gone"));
+    assert_eq!(
+        limit(told.recv()).await.as_deref(),
+        Some("default/s-1 gone")
+    );
     running.end().await;
 }
 
@@ -217,7 +224,7 @@ async fn optional_kind_is_picked_up_when_it_appears() {
     let running = run(manager.controller(controller));
     client.create(&config("a")).await.expect("it is created");
     assert_eq!(
-        told.recv().await.as_deref(),
+        limit(told.recv()).await.as_deref(),
         Some("default/a"),
         "the controller runs without the kind"
     );
@@ -229,7 +236,7 @@ async fn optional_kind_is_picked_up_when_it_appears() {
         .create(&widget)
         .await
         .expect("it is created");
-    assert_eq!(told.recv().await.as_deref(), Some("default/w gone"));
+    assert_eq!(limit(told.recv()).await.as_deref(), Some("default/w gone"));
     running.end().await;
 }
 
@@ -248,7 +255,7 @@ async fn controller_of_a_resource_without_a_type() {
     widget.metadata.namespace = Some("default".to_owned());
     let widgets = client.dynamic(&resource);
     widgets.create(&widget).await.expect("it is created");
-    assert_eq!(told.recv().await.as_deref(), Some("default/w"));
+    assert_eq!(limit(told.recv()).await.as_deref(), Some("default/w"));
     let read = widgets
         .get(&Key::new("default", "w"))
         .await
@@ -298,16 +305,15 @@ async fn stop_lets_reconciles_finish_and_takes_no_more_keys() {
         .scope(here())
         .reconciler(slow);
     let running = run(Manager::new(kube).controller(controller));
-    assert_eq!(heard.recv().await.as_deref(), Some("begun"));
+    assert_eq!(limit(heard.recv()).await.as_deref(), Some("begun"));
     running.end().await;
     assert!(
-        heard
-            .recv()
+        limit(heard.recv())
             .await
             .is_some_and(|line| line.starts_with("finished"))
     );
     assert_eq!(
-        heard.recv().await,
+        limit(heard.recv()).await,
         None,
         "the other key is left to the next start"
     );
@@ -330,10 +336,9 @@ async fn reconcile_that_does_not_finish_is_cut_off_and_named() {
         .shutdown_timeout(Duration::from_secs(3))
         .controller(controller);
     let running = run(manager);
-    heard.recv().await;
+    limit(heard.recv()).await;
     running.stop.cancel();
-    let error = running
-        .task
+    let error = limit(running.task)
         .await
         .expect("no panic")
         .expect_err("it is late");
@@ -359,10 +364,9 @@ async fn reconcile_that_takes_too_long_is_an_error() {
         .controller(controller);
     let metrics = manager.metrics().clone();
     let running = run(manager);
-    while heard.recv().await != Some(2) {}
+    while limit(heard.recv()).await != Some(2) {}
     running.stop.cancel();
-    running
-        .task
+    limit(running.task)
         .await
         .expect("no panic")
         .expect("the timeout ends it");
@@ -398,7 +402,7 @@ async fn loop_of_own_writes_is_counted_and_has_its_cause() {
     let running = run(manager);
     let mut causes = Vec::new();
     for _ in 0..30 {
-        causes = heard.recv().await.expect("it goes on and on");
+        causes = limit(heard.recv()).await.expect("it goes on and on");
     }
     let fields = vec!["data.a".to_owned()];
     assert_eq!(
@@ -648,12 +652,12 @@ async fn manager_serves_its_numbers_and_the_causes_of_its_reconciles() {
     let client = manager.client();
     let running = run(manager);
     client.create(&config("a")).await.expect("it is created");
-    told.recv().await;
-    let mut causes = get(address, "/debug/causes").await;
-    while !causes.contains("default/a") {
-        tokio::task::yield_now().await;
-        causes = get(address, "/debug/causes").await;
-    }
+    limit(told.recv()).await;
+    let causes = until("the cause of a reconcile", async || {
+        let causes = get(address, "/debug/causes").await;
+        causes.contains("default/a").then_some(causes)
+    });
+    let causes = causes.await;
     assert!(
         causes.contains(r#""trigger":"added""#) || causes.contains(r#""trigger":"initial""#),
         "{causes}"
@@ -692,7 +696,7 @@ async fn events_of_a_reconcile_arrive_and_are_counted() {
         .reconciler(talks);
     let running = run(Manager::new(kube).name("talker").controller(controller));
     for _ in 0..3 {
-        heard.recv().await;
+        limit(heard.recv()).await;
     }
     running.end().await;
     let events = client

@@ -1,5 +1,6 @@
 //! Reconciles are exported as spans: to a collector on the loopback, as the standard variables say.
 
+use kubewright_testing::limit;
 use std::convert::Infallible;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -68,8 +69,8 @@ async fn reconcile_is_a_span_at_the_collector_that_the_variables_name() {
         .stdout(Stdio::null())
         .kill_on_drop(true)
         .status();
-    assert!(operator.await.expect("it runs").success());
-    let (path, body) = exports.recv().await.expect("something is exported");
+    assert!(limit(operator).await.expect("it runs").success());
+    let (path, body) = limit(exports.recv()).await.expect("something is exported");
     assert_eq!(path, "/v1/traces");
     for text in [
         "reconcile",
@@ -117,8 +118,8 @@ async fn operator_that_exports() {
     object.metadata.name = Some("a".to_owned());
     object.metadata.namespace = Some("default".to_owned());
     client.create(&object).await.expect("it is created");
-    while heard.recv().await != Some(Some("a".to_owned())) {}
+    while limit(heard.recv()).await != Some(Some("a".to_owned())) {}
     stop.cancel();
-    running.await.expect("no panic").expect("it stops");
+    limit(running).await.expect("no panic").expect("it stops");
     telemetry.shut_down().await.expect("the rest is sent");
 }

@@ -61,7 +61,8 @@ pub fn seen(what: impl fmt::Display) {
 #[track_caller]
 pub fn limit<F: IntoFuture>(future: F) -> impl Future<Output = F::Output> {
     let place = Location::caller();
-    let future = future.into_future();
+    // On the heap: a test is one large future.
+    let future = Box::pin(future.into_future());
     async move {
         let ready = tokio::time::timeout(LIMIT, future).await;
         ready.unwrap_or_else(|_| {

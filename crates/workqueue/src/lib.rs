@@ -21,6 +21,8 @@ mod alarms;
 mod clock;
 mod item;
 mod lanes;
+#[cfg(test)]
+mod limit;
 pub mod limiter;
 mod machine;
 mod moment;

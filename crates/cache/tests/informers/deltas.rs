@@ -1,5 +1,6 @@
 //! The lower half of the chain alone: list-watch, reflector and delta queue, popped by hand.
 
+use kubewright_testing::limit;
 use std::sync::Arc;
 
 use kubewright_cache::delta::{self, Delta};
@@ -37,7 +38,7 @@ async fn reflector_feeds_a_queue_and_survives_a_broken_connection() {
         let mut tasks = JoinSet::new();
         tasks.spawn(reflector.run(cancel.clone()));
 
-        let first = receiver.pop().await.expect("it runs");
+        let first = limit(receiver.pop()).await.expect("it runs");
         assert!(show(&first).starts_with("replace a"), "{}", show(&first));
         world.create("b").await;
         assert_eq!(show(&receiver.pop().await.expect("it runs")), "apply b");
@@ -47,7 +48,7 @@ async fn reflector_feeds_a_queue_and_survives_a_broken_connection() {
         assert_eq!(show(&receiver.pop().await.expect("it runs")), "apply b");
         assert_eq!(show(&receiver.pop().await.expect("it runs")), "delete a");
         cancel.cancel();
-        assert!(receiver.pop().await.is_none());
+        assert!(limit(receiver.pop()).await.is_none());
     }
 }
 
@@ -66,10 +67,10 @@ async fn watch_by_hand_tells_how_it_ends() {
         let watch = by_hand::watch(&source, &from, Shape::default(), Reporter::default()).await;
         let mut watch = watch.expect("it is opened");
         world.create("a").await;
-        let change = watch.next().await.expect("it goes on");
+        let change = limit(watch.next()).await.expect("it goes on");
         assert_eq!(show(&change.expect("a change")), "apply a");
         world.wire.break_watches(how);
-        let end = watch.next().await;
+        let end = limit(watch.next()).await;
         let failure = end.map(|end| end.expect_err("nothing changed").kind);
         assert_eq!(failure, expected, "{how:?}");
     }

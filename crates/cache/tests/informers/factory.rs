@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::core::{ApiResource, Selector};
 use kubewright_cache::{Factory, Key, Scope};
+use kubewright_testing::limit;
 
 use crate::story::Story;
 use crate::wire::{World, until};
@@ -17,10 +18,10 @@ async fn asked_twice_it_gives_the_same_informer() {
     assert_eq!(factory.len(), 1);
     factory.start();
     factory.start();
-    factory.synced().await.expect("it syncs");
+    limit(factory.synced()).await.expect("it syncs");
     assert!(first.has_synced() && second.has_synced() && dynamic.has_synced());
     assert_eq!(world.wire.asked(), ["stream"]);
-    factory.shutdown().await;
+    limit(factory.shutdown()).await;
     assert!(first.is_stopped());
 }
 
@@ -37,7 +38,7 @@ async fn scopes_and_metadata_have_informers_of_their_own() {
     let metadata = factory.metadata(&resource, Scope::all().namespace("default"));
     assert_eq!(factory.len(), 3);
     factory.start();
-    factory.synced().await.expect("it syncs");
+    limit(factory.synced()).await.expect("it syncs");
     assert_eq!(chosen.reader().keys(), [Key::new("default", "a")]);
     let dynamic = named
         .reader()
@@ -66,7 +67,7 @@ async fn informer_that_nobody_uses_stops() {
     let factory = Factory::new(world.wire.client());
     let informer = factory.informer::<ConfigMap>();
     factory.start();
-    factory.synced().await.expect("it syncs");
+    limit(factory.synced()).await.expect("it syncs");
     let reader = informer.reader();
     let (story, told) = Story::new();
     let registration = informer.add_handler(story).expect("it runs");
@@ -81,7 +82,7 @@ async fn informer_that_nobody_uses_stops() {
     .await;
     let again = factory.informer::<ConfigMap>();
     factory.start();
-    again.synced().await.expect("it syncs");
+    limit(again.synced()).await.expect("it syncs");
     assert_eq!(world.wire.asked(), ["stream", "stream"]);
 }
 
@@ -94,7 +95,7 @@ async fn forbidden_resource_is_an_error_and_names_itself() {
     let factory = Factory::new(world.wire.client());
     let _informer = factory.informer::<Namespace>();
     factory.start();
-    let error = factory.synced().await.expect_err("it is forbidden");
+    let error = limit(factory.synced()).await.expect_err("it is forbidden");
     assert_eq!(error.to_string(), "/api/v1/namespaces did not sync");
 }
 
@@ -107,7 +108,7 @@ async fn lister_answers_as_the_api_does() {
     let maps = factory.lister::<ConfigMap>();
     let deployments = factory.lister::<k8s_openapi::api::apps::v1::Deployment>();
     factory.start();
-    factory.synced().await.expect("it syncs");
+    limit(factory.synced()).await.expect("it syncs");
     let here = maps.namespaced("default");
     assert!(here.get("a").is_ok());
     assert!(maps.get("default/a").is_ok());

@@ -1,5 +1,6 @@
 //! What goes wrong on the way, one thing at a time.
 
+use kubewright_testing::limit;
 use std::sync::Arc;
 
 use kubewright_cache::SyncError;
@@ -17,11 +18,11 @@ async fn every_kind_of_break_is_survived() {
         let running = run(source(&world), options());
         let (story, told) = Story::new();
         running.informer.add_handler(story).expect("it runs");
-        running.informer.synced().await.expect("it syncs");
+        limit(running.informer.synced()).await.expect("it syncs");
         world.wire.break_watches(how);
         world.update("a", "1").await;
         world.create("b").await;
-        let truth = world.truth().await;
+        let truth = limit(world.truth()).await;
         until("the story is right", async || told.lock().led_to(&truth)).await;
         assert_eq!(
             told.lock().about(&["a", "b"]),
@@ -38,13 +39,13 @@ async fn busy_server_is_asked_for_the_watch_only() {
         source(&world).with_streaming_list(StreamingList::No),
         options(),
     );
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     for _ in 0..3 {
         world.wire.answer_next(429, "TooManyRequests");
     }
     world.create("a").await;
     let reader = running.informer.reader();
-    let truth = world.truth().await;
+    let truth = limit(world.truth()).await;
     until("the store is right", async || stored(&reader) == truth).await;
     world.wire.break_watches(Break::Close);
     until("it watches", async || world.wire.asked().len() == 6).await;
@@ -61,9 +62,7 @@ async fn forbidden_list_or_watch_is_an_error_for_whoever_waits() {
         world.wire.answer_all("stream", 403, "Forbidden");
         world.wire.answer_all(sort, 403, "Forbidden");
         let running = run(source(&world), options());
-        let error = running
-            .informer
-            .synced()
+        let error = limit(running.informer.synced())
             .await
             .expect_err("it is forbidden");
         assert!(
@@ -71,7 +70,7 @@ async fn forbidden_list_or_watch_is_an_error_for_whoever_waits() {
         );
         world.wire.heal();
         until("it goes on", async || {
-            running.informer.synced().await.is_ok()
+            limit(running.informer.synced()).await.is_ok()
         })
         .await;
     }
@@ -82,7 +81,7 @@ async fn relist_shares_what_is_unchanged() {
     let world = World::new().await;
     world.create("a").await;
     let running = run(source(&world), options());
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     let reader = running.informer.reader();
     let before = reader
         .entry(&kubewright_cache::Key::new("default", "a"))
@@ -91,7 +90,7 @@ async fn relist_shares_what_is_unchanged() {
     world.wire.break_watches(Break::Garbage);
     until("it has listed again", async || world.wire.asked().len() > 1).await;
     world.create("b").await;
-    let truth = world.truth().await;
+    let truth = limit(world.truth()).await;
     until("the store is right", async || stored(&reader) == truth).await;
     let after = reader
         .entry(&kubewright_cache::Key::new("default", "a"))

@@ -1,5 +1,6 @@
 //! How an informer begins, goes on under the strangest handlers, and ends.
 
+use kubewright_testing::limit;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use crate::wire::{Break, World, stored, until};
 async fn one_watch_is_open_at_a_time_and_none_after_the_end() {
     let world = World::new().await;
     let mut running = run(source(&world), options());
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     let (story, told) = Story::new();
     running.informer.add_handler(story).expect("it runs");
     let reader = running.informer.reader();
@@ -33,12 +34,12 @@ async fn one_watch_is_open_at_a_time_and_none_after_the_end() {
     {
         world.wire.break_watches(how);
         world.create(&format!("a{n}")).await;
-        let truth = world.truth().await;
+        let truth = limit(world.truth()).await;
         until("the store is right", async || stored(&reader) == truth).await;
         assert_eq!(world.wire.open_watches(), 1, "{how:?}");
     }
     running.cancel.cancel();
-    let ended = running.tasks.join_next().await.expect("a task");
+    let ended = limit(running.tasks.join_next()).await.expect("a task");
     ended.expect("no panic");
     until("the watch is closed", async || {
         world.wire.open_watches() == 0
@@ -67,13 +68,13 @@ async fn informer_runs_once_however_many_start_it() {
         let (informer, cancel) = (informer.clone(), cancel.clone());
         tasks.spawn(async move { informer.run(cancel).await });
     }
-    informer.synced().await.expect("it syncs");
+    limit(informer.synced()).await.expect("it syncs");
     for _ in 0..9 {
-        let ended = tasks.join_next().await.expect("a task");
+        let ended = limit(tasks.join_next()).await.expect("a task");
         assert_eq!(ended.expect("no panic"), Err(AlreadyRan));
     }
     cancel.cancel();
-    let ended = tasks.join_next().await.expect("a task");
+    let ended = limit(tasks.join_next()).await.expect("a task");
     assert_eq!(ended.expect("no panic"), Ok(()));
     assert_eq!(world.wire.asked(), ["stream"]);
 }
@@ -99,7 +100,7 @@ async fn transform_is_applied_to_what_is_listed_and_what_is_watched() {
                 .extend(data.into_iter().flat_map(|data| data.into_keys()));
         };
         running.informer.add_handler(handler).expect("it runs");
-        running.informer.synced().await.expect("it syncs");
+        limit(running.informer.synced()).await.expect("it syncs");
         world.create("b").await;
         world.update("b", "1").await;
         world.delete("b").await;
@@ -113,9 +114,9 @@ async fn handler_that_comes_late_resyncs_in_its_own_time_but_not_all_the_time() 
     let world = World::new().await;
     world.create("a").await;
     let running = run(source(&world), options());
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let objects = world.truth().await.len();
+    let objects = limit(world.truth()).await.len();
     let (story, told) = Story::new();
     let often = HandlerOptions::default().resync(Duration::from_millis(1));
     running
@@ -138,8 +139,8 @@ async fn handler_has_synced_when_it_has_heard_everything_and_not_before() {
         world.create(name).await;
     }
     let running = run(source(&world), options());
-    running.informer.synced().await.expect("it syncs");
-    let objects = world.truth().await.len();
+    limit(running.informer.synced()).await.expect("it syncs");
+    let objects = limit(world.truth()).await.len();
     let (story, told) = Story::slow(Duration::from_secs(10));
     let registration = running.informer.add_handler(story).expect("it runs");
     world.delete("c").await;
@@ -147,7 +148,7 @@ async fn handler_has_synced_when_it_has_heard_everything_and_not_before() {
         until("one more", async || told.lock().events.len() == heard).await;
         assert!(!registration.has_synced(), "after {heard} of {objects}");
     }
-    registration.synced().await.expect("it syncs");
+    limit(registration.synced()).await.expect("it syncs");
     until("it is gone", async || told.lock().events.len() > objects).await;
     assert_eq!(told.lock().about(&["c"]), ["initial c", "deleted c"]);
 }
@@ -163,7 +164,7 @@ async fn removal_waits_for_the_event_that_is_being_heard() {
     until("it hears", async || !told.lock().events.is_empty()).await;
     let before = tokio::time::Instant::now();
     registration.remove();
-    registration.ended().await;
+    limit(registration.ended()).await;
     assert!(before.elapsed() > Duration::from_secs(9));
     assert_eq!(told.lock().events.len(), 1);
 }
@@ -176,9 +177,9 @@ async fn handler_that_panics_every_time_can_be_removed() {
     let running = run(source(&world), options().reporter(reporter));
     let handler = |_: Event<ConfigMap>| panic!("on purpose");
     let registration = running.informer.add_handler(handler).expect("it runs");
-    registration.synced().await.expect("it syncs");
+    limit(registration.synced()).await.expect("it syncs");
     registration.remove();
-    registration.ended().await;
+    limit(registration.ended()).await;
     assert!(!running.informer.is_stopped());
 }
 
@@ -222,10 +223,10 @@ async fn index_functions_and_reporters_may_use_the_informer() {
     let reader = informer.reader();
     reader.add_index("order", index).expect("the name is free");
     let running = start(informer);
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     world.create("bad").await;
     world.create("c").await;
-    let truth = world.truth().await;
+    let truth = limit(world.truth()).await;
     until("the store is right", async || stored(&reader) == truth).await;
     let order = format!("c came to {}", truth.len() - 1);
     assert_eq!(
@@ -258,7 +259,7 @@ async fn panic_of_a_source_is_passed_on_to_whoever_runs_the_informer() {
     let mut tasks = JoinSet::new();
     let running = informer.clone();
     tasks.spawn(async move { running.run(CancellationToken::new()).await });
-    let ended = tasks.join_next().await.expect("a task");
+    let ended = limit(tasks.join_next()).await.expect("a task");
     assert!(ended.expect_err("it panics").is_panic());
     assert!(informer.is_stopped());
 }

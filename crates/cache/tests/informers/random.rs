@@ -1,5 +1,6 @@
 //! Random writes and random faults: in the end everybody agrees, and every story was sound.
 
+use kubewright_testing::limit;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -99,7 +100,7 @@ async fn life(seed: u64, tally: &mut Tally) {
         }
     }
     world.wire.heal();
-    let truth = world.truth().await;
+    let truth = limit(world.truth()).await;
     let reader = running.informer.reader();
     until("the store agrees", async || stored(&reader) == truth).await;
     for told in [Some(ran), Some(crawled), late].into_iter().flatten() {

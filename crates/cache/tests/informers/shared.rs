@@ -1,5 +1,6 @@
 //! Handlers that come and go, early and late, fast and slow.
 
+use kubewright_testing::limit;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -26,14 +27,14 @@ async fn fifty_handlers_cost_one_request() {
         running.informer.add_handler(story).expect("it runs");
         stories.push(told);
     }
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     for _ in 0..25 {
         let (story, told) = Story::new();
         running.informer.add_handler(story).expect("it runs");
         stories.push(told);
     }
     world.create("b").await;
-    let truth = world.truth().await;
+    let truth = limit(world.truth()).await;
     until("all heard", async || {
         stories.iter().all(|told| told.lock().led_to(&truth))
     })
@@ -55,9 +56,9 @@ async fn fifty_handlers_cost_one_list_and_one_watch_where_there_are_no_streams()
         running.informer.add_handler(story).expect("it runs");
         stories.push(told);
     }
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     world.update("a", "1").await;
-    let truth = world.truth().await;
+    let truth = limit(world.truth()).await;
     until("all heard", async || {
         stories.iter().all(|told| told.lock().led_to(&truth))
     })
@@ -70,11 +71,11 @@ async fn late_handler_hears_the_present_state_first() {
     let world = World::new().await;
     world.create("a").await;
     let running = run(source(&world), options());
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     let (story, told) = Story::new();
     let registration = running.informer.add_handler(story).expect("it runs");
     assert!(!registration.has_synced());
-    registration.synced().await.expect("it syncs");
+    limit(registration.synced()).await.expect("it syncs");
     world.create("b").await;
     world.update("a", "1").await;
     world.delete("a").await;
@@ -95,10 +96,10 @@ async fn removed_handler_hears_no_more_and_others_go_on() {
     let ((one, left), (two, stayed)) = (Story::new(), Story::new());
     let one = running.informer.add_handler(one).expect("it runs");
     running.informer.add_handler(two).expect("it runs");
-    one.synced().await.expect("it syncs");
+    limit(one.synced()).await.expect("it syncs");
     one.remove();
     one.remove();
-    one.ended().await;
+    limit(one.ended()).await;
     world.create("a").await;
     until("the other hears", async || {
         !stayed.lock().about(&["a"]).is_empty()
@@ -119,7 +120,7 @@ async fn slow_handler_delays_only_itself_and_misses_no_final_state() {
         .add_handler_with(slow, few)
         .expect("it runs");
     running.informer.add_handler(fast).expect("it runs");
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     let start = tokio::time::Instant::now();
     world.create("a").await;
     world.create("b").await;
@@ -127,7 +128,7 @@ async fn slow_handler_delays_only_itself_and_misses_no_final_state() {
         world.update("a", &n.to_string()).await;
     }
     world.delete("b").await;
-    let truth = world.truth().await;
+    let truth = limit(world.truth()).await;
     until("the fast one", async || ran.lock().led_to(&truth)).await;
     assert!(start.elapsed() < Duration::from_secs(60));
     until("the slow one", async || crawled.lock().led_to(&truth)).await;
@@ -152,8 +153,8 @@ async fn each_handler_resyncs_in_its_own_time_and_nobody_asks_the_server() {
         .add_handler_with(seldom, every(40))
         .expect("it runs");
     running.informer.add_handler(never).expect("it runs");
-    running.informer.synced().await.expect("it syncs");
-    let objects = world.truth().await.len();
+    limit(running.informer.synced()).await.expect("it syncs");
+    let objects = limit(world.truth()).await.len();
     tokio::time::sleep(Duration::from_secs(85)).await;
     assert_eq!(busy.lock().resyncs, 8 * objects);
     assert_eq!(calm.lock().resyncs, 2 * objects);
@@ -189,12 +190,12 @@ async fn callbacks_get_decoded_values() {
         callbacks,
     );
     running.informer.add_handler(chosen).expect("it runs");
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     world.create("a").await;
     world.update("a", "7").await;
     world.delete("a").await;
     for expected in ["+0", "0>7", "-7"] {
-        assert_eq!(told.recv().await.as_deref(), Some(expected));
+        assert_eq!(limit(told.recv()).await.as_deref(), Some(expected));
     }
 }
 
@@ -204,15 +205,13 @@ async fn stopped_informer_takes_no_handler_and_does_not_run_again() {
     let mut running = run(source(&world), options());
     let (story, _) = Story::new();
     let registration = running.informer.add_handler(story).expect("it runs");
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     running.cancel.cancel();
-    running
-        .tasks
-        .join_next()
+    limit(running.tasks.join_next())
         .await
         .expect("a task")
         .expect("no panic");
-    registration.ended().await;
+    limit(registration.ended()).await;
     assert!(running.informer.is_stopped());
     assert_eq!(
         running
@@ -235,10 +234,10 @@ async fn handler_that_is_removed_before_it_began_has_ended() {
     let (story, told) = Story::new();
     let registration = informer.add_handler(story).expect("it can still run");
     registration.remove();
-    registration.ended().await;
-    assert_eq!(registration.synced().await, Err(Stopped));
+    limit(registration.ended()).await;
+    assert_eq!(limit(registration.synced()).await, Err(Stopped));
     let running = start(informer);
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     assert!(told.lock().events.is_empty());
 }
 
@@ -251,11 +250,11 @@ async fn waiting_for_an_informer_that_stops_ends() {
     let mut waiters = JoinSet::new();
     for _ in 0..3 {
         let waiting = waiting.clone();
-        waiters.spawn(async move { waiting.synced().await });
+        waiters.spawn(async move { limit(waiting.synced()).await });
     }
     until("it has asked", async || !world.wire.asked().is_empty()).await;
     running.cancel.cancel();
-    while let Some(ended) = waiters.join_next().await {
+    while let Some(ended) = limit(waiters.join_next()).await {
         assert!(matches!(ended.expect("no panic"), Err(SyncError::Stopped)));
     }
 }
@@ -270,12 +269,12 @@ async fn index_is_right_after_every_change_and_when_added_late() {
     reader
         .add_index("app", Index::by_label("app"))
         .expect("the name is free");
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     let key = |name| vec![Key::new("default", name)];
     assert_eq!(reader.keys_by_index("app", "a"), Ok(key("a")));
     world.delete("a").await;
     world.create("c").await;
-    let truth = world.truth().await;
+    let truth = limit(world.truth()).await;
     until("the store is right", async || stored(&reader) == truth).await;
     let value = |map: &ConfigMap| map.data.iter().flatten().map(|(_, v)| v.clone()).collect();
     reader
@@ -301,14 +300,14 @@ async fn statistics_say_what_is_held_and_what_was_done() {
     running.informer.add_handler(story).expect("it runs");
     let (slow, _) = Story::slow(Duration::from_secs(60));
     running.informer.add_handler(slow).expect("it runs");
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     world.create("b").await;
     world.update("a", "1").await;
-    let truth = world.truth().await;
+    let truth = limit(world.truth()).await;
     until("the handler agrees", async || told.lock().led_to(&truth)).await;
     world.wire.break_watches(Break::Garbage);
     world.create("c").await;
-    let truth = world.truth().await;
+    let truth = limit(world.truth()).await;
     until("it has listed again", async || told.lock().led_to(&truth)).await;
 
     let stats = running.informer.stats();
@@ -332,11 +331,11 @@ async fn statistics_say_what_is_held_and_what_was_done() {
 async fn whoever_waits_for_progress_is_woken_when_the_store_moves() {
     let world = World::new().await;
     let running = run(source(&world), options());
-    running.informer.synced().await.expect("it syncs");
+    limit(running.informer.synced()).await.expect("it syncs");
     let reader = running.informer.reader();
     let waiters = [running.informer.advanced(), running.informer.advanced()];
     world.create("a").await;
-    futures::future::join_all(waiters).await;
+    limit(futures::future::join_all(waiters)).await;
     assert!(reader.contains(&Key::new("default", "a")));
 }
 
@@ -366,12 +365,12 @@ async fn handlers_come_and_go_while_everything_changes() {
             for _ in 0..20 {
                 let (story, told) = Story::new();
                 let registration = informer.add_handler(story).expect("it runs");
-                registration.synced().await.expect("it syncs");
-                world.truth().await;
+                limit(registration.synced()).await.expect("it syncs");
+                limit(world.truth()).await;
                 registration.remove();
-                registration.ended().await;
+                limit(registration.ended()).await;
                 let heard = told.lock().events.len();
-                world.truth().await;
+                limit(world.truth()).await;
                 assert_eq!(
                     told.lock().events.len(),
                     heard,
@@ -382,10 +381,10 @@ async fn handlers_come_and_go_while_everything_changes() {
     }
     let (story, told) = Story::new();
     running.informer.add_handler(story).expect("it runs");
-    while let Some(ended) = tasks.join_next().await {
+    while let Some(ended) = limit(tasks.join_next()).await {
         ended.expect("no panic");
     }
-    let truth = world.truth().await;
+    let truth = limit(world.truth()).await;
     until("the handler agrees", async || told.lock().led_to(&truth)).await;
     assert_eq!(stored(&running.informer.reader()), truth);
     assert_eq!(world.wire.asked(), ["stream"]);

@@ -1,5 +1,6 @@
 //! Facts about events: the correlator by itself, then recorder and writer against the server.
 
+use kubewright_testing::limit;
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -165,7 +166,7 @@ impl Scene {
     /// Waits until everything that was recorded is written.
     async fn finish(self) -> Client {
         self.cancel.cancel();
-        self.writer.await.expect("it ends");
+        limit(self.writer).await.expect("it ends");
         assert_eq!(self.recorder.dropped(), 0);
         self.client
     }
@@ -180,7 +181,7 @@ async fn describe_shows_how_often_and_over_what_time() {
             .event(&reference("a"), EventKind::Warning, "Failed", "no luck");
         tokio::time::sleep(Duration::from_secs(160)).await;
     }
-    let api: Api<CoreEvent> = Api::default_namespaced(scene.finish().await);
+    let api: Api<CoreEvent> = Api::default_namespaced(limit(scene.finish()).await);
     let events = api
         .list(&ListParams::default())
         .await
@@ -212,7 +213,7 @@ async fn series_are_kept_in_the_events_api() {
             .recorder
             .event(&reference("a"), EventKind::Normal, "Synced", "fine");
     }
-    let api: Api<SeriesEvent> = Api::default_namespaced(scene.finish().await);
+    let api: Api<SeriesEvent> = Api::default_namespaced(limit(scene.finish()).await);
     let events = api
         .list(&ListParams::default())
         .await
@@ -245,7 +246,7 @@ async fn event_that_expired_is_written_anew_with_its_count() {
     scene
         .recorder
         .event(&reference("a"), EventKind::Normal, "Synced", "fine");
-    scene.finish().await;
+    limit(scene.finish()).await;
     let events = api.list(&everything).await.expect("listed").items;
     assert_eq!(
         events.iter().map(|event| event.count).collect::<Vec<_>>(),
@@ -283,7 +284,7 @@ async fn events_survive_an_outage_and_a_full_queue_drops() {
     up.store(true, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(15)).await;
     drop(recorder);
-    task.await.expect("it ends with its last recorder");
+    limit(task).await.expect("it ends with its last recorder");
     let api: Api<CoreEvent> = Api::default_namespaced(client);
     let events = api
         .list(&ListParams::default())

@@ -1,5 +1,6 @@
 //! Facts about what is served, over sockets.
 
+use kubewright_testing::limit;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,21 +48,23 @@ impl Serving {
     }
 
     async fn connect(&self) -> TcpStream {
-        TcpStream::connect(self.address).await.expect("connects")
+        limit(TcpStream::connect(self.address))
+            .await
+            .expect("connects")
     }
 
     async fn get(&self, path: &str) -> String {
-        exchange(self.connect().await, &request(path, "")).await
+        exchange(limit(self.connect()).await, &request(path, "")).await
     }
 
     async fn get_as(&self, path: &str, token: &str) -> String {
         let header = format!("Authorization: Bearer {token}\r\n");
-        exchange(self.connect().await, &request(path, &header)).await
+        exchange(limit(self.connect()).await, &request(path, &header)).await
     }
 
     async fn stop(self) {
         self.cancel.cancel();
-        self.task.await.expect("it ends");
+        limit(self.task).await.expect("it ends");
     }
 }
 
@@ -74,7 +77,7 @@ async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &str
     sent.expect("sent");
     let mut answer = Vec::new();
     // A refused client may see a reset instead of an end.
-    let _ = stream.read_to_end(&mut answer).await;
+    let _ = limit(stream.read_to_end(&mut answer)).await;
     String::from_utf8_lossy(&answer).into_owned()
 }
 
@@ -144,7 +147,7 @@ async fn probes_and_metrics_are_served_in_plain() {
         (status(&answer), body(&answer)),
         ("200", "[+]ping ok\nhealthz check passed\n")
     );
-    probes.stop().await;
+    limit(probes.stop()).await;
 
     let metrics = Metrics::new();
     metrics.leader("op").set(1.0);
@@ -155,7 +158,7 @@ async fn probes_and_metrics_are_served_in_plain() {
     assert!(body(&answer).ends_with("leader_election_master_status{name=\"op\"} 1\n"));
     assert_eq!(body(&server.get("/debug/causes").await), "{\"causes\":[]}");
     assert_eq!(status(&server.get("/other").await), "404");
-    server.stop().await;
+    limit(server.stop()).await;
 }
 
 #[tokio::test]
@@ -163,12 +166,12 @@ async fn what_is_not_a_small_get_is_refused() {
     let server = Serving::start(Probes::new(), None).await;
     let post =
         "POST /healthz HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-    let answer = exchange(server.connect().await, post).await;
+    let answer = exchange(limit(server.connect()).await, post).await;
     assert_eq!(status(&answer), "405");
     let long = format!("X: {}\r\n", "y".repeat(200_000));
-    let answer = exchange(server.connect().await, &request("/healthz", &long)).await;
+    let answer = exchange(limit(server.connect()).await, &request("/healthz", &long)).await;
     assert_eq!(status(&answer), "431");
-    let answer = exchange(server.connect().await, "no HTTP at all\r\n\r\n").await;
+    let answer = exchange(limit(server.connect()).await, "no HTTP at all\r\n\r\n").await;
     assert_eq!(status(&answer), "400");
     assert_eq!(status(&server.get("/healthz").await), "200", "others go on");
 }
@@ -188,7 +191,9 @@ async fn certificate_is_made_when_none_is_given() {
     let tls = Tls::self_signed(&["localhost"]).expect("made");
     let connector = connector(tls.certificate());
     let server = Serving::start(Probes::new(), Some(tls)).await;
-    let stream = connector.connect(localhost(), server.connect().await).await;
+    let stream = connector
+        .connect(localhost(), limit(server.connect()).await)
+        .await;
     let answer = exchange(stream.expect("shakes hands"), &request("/healthz", "")).await;
     assert_eq!((status(&answer), body(&answer)), ("200", "ok"));
     assert!(Tls::from_pem(b"", b"").is_err());
@@ -242,24 +247,32 @@ async fn certificate_in_files_is_read_again_when_they_change() {
     let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
     let first = write_certificate(folder.path());
     let tls = Tls::from_files(&certificate, &key).await.expect("usable");
-    assert_eq!(shown(&tls).await, first);
+    assert_eq!(limit(shown(&tls)).await, first);
 
     let second = write_certificate(folder.path());
-    assert_eq!(shown(&tls).await, first, "it is not looked at every time");
+    assert_eq!(
+        limit(shown(&tls)).await,
+        first,
+        "it is not looked at every time"
+    );
     tokio::time::advance(Duration::from_secs(10)).await;
-    assert_eq!(shown(&tls).await, second);
+    assert_eq!(limit(shown(&tls)).await, second);
 
     std::fs::write(&key, "no key").expect("it is written");
     tokio::time::advance(Duration::from_secs(10)).await;
-    assert_eq!(shown(&tls).await, second, "half of a renewal is not served");
+    assert_eq!(
+        limit(shown(&tls)).await,
+        second,
+        "half of a renewal is not served"
+    );
     std::fs::remove_file(&certificate).expect("it is removed");
     tokio::time::advance(Duration::from_secs(10)).await;
-    assert_eq!(shown(&tls).await, second);
+    assert_eq!(limit(shown(&tls)).await, second);
     assert!(Tls::from_files(&certificate, &key).await.is_err());
 
     let third = write_certificate(folder.path());
     tokio::time::advance(Duration::from_secs(10)).await;
-    assert_eq!(shown(&tls).await, third);
+    assert_eq!(limit(shown(&tls)).await, third);
 }
 
 #[tokio::test]

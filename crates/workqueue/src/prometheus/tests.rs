@@ -1,5 +1,6 @@
 //! The exported text, whole for one queue and in part for special cases.
 
+use crate::limit::limit;
 use std::time::Duration;
 
 use tokio::time::advance;
@@ -27,11 +28,11 @@ async fn series_have_the_names_and_labels_that_dashboards_know() {
     queue.add_with("b", Add::now().priority(Priority::LOW));
     queue.add_after("c", Duration::from_secs(100));
     advance(Duration::from_millis(50)).await;
-    let done = queue.get().await;
+    let done = limit(queue.get()).await;
     advance(Duration::from_millis(200)).await;
     drop(done);
     queue.add("a");
-    let running = queue.get().await;
+    let running = limit(queue.get()).await;
     advance(Duration::from_millis(1500)).await;
 
     let text = text(&[queue.stats()]);

@@ -3,6 +3,7 @@
 //! The clock is paused and read every millisecond. At each reading the model is asked: is a worker waiting although a key
 //! has been due, or ready, for longer than the timer's step?
 
+use crate::limit::limit;
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -132,7 +133,7 @@ async fn work(queue: Queue<u8>, model: Shared, pace: Duration) {
     loop {
         model.lock().unwrap().waiting_workers += 1;
         let waits = Report(model.clone(), |model| model.waiting_workers -= 1);
-        let item = queue.get().await;
+        let item = limit(queue.get()).await;
         drop(waits);
         let Some(mut item) = item else { return };
         loop {
@@ -209,7 +210,7 @@ impl Play {
                 self.handles.swap_remove(index).abort();
                 self.start_worker();
             }
-            Step::Pass(milliseconds) => self.pass(milliseconds).await,
+            Step::Pass(milliseconds) => limit(self.pass(milliseconds)).await,
         }
     }
 
@@ -229,7 +230,7 @@ impl Play {
     async fn finish(mut self) {
         // Far longer than it takes one worker to do every key, and than the longest delay of a key that failed often.
         for _ in 0..20_000 {
-            self.pass(50).await;
+            limit(self.pass(50)).await;
             let stats = self.queue.stats();
             if (stats.depth, stats.waiting, stats.running) == (0, 0, 0) {
                 break;
@@ -248,7 +249,7 @@ impl Play {
             "{left:?}"
         );
         self.queue.shut_down();
-        while let Some(ended) = self.tasks.join_next().await {
+        while let Some(ended) = limit(self.tasks.join_next()).await {
             assert!(ended.is_ok() || ended.is_err_and(|error| error.is_cancelled()));
         }
     }
@@ -285,7 +286,7 @@ proptest! {
             for step in steps {
                 play.step(step).await;
             }
-            play.finish().await;
+            limit(play.finish()).await;
         });
     }
 }
@@ -306,7 +307,7 @@ async fn no_alarm_is_lost_between_threads() {
         for _ in 0..8 {
             let (queue, kept, released) = (queue.clone(), kept.clone(), released.clone());
             tasks.spawn(async move {
-                let item = queue.get().await;
+                let item = limit(queue.get()).await;
                 kept.fetch_add(1, Ordering::SeqCst);
                 while !released.load(Ordering::SeqCst) {
                     sleep(STEP).await;
@@ -317,7 +318,7 @@ async fn no_alarm_is_lost_between_threads() {
         let fickle: Vec<_> = (0..4)
             .map(|_| {
                 let queue = queue.clone();
-                tasks.spawn(async move { while queue.get().await.is_some() {} })
+                tasks.spawn(async move { while limit(queue.get()).await.is_some() {} })
             })
             .collect();
         for key in 0..8 {
@@ -345,6 +346,6 @@ async fn no_alarm_is_lost_between_threads() {
         }
         released.store(true, Ordering::SeqCst);
         queue.shut_down();
-        while tasks.join_next().await.is_some() {}
+        while limit(tasks.join_next()).await.is_some() {}
     }
 }

@@ -1,5 +1,6 @@
 //! The shell: who wakes when. Time is paused, so a wait that should not be there would show as time that passed.
 
+use crate::limit::limit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ fn workers(queue: &Queue<&'static str>, count: usize, work: Duration) -> Workers
     for _ in 0..count {
         let (queue, taken) = (queue.clone(), taken.clone());
         tasks.spawn(async move {
-            while let Some(item) = queue.get().await {
+            while let Some(item) = limit(queue.get()).await {
                 taken.lock().unwrap().push(*item.key());
                 if !work.is_zero() {
                     sleep(work).await;
@@ -56,7 +57,7 @@ impl Workers {
     }
 
     async fn finish(self) -> Vec<&'static str> {
-        self.tasks.join_all().await;
+        limit(self.tasks.join_all()).await;
         self.taken.lock().unwrap().clone()
     }
 }
@@ -70,7 +71,7 @@ async fn many_producers_and_workers_run_every_key_and_none_twice_at_once() {
     for _ in 0..10 {
         let (queue, running, runs) = (queue.clone(), running.clone(), runs.clone());
         workers.spawn(async move {
-            while let Some(item) = queue.get().await {
+            while let Some(item) = limit(queue.get()).await {
                 assert!(running.lock().unwrap().insert(*item.key()));
                 sleep(ms(3)).await;
                 running.lock().unwrap().remove(item.key());
@@ -88,9 +89,9 @@ async fn many_producers_and_workers_run_every_key_and_none_twice_at_once() {
             }
         });
     }
-    producers.join_all().await;
-    assert_eq!(queue.shut_down_with_drain().await, Drain::Finished);
-    workers.join_all().await;
+    limit(producers.join_all()).await;
+    assert_eq!(limit(queue.shut_down_with_drain()).await, Drain::Finished);
+    limit(workers.join_all()).await;
     assert!(runs.load(Ordering::Relaxed) >= 50);
     assert_eq!((queue.len(), queue.stats().known), (0, 0));
 }
@@ -115,9 +116,9 @@ async fn no_wake_up_is_lost_when_keys_outnumber_stored_notifications() {
         for _ in 0..adds {
             let (queue, barrier) = (queue.clone(), barrier.clone());
             waiting.spawn(async move {
-                let item = queue.get().await.expect("a key comes");
+                let item = limit(queue.get()).await.expect("a key comes");
                 // Nobody gives its key back before everybody has one.
-                barrier.wait().await;
+                limit(barrier.wait()).await;
                 *item.key()
             });
         }
@@ -126,7 +127,7 @@ async fn no_wake_up_is_lost_when_keys_outnumber_stored_notifications() {
         timeout(ms(1), barrier.wait())
             .await
             .expect("every worker wakes");
-        let mut keys = waiting.join_all().await;
+        let mut keys = limit(waiting.join_all()).await;
         keys.sort();
         assert_eq!(keys, Vec::from_iter(0..adds));
     }
@@ -144,17 +145,17 @@ async fn no_wake_up_is_lost_between_threads() {
         for _ in 0..2 {
             let (queue, barrier) = (queue.clone(), barrier.clone());
             workers.spawn(async move {
-                barrier.wait().await;
-                queue.get().await.map(|item| *item.key())
+                limit(barrier.wait()).await;
+                limit(queue.get()).await.map(|item| *item.key())
             });
         }
-        barrier.wait().await;
+        limit(barrier.wait()).await;
         for _ in 0..(round % 64) * 4 {
             std::hint::spin_loop();
         }
         (0..2).for_each(|key| queue.add(2 * round + key));
         // If one slept on, this would never end.
-        let keys = workers.join_all().await;
+        let keys = limit(workers.join_all()).await;
         assert_eq!(keys.into_iter().flatten().count(), 2);
     }
 }
@@ -164,7 +165,7 @@ async fn cancelled_worker_passes_its_wake_up_on() {
     let queue = queue();
     let first = tokio::spawn({
         let queue = queue.clone();
-        async move { drop(queue.get().await) }
+        async move { drop(limit(queue.get()).await) }
     });
     settle().await;
     let second = workers(&queue, 1, Duration::ZERO);
@@ -182,11 +183,17 @@ async fn ready_key_does_not_wait_for_a_timer() {
     let start = Instant::now();
     queue.add_after("later", ms(100));
     queue.add_after("now", Duration::ZERO);
-    assert_eq!(queue.get().await.map(|item| *item.key()), Some("now"));
+    assert_eq!(
+        limit(queue.get()).await.map(|item| *item.key()),
+        Some("now")
+    );
     assert_eq!(start.elapsed(), Duration::ZERO);
     advance(ms(100)).await;
     let start = Instant::now();
-    assert_eq!(queue.get().await.map(|item| *item.key()), Some("later"));
+    assert_eq!(
+        limit(queue.get()).await.map(|item| *item.key()),
+        Some("later")
+    );
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
@@ -196,7 +203,7 @@ async fn delayed_key_wakes_a_worker_when_due() {
     let start = Instant::now();
     queue.add_after("a", ms(50));
     assert_eq!(queue.len(), 0);
-    assert_eq!(queue.get().await.map(|item| *item.key()), Some("a"));
+    assert_eq!(limit(queue.get()).await.map(|item| *item.key()), Some("a"));
     assert_eq!(start.elapsed(), ms(50));
 }
 
@@ -243,7 +250,7 @@ async fn cancelled_worker_passes_the_timer_on() {
     queue.add_after("a", ms(10));
     let waiting = tokio::spawn({
         let queue = queue.clone();
-        async move { drop(queue.get().await) }
+        async move { drop(limit(queue.get()).await) }
     });
     settle().await;
     let workers = workers(&queue, 1, Duration::ZERO);
@@ -284,7 +291,7 @@ async fn endless_delay_neither_panics_nor_runs() {
     let year = Duration::from_secs(365 * 24 * 3600);
     assert!(timeout(year, queue.get()).await.is_err());
     queue.shut_down();
-    assert!(queue.get().await.is_none());
+    assert!(limit(queue.get()).await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -294,7 +301,7 @@ async fn rate_limited_key_waits_for_the_limiter() {
     for (requeues, wait) in [(1, 10), (2, 20), (3, 40)] {
         let start = Instant::now();
         queue.add_rate_limited("a");
-        let item = queue.get().await.expect("the key comes");
+        let item = limit(queue.get()).await.expect("the key comes");
         assert_eq!((item.requeues(), start.elapsed()), (requeues, ms(wait)));
     }
     queue.forget(&"a");
@@ -307,12 +314,12 @@ async fn item_says_how_its_run_ended() {
     let queue = Queue::new(Options::new().limiter(limiter));
     let start = Instant::now();
     queue.add("a");
-    queue.get().await.expect("the key comes").retry();
-    let item = queue.get().await.expect("the key comes back");
+    limit(queue.get()).await.expect("the key comes").retry();
+    let item = limit(queue.get()).await.expect("the key comes back");
     assert_eq!((item.requeues(), start.elapsed()), (1, ms(10)));
     item.run_again_after(ms(500));
     assert_eq!(queue.requeues(&"a"), 0);
-    let item = queue.get().await.expect("the key comes back");
+    let item = limit(queue.get()).await.expect("the key comes back");
     assert_eq!(start.elapsed(), ms(510));
     item.done();
     assert_eq!(queue.stats().known, 0);
@@ -325,13 +332,13 @@ async fn worker_that_panics_gives_its_key_back() {
     let worker = tokio::spawn({
         let queue = queue.clone();
         async move {
-            let item = queue.get().await;
+            let item = limit(queue.get()).await;
             queue.add("a");
             assert!(item.is_none(), "the worker breaks while it holds a key");
         }
     });
-    assert!(worker.await.is_err());
-    assert_eq!(queue.get().await.map(|item| *item.key()), Some("a"));
+    assert!(limit(worker).await.is_err());
+    assert_eq!(limit(queue.get()).await.map(|item| *item.key()), Some("a"));
     assert_eq!(queue.stats().running, 0);
 }
 
@@ -345,16 +352,16 @@ async fn shutdown_wakes_every_worker() {
     queue.shut_down();
     assert!(queue.is_shutting_down());
     queue.add("late");
-    assert_eq!(workers.finish().await, [] as [&str; 0]);
+    assert_eq!(limit(workers.finish()).await, [] as [&str; 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn shutdown_does_not_wait_for_running_keys() {
     let queue = queue();
     queue.add("a");
-    let item = queue.get().await;
+    let item = limit(queue.get()).await;
     queue.shut_down();
-    assert!(queue.get().await.is_none());
+    assert!(limit(queue.get()).await.is_none());
     drop(item);
 }
 
@@ -368,9 +375,9 @@ async fn drain_waits_until_every_key_is_done() {
     settle().await;
     queue.add("a");
     let start = Instant::now();
-    assert_eq!(queue.shut_down_with_drain().await, Drain::Finished);
+    assert_eq!(limit(queue.shut_down_with_drain()).await, Drain::Finished);
     assert_eq!(start.elapsed(), ms(40));
-    assert_eq!(workers.finish().await, ["a", "b", "c", "a"]);
+    assert_eq!(limit(workers.finish()).await, ["a", "b", "c", "a"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -378,7 +385,7 @@ async fn drain_of_an_idle_queue_ends_at_once() {
     let queue = queue();
     queue.add_after("dropped", ms(10));
     let start = Instant::now();
-    assert_eq!(queue.shut_down_with_drain().await, Drain::Finished);
+    assert_eq!(limit(queue.shut_down_with_drain()).await, Drain::Finished);
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
@@ -386,15 +393,15 @@ async fn drain_of_an_idle_queue_ends_at_once() {
 async fn drain_is_cut_short_by_shutdown() {
     let queue = queue();
     queue.add("stuck");
-    let item = queue.get().await;
+    let item = limit(queue.get()).await;
     let mut drains = JoinSet::new();
     for _ in 0..2 {
         let queue = queue.clone();
-        drains.spawn(async move { queue.shut_down_with_drain().await });
+        drains.spawn(async move { limit(queue.shut_down_with_drain()).await });
     }
     settle().await;
     queue.shut_down();
-    assert_eq!(drains.join_all().await, [Drain::CutShort; 2]);
+    assert_eq!(limit(drains.join_all()).await, [Drain::CutShort; 2]);
     drop(item);
 }
 
@@ -405,9 +412,9 @@ async fn add_all_is_the_same_as_adding_one_by_one() {
     let low = Add::now().priority(Priority::LOW);
     queue.add_all((0..1000).chain(0..1000), low);
     assert_eq!(queue.len(), 1000);
-    let first = queue.get().await.expect("a key is ready");
+    let first = limit(queue.get()).await.expect("a key is ready");
     assert_eq!((*first.key(), first.priority()), (7, Priority::NORMAL));
-    let second = queue.get().await.expect("a key is ready");
+    let second = limit(queue.get()).await.expect("a key is ready");
     assert_eq!((*second.key(), second.priority()), (0, Priority::LOW));
 }
 
@@ -418,7 +425,7 @@ async fn worker_that_always_finds_a_key_lets_others_run() {
     let busy = tokio::spawn({
         let queue = queue.clone();
         async move {
-            while let Some(item) = queue.get().await {
+            while let Some(item) = limit(queue.get()).await {
                 queue.add(*item.key());
             }
         }
@@ -426,7 +433,7 @@ async fn worker_that_always_finds_a_key_lets_others_run() {
     settle().await;
     // On one thread this line is only reached if the busy worker yields.
     queue.shut_down();
-    busy.await.expect("the worker ends");
+    limit(busy).await.expect("the worker ends");
 }
 
 /// A clock that moves only by hand.
@@ -462,7 +469,7 @@ async fn time_comes_from_the_given_clock() {
     settle().await;
     assert_eq!(workers.taken(), ["a"]);
     queue.shut_down();
-    workers.finish().await;
+    limit(workers.finish()).await;
 }
 
 /// With nothing left to wait for, a worker that did not sleep would spin here for ever.

@@ -1,5 +1,6 @@
 //! The machine, step by step, and the shell against a server.
 
+use kubewright_testing::limit;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -204,22 +205,22 @@ async fn stopped_leader_hands_over_at_once() {
     let (a, b) = (first.leadership(), second.leadership());
     let (stop_a, stop_b) = (CancellationToken::new(), CancellationToken::new());
     let run_a = tokio::spawn(first.run(stop_a.clone(), |_| {}));
-    a.acquired().await;
+    limit(a.acquired()).await;
     let run_b = tokio::spawn(second.run(stop_b.clone(), |_| {}));
     tokio::time::sleep(seconds(35)).await;
     assert!(a.is_leading() && !b.is_leading());
     assert_eq!(b.other_leader().as_deref(), Some("a"));
     stop_a.cancel();
-    assert_eq!(run_a.await.expect("runs"), Ended::Stopped);
+    assert_eq!(limit(run_a).await.expect("runs"), Ended::Stopped);
     assert!(!a.is_leading());
     let handed_over = Instant::now();
-    b.acquired().await;
+    limit(b.acquired()).await;
     assert!(handed_over.elapsed() < Duration::from_millis(4500));
     let spec = scene.lease().await.spec.expect("it has one");
     assert_eq!(spec.holder_identity.as_deref(), Some("b"));
     assert_eq!(spec.lease_transitions, Some(1));
     stop_b.cancel();
-    assert_eq!(run_b.await.expect("runs"), Ended::Stopped);
+    assert_eq!(limit(run_b).await.expect("runs"), Ended::Stopped);
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,7 +230,7 @@ async fn leader_that_cannot_renew_loses_at_the_deadline() {
     let leadership = election.leadership();
     let healthy = leadership.health(seconds(20));
     let run = tokio::spawn(election.run(CancellationToken::new(), |_| {}));
-    leadership.acquired().await;
+    limit(leadership.acquired()).await;
     // Somebody takes the lease by force.
     let api: Api<Lease> = Api::default_namespaced(scene.client.clone());
     let theirs = serde_json::json!({"spec": {"holderIdentity": "thief"}});
@@ -237,9 +238,9 @@ async fn leader_that_cannot_renew_loses_at_the_deadline() {
     let params = kube::api::PatchParams::default();
     api.patch("op", &params, &patch).await.expect("patched");
     let taken = Instant::now();
-    leadership.lost().await;
+    limit(leadership.lost()).await;
     assert!(taken.elapsed() <= seconds(2), "seen at the next renewal");
-    assert_eq!(run.await.expect("runs"), Ended::Lost);
+    assert_eq!(limit(run).await.expect("runs"), Ended::Lost);
     assert_eq!(healthy(), Ok(()));
     tokio::time::sleep(seconds(36)).await;
     let expected = "failed election to renew leadership on lease op";
@@ -252,11 +253,11 @@ async fn killed_leader_stops_leading_by_the_clock_alone() {
     let election = scene.election("a");
     let leadership = election.leadership();
     let run = tokio::spawn(election.run(CancellationToken::new(), |_| {}));
-    leadership.acquired().await;
+    limit(leadership.acquired()).await;
     run.abort();
     let killed = Instant::now();
     assert!(leadership.is_leading());
-    leadership.lost().await;
+    limit(leadership.lost()).await;
     assert!(killed.elapsed() <= seconds(10));
     assert!(!leadership.is_leading());
 }
