@@ -24,7 +24,7 @@ use kubewright_manifests::webhook::{Address, configurations, service};
 use kubewright_manifests::{layout, sample};
 use kubewright_runtime::client::TypedObject;
 use kubewright_runtime::serving::{Listener, Tls};
-use kubewright_runtime::{Client, Error, Key, Manager, Query};
+use kubewright_runtime::{CancellationToken, Client, Error, Key, Manager, Query};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -63,7 +63,8 @@ impl World {
         let manager = controllers.fold(manager, Manager::controller);
         let mut tasks = JoinSet::new();
         tasks.spawn(async {
-            if let Err(error) = manager.run().await {
+            // Signals are the test program's, not one world's of many.
+            if let Err(error) = manager.run_until(CancellationToken::new()).await {
                 panic!("the manager ended: {error}");
             }
         });

@@ -46,4 +46,6 @@ pub use requests::{ObjectEvent, Request, Requests};
 pub use selector::Selector;
 pub use serving::{MetricsServer, Probes};
 pub use sharding::ShardingOptions;
+/// What ends a manager that runs [until](Manager::run_until) it is cancelled.
+pub use tokio_util::sync::CancellationToken;
 pub use watch::Watch;
