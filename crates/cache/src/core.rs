@@ -283,6 +283,12 @@ impl Audience {
     }
 }
 
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Core({})", self.source.describe())
+    }
+}
+
 struct StopOnDrop(Arc<Core>);
 
 impl Drop for StopOnDrop {

@@ -1,6 +1,6 @@
 //! The factory: one informer for each resource and scope, whoever asks; started, awaited and stopped together.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -15,6 +15,7 @@ use rand::{Rng, SeedableRng};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::Key;
 use crate::cached::Kind;
 use crate::core::Core;
 use crate::latest::Latest;
@@ -64,7 +65,7 @@ struct Id {
     extent: Extent,
     scope: Scope,
     /// The type, where values are decoded on arrival and cannot be shared between types.
-    decoded: Option<&'static str>,
+    decoded: Option<(&'static str, TypeId)>,
 }
 
 struct Entry {
@@ -129,11 +130,17 @@ impl Factory {
         self.scope.clone()
     }
 
-    /// What becomes of objects between the wire and the store. It has to be said before the first informer is made.
+    /// What becomes of objects between the wire and the store, in informers that this clone of the factory makes. An informer
+    /// that is in use stays as it is.
     #[must_use]
     pub fn shape(mut self, shape: Shape) -> Self {
         self.shape = shape;
         self
+    }
+
+    /// What becomes of objects between the wire and the store.
+    pub fn default_shape(&self) -> Shape {
+        self.shape.clone()
     }
 
     /// Who is told of what goes wrong.
@@ -168,6 +175,13 @@ impl Factory {
     pub fn is_selected(&self, resource: &ApiResource) -> bool {
         let name = (resource.group.clone(), resource.plural.clone());
         self.state.lock().selections.contains_key(&name)
+    }
+
+    /// Whether the caches of a resource keep the object of a key: all objects, unless a selection says otherwise.
+    pub fn selects(&self, resource: &ApiResource, key: &Key) -> bool {
+        let name = (resource.group.clone(), resource.plural.clone());
+        let selection = self.state.lock().selections.get(&name).cloned();
+        selection.is_none_or(|selection| selection.holds(key))
     }
 
     /// The informer of a type.
@@ -290,7 +304,9 @@ impl Factory {
             plural: resource.plural.clone(),
             extent,
             scope: scope.clone(),
-            decoded: (self.shape.keep != Keep::Compact).then(std::any::type_name::<K>),
+            // The name keeps the order of informers the same in every run; it need not be the only one of its kind.
+            decoded: (self.shape.keep != Keep::Compact)
+                .then(|| (std::any::type_name::<K>(), TypeId::of::<K>())),
         };
         let mut state = self.state.lock();
         state.sweep();

@@ -76,6 +76,15 @@ impl<K: Kind> Index<K> {
     }
 }
 
+impl<K> Clone for Index<K> {
+    fn clone(&self) -> Self {
+        Self(match &self.0 {
+            Source::Value(function, kind) => Source::Value(function.clone(), *kind),
+            Source::Metadata(function) => Source::Metadata(function.clone()),
+        })
+    }
+}
+
 impl<K> fmt::Debug for Index<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Index")

@@ -90,5 +90,5 @@ pub use reader::{Entries, Reader, Snapshot};
 pub use report::{Report, Reporter};
 pub use selection::Selection;
 pub use shape::{Keep, Shape};
-pub use shared::{AlreadyRan, Registration, SharedInformer, Stopped, SyncError};
+pub use shared::{AlreadyRan, Registration, SharedInformer, Stopped, SyncError, WeakInformer};
 pub use stats::Stats;

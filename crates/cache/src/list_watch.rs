@@ -66,6 +66,21 @@ impl Scope {
 }
 
 impl Scope {
+    /// The namespace, if it is one.
+    pub fn only_namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// The label selector, if there is one.
+    pub fn label_selector(&self) -> Option<&str> {
+        self.labels.as_deref()
+    }
+
+    /// The field selector, if there is one.
+    pub fn field_selector(&self) -> Option<&str> {
+        self.fields.as_deref()
+    }
+
     /// Whether every object of a namespace is looked at, whatever its labels and fields.
     pub fn is_sure_to_have(&self, namespace: Option<&str>) -> bool {
         let everywhere = self.namespace.is_none() || self.namespace.as_deref() == namespace;

@@ -1,6 +1,7 @@
 //! The reading end of the store, typed.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -15,23 +16,63 @@ use crate::table::Blocks;
 /// Reads the store. Cheap to clone; clones read the same store.
 ///
 /// Values come as `Arc`s that nobody may change. Methods named `entries` give [`Cached`] objects, which are decoded only
-/// when that is asked for.
+/// when that is asked for. Methods that decode leave out what does not decode, which is reported.
 pub struct Reader<K> {
-    shared: Arc<Shared>,
+    stores: Stores,
     decoder: Arc<Decoder>,
     /// Whatever must live as long as somebody reads: the informer that fills the store.
     keep_alive: Option<Arc<dyn Any + Send + Sync>>,
     kind: PhantomData<fn() -> K>,
 }
 
+/// What is read: mostly one store, or one for each of several namespaces. No two have a key in common.
+#[derive(Clone)]
+enum Stores {
+    One(Arc<Shared>),
+    Several(Arc<[Arc<Shared>]>),
+}
+
+impl Stores {
+    fn as_slice(&self) -> &[Arc<Shared>] {
+        match self {
+            Self::One(store) => std::slice::from_ref(store),
+            Self::Several(stores) => stores,
+        }
+    }
+}
+
 impl<K: Kind> Reader<K> {
     pub(crate) fn new(shared: Arc<Shared>, decoder: Arc<Decoder>) -> Self {
         Self {
-            shared,
+            stores: Stores::One(shared),
             decoder,
             keep_alive: None,
             kind: PhantomData,
         }
+    }
+
+    /// One reader of several stores that have no key in common, those of different namespaces. It has no store of its
+    /// own: what it shows is what the others show at that moment, each by itself.
+    ///
+    /// Nothing when there is none to read.
+    pub fn joined(readers: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let mut readers: Vec<Self> = readers.into_iter().collect();
+        if readers.len() == 1 {
+            return readers.pop();
+        }
+        let decoder = readers.first()?.decoder.clone();
+        let stores = readers.iter().flat_map(|reader| reader.stores.as_slice());
+        let stores = Stores::Several(stores.cloned().collect());
+        let alive: Vec<_> = readers
+            .into_iter()
+            .map(|reader| reader.keep_alive)
+            .collect();
+        Some(Self {
+            stores,
+            decoder,
+            keep_alive: Some(Arc::new(alive)),
+            kind: PhantomData,
+        })
     }
 
     pub(crate) fn keeping_alive(mut self, what: Arc<dyn Any + Send + Sync>) -> Self {
@@ -43,29 +84,39 @@ impl<K: Kind> Reader<K> {
         &self.decoder
     }
 
+    /// The store of a reader that was made for one.
     pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+        &self.stores.as_slice()[0]
+    }
+
+    fn stores(&self) -> impl Iterator<Item = &Arc<Shared>> {
+        self.stores.as_slice().iter()
     }
 
     /// The object under a key, decoded unless somebody is using it already.
+    ///
+    /// Nothing also when it does not decode: [`entry`](Reader::entry) tells the two apart.
     pub fn get(&self, key: &Key) -> Option<Arc<K>> {
         self.entry(key)?.value()
     }
 
     /// The object under a key, not decoded.
     pub fn entry(&self, key: &Key) -> Option<Cached<K>> {
-        let object = self.shared.state.read().table.get(key.as_str()).cloned()?;
-        Some(self.cached(object))
+        let find = |store: &Arc<Shared>| store.state.read().table.get(key.as_str()).cloned();
+        Some(self.cached(self.stores().find_map(find)?))
     }
 
     /// Whether there is an object under this key.
     pub fn contains(&self, key: &Key) -> bool {
-        self.shared.state.read().table.find(key.as_str()).is_some()
+        let has = |store: &Arc<Shared>| store.state.read().table.find(key.as_str()).is_some();
+        self.stores().any(has)
     }
 
     /// The number of objects.
     pub fn len(&self) -> usize {
-        self.shared.state.read().table.len()
+        self.stores()
+            .map(|store| store.state.read().table.len())
+            .sum()
     }
 
     /// Whether there is no object.
@@ -76,7 +127,7 @@ impl<K: Kind> Reader<K> {
     /// All objects at this moment, to be read at leisure: it blocks nobody.
     pub fn snapshot(&self) -> Snapshot<K> {
         Snapshot {
-            blocks: self.shared.state.read().table.blocks(),
+            parts: self.blocks(),
             decoder: self.decoder.clone(),
             kind: PhantomData,
         }
@@ -89,13 +140,32 @@ impl<K: Kind> Reader<K> {
 
     /// All keys, sorted.
     pub fn keys(&self) -> Vec<Key> {
-        let blocks = self.shared.state.read().table.blocks();
-        sorted_keys(blocks.iter().map(|(_, object)| object))
+        let parts = self.blocks();
+        sorted_keys(
+            parts
+                .iter()
+                .flat_map(Blocks::iter)
+                .map(|(_, object)| object),
+        )
     }
 
-    /// The version of the server's state that the store has reached; empty before the first.
+    fn blocks(&self) -> Vec<Blocks> {
+        let blocks = |store: &Arc<Shared>| store.state.read().table.blocks();
+        self.stores().map(blocks).collect()
+    }
+
+    /// The version of the server's state that the store has reached; empty before the first, and of several stores unless
+    /// all are at the same.
     pub fn resource_version(&self) -> String {
-        self.shared.state.read().resource_version.clone()
+        let mut versions = self
+            .stores()
+            .map(|store| store.state.read().resource_version.clone());
+        let first = versions.next().unwrap_or_default();
+        if versions.all(|version| version == first) {
+            first
+        } else {
+            String::new()
+        }
     }
 
     /// Adds an index, also while the store is in use: what is there already is indexed before this returns.
@@ -103,15 +173,21 @@ impl<K: Kind> Reader<K> {
     /// # Errors
     /// When the name is taken.
     pub fn add_index(&self, name: &str, index: Index<K>) -> Result<(), IndexExists> {
-        self.shared.add_index(Indexer {
-            name: name.into(),
-            function: index.erase(&self.decoder),
-        })
+        for store in self.stores() {
+            store.add_index(Indexer {
+                name: name.into(),
+                function: index.clone().erase(&self.decoder),
+            })?;
+        }
+        Ok(())
     }
 
     /// The names of the indexes, in the order they were added.
     pub fn indexes(&self) -> Vec<String> {
-        let state = self.shared.state.read();
+        let Some(store) = self.stores().next() else {
+            return Vec::new();
+        };
+        let state = store.state.read();
         state.shown().map(|p| p.indexer.name.to_string()).collect()
     }
 
@@ -130,9 +206,16 @@ impl<K: Kind> Reader<K> {
     /// # Errors
     /// When there is no such index.
     pub fn entries_by_index(&self, index: &str, value: &str) -> Result<Entries<K>, UnknownIndex> {
-        let objects = self.indexed(index, |state, postings| {
+        let mut found = self.indexed(index, |state, postings| {
             postings.objects(value, &state.table)
         })?;
+        let objects = match found.len() {
+            1 => found.swap_remove(0),
+            _ => found
+                .iter()
+                .flat_map(|objects| objects.iter().cloned())
+                .collect(),
+        };
         Ok(Entries {
             objects,
             decoder: self.decoder.clone(),
@@ -155,21 +238,27 @@ impl<K: Kind> Reader<K> {
     /// # Errors
     /// When there is no such index.
     pub fn index_values(&self, index: &str) -> Result<Vec<String>, UnknownIndex> {
-        self.indexed(index, |_, postings| {
-            postings.values().map(|value| value.to_string()).collect()
-        })
+        let values = self.indexed(index, |_, postings| {
+            let values = postings.values().map(|value| value.to_string());
+            values.collect::<Vec<String>>()
+        })?;
+        let values: BTreeSet<String> = values.into_iter().flatten().collect();
+        Ok(values.into_iter().collect())
     }
 
     fn indexed<T>(
         &self,
         name: &str,
-        read: impl FnOnce(&State, &Postings) -> T,
-    ) -> Result<T, UnknownIndex> {
-        let state = self.shared.state.read();
-        let postings = state
-            .index(name)
-            .ok_or_else(|| UnknownIndex(name.to_owned()))?;
-        Ok(read(&state, postings))
+        read: impl Fn(&State, &Postings) -> T,
+    ) -> Result<Vec<T>, UnknownIndex> {
+        let read = |store: &Arc<Shared>| {
+            let state = store.state.read();
+            let postings = state
+                .index(name)
+                .ok_or_else(|| UnknownIndex(name.to_owned()))?;
+            Ok(read(&state, postings))
+        };
+        self.stores().map(read).collect()
     }
 
     fn cached(&self, object: Arc<Object>) -> Cached<K> {
@@ -180,7 +269,7 @@ impl<K: Kind> Reader<K> {
 impl<K> Clone for Reader<K> {
     fn clone(&self) -> Self {
         Self {
-            shared: self.shared.clone(),
+            stores: self.stores.clone(),
             decoder: self.decoder.clone(),
             keep_alive: self.keep_alive.clone(),
             kind: PhantomData,
@@ -190,7 +279,7 @@ impl<K> Clone for Reader<K> {
 
 impl<K> fmt::Debug for Reader<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Reader").field(&self.shared).finish()
+        f.debug_list().entries(self.stores.as_slice()).finish()
     }
 }
 
@@ -232,7 +321,7 @@ impl<K> fmt::Debug for Entries<K> {
 
 /// All objects of a store at one moment.
 pub struct Snapshot<K> {
-    blocks: Blocks,
+    parts: Vec<Blocks>,
     decoder: Arc<Decoder>,
     kind: PhantomData<fn() -> K>,
 }
@@ -240,7 +329,8 @@ pub struct Snapshot<K> {
 impl<K> Snapshot<K> {
     /// The objects, in an order that depends on the history of the store only.
     pub fn iter(&self) -> impl Iterator<Item = Cached<K>> + '_ {
-        let objects = self.blocks.iter().map(|(_, object)| object.clone());
+        let objects = self.parts.iter().flat_map(Blocks::iter);
+        let objects = objects.map(|(_, object)| object.clone());
         objects.map(|object| Cached::new(object, self.decoder.clone()))
     }
 }

@@ -93,6 +93,16 @@ impl Shape {
         self
     }
 
+    /// The fields that objects lack, as [`without`](Shape::without) takes them; `*` where a transform may drop any.
+    /// Managed fields do not count: the server keeps account of them whatever is sent.
+    pub fn dropped(&self) -> Vec<String> {
+        let metadata = self.metadata.iter().filter(|name| *name != "managedFields");
+        let metadata = metadata.map(|name| format!("metadata.{name}"));
+        let transformed = self.edit.as_ref().map(|_| "*".to_owned());
+        let top_level = self.top_level.iter().cloned();
+        top_level.chain(metadata).chain(transformed).collect()
+    }
+
     /// What is kept of each object.
     #[must_use]
     pub fn keep(mut self, keep: Keep) -> Self {

@@ -11,7 +11,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tokio_util::sync::CancellationToken;
 
@@ -141,6 +141,24 @@ impl<K: Kind> SharedInformer<K> {
         })
     }
 
+    /// The same informer for those who read its objects as another type.
+    pub fn read_as<T: Kind>(&self) -> SharedInformer<T> {
+        SharedInformer::of(self.core.clone(), self.lease.clone())
+    }
+
+    /// Whether this is the very same informer.
+    pub fn is(&self, other: &WeakInformer) -> bool {
+        std::ptr::eq(Arc::as_ptr(&self.core), other.core.as_ptr())
+    }
+
+    /// The informer for those who look at it while others use it, and do not keep it running.
+    pub fn downgrade(&self) -> WeakInformer {
+        WeakInformer {
+            core: Arc::downgrade(&self.core),
+            lease: Arc::downgrade(&self.lease),
+        }
+    }
+
     /// Whether the store has had a first whole state.
     pub fn has_synced(&self) -> bool {
         self.core.status.look(|status| status.synced)
@@ -184,6 +202,23 @@ impl<K> Clone for SharedInformer<K> {
 impl<K> fmt::Debug for SharedInformer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SharedInformer({})", self.core.source.describe())
+    }
+}
+
+/// An informer that others use. It stops when they do.
+#[derive(Debug, Clone)]
+pub struct WeakInformer {
+    core: Weak<Core>,
+    lease: Weak<Lease>,
+}
+
+impl WeakInformer {
+    /// The informer, if somebody still uses it.
+    pub fn upgrade<K: Kind>(&self) -> Option<SharedInformer<K>> {
+        Some(SharedInformer::of(
+            self.core.upgrade()?,
+            self.lease.upgrade()?,
+        ))
     }
 }
 

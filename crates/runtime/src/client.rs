@@ -5,14 +5,18 @@
 //!   included; a reconcile of its key sees no older one. The wait is bounded, and then a clear error
 //!   ([`ClientError::Stale`]).
 //! - The first read of a kind starts its informer and waits for its first state; a refusal is an error, not silence.
-//!   Informers are shared by everything in the manager.
+//!   Informers are shared by everything in the manager, and hold what the [policy](crate::cache) of the kind says.
+//! - An object that exists is never shown as absent because it does not decode, or because the cache does not hold its
+//!   namespace: both are errors.
 //! - Objects from the cache are shared and cannot be changed in place: no copy is made that is not asked for.
 //!
 //! Deliberately absent: a way to list from a cache page by page; it is all in memory.
 
+mod entry;
 mod error;
 mod guard;
 mod informers;
+mod lifetime;
 mod live;
 mod merge;
 mod objects;
@@ -35,7 +39,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use error::{ClientError, IgnoreNotFound};
-pub(crate) use informers::Informers;
+pub use informers::{Informers, Registrations};
+pub(crate) use lifetime::InformerLifetime;
 pub use live::Live;
 pub use objects::Objects;
 pub use query::{Delete, DryRun, Ownership, Query, WriteOptions};
@@ -44,10 +49,11 @@ use trail::Trail;
 pub use trail::Write;
 pub use upsert::Change;
 
+use crate::cache::{CacheOptions, Extent, ResourceId};
 use crate::lease::Leadership;
 use crate::seam::Seams;
-use guard::SharedGuard;
-use objects::Shape;
+use entry::Entry;
+use objects::Form;
 
 /// Any object that can be read and written: every type of `k8s-openapi`, every `CustomResource`, and
 /// `DynamicObject`.
@@ -123,17 +129,26 @@ struct Shared {
     requests: RequestPolicy,
     seams: Seams,
     /// Held by the managers over this client.
-    informers: Mutex<Weak<Informers>>,
-    /// Never iterated: a look-up table cannot decide an order.
-    shapes: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
-    /// Dynamic and metadata shapes by their resource.
+    lifetime: Mutex<Weak<InformerLifetime>>,
+    /// Forms by their type. Never iterated: a look-up table cannot decide an order.
+    forms: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    /// Dynamic and metadata forms by their resource.
     named: Mutex<BTreeMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>,
-    /// By group and plural: all versions of a resource share their writes.
-    guards: Mutex<BTreeMap<GroupPlural, Arc<SharedGuard>>>,
+    cache: Mutex<Cache>,
 }
 
-/// A resource without its version.
-type GroupPlural = (String, String);
+/// What is cached and how. An entry has the policy that held when it was made.
+#[derive(Default)]
+struct Cache {
+    options: CacheOptions,
+    /// All versions and forms of a resource share one.
+    entries: BTreeMap<ResourceId, Arc<Entry>>,
+}
+
+/// The cache has been used: its options cannot change any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the options of the cache have to be set before the client is used")]
+pub(crate) struct CacheInUse;
 
 /// How a client is made.
 #[derive(Clone)]
@@ -141,6 +156,7 @@ type GroupPlural = (String, String);
 pub struct ClientBuilder {
     kube: kube::Client,
     factory: Option<Factory>,
+    cache: CacheOptions,
     consistency: Consistency,
     sync_timeout: Duration,
     requests: RequestPolicy,
@@ -160,6 +176,12 @@ impl ClientBuilder {
     /// The informers that reads come from. By default of all namespaces.
     pub fn factory(mut self, factory: Factory) -> Self {
         self.factory = Some(factory);
+        self
+    }
+
+    /// Sets what the cache holds of each kind. By default everything that is read.
+    pub fn cache(mut self, options: CacheOptions) -> Self {
+        self.cache = options;
         self
     }
 
@@ -199,10 +221,13 @@ impl ClientBuilder {
             sync_timeout: self.sync_timeout,
             requests: self.requests,
             seams: self.seams,
-            informers: Mutex::default(),
-            shapes: Mutex::default(),
+            lifetime: Mutex::default(),
+            forms: Mutex::default(),
             named: Mutex::default(),
-            guards: Mutex::default(),
+            cache: Mutex::new(Cache {
+                options: self.cache,
+                entries: BTreeMap::new(),
+            }),
         };
         Client {
             shared: Arc::new(shared),
@@ -224,6 +249,7 @@ impl Client {
         ClientBuilder {
             kube,
             factory: None,
+            cache: CacheOptions::default(),
             consistency: Consistency::default(),
             sync_timeout: Duration::from_secs(120),
             requests: RequestPolicy::new(),
@@ -268,7 +294,8 @@ impl Client {
         other
     }
 
-    /// What was written by this client and its clones, if they remember.
+    /// What was written by this client and its clones, if they remember. From now on they do not: a clone may live on in a
+    /// task of its own.
     pub(crate) fn take_writes(&self) -> Vec<Write> {
         let trail = self.trail.as_ref();
         trail.map(|trail| trail.take()).unwrap_or_default()
@@ -282,10 +309,10 @@ impl Client {
     }
 
     /// What stops the informers when the last one who holds it lets go.
-    pub(crate) fn informers(&self) -> Arc<Informers> {
-        let mut held = self.shared.informers.lock();
+    pub(crate) fn informers(&self) -> Arc<InformerLifetime> {
+        let mut held = self.shared.lifetime.lock();
         held.upgrade().unwrap_or_else(|| {
-            let informers = Arc::new(Informers::of(self.shared.factory.clone()));
+            let informers = Arc::new(InformerLifetime::of(self.shared.factory.clone()));
             *held = Arc::downgrade(&informers);
             informers
         })
@@ -295,64 +322,84 @@ impl Client {
         &self.shared.seams
     }
 
+    /// Sets what the cache holds, as long as nothing was read or written.
+    pub(crate) fn set_cache(&self, options: CacheOptions) -> Result<(), CacheInUse> {
+        let mut cache = self.shared.cache.lock();
+        if !cache.entries.is_empty() {
+            return Err(CacheInUse);
+        }
+        cache.options = options;
+        Ok(())
+    }
+
     /// The objects of a type.
     pub fn of<K: TypedObject>(&self) -> Objects<K> {
-        let mut shapes = self.shared.shapes.lock();
-        let entry = shapes.entry(TypeId::of::<K>()).or_insert_with(|| {
+        let mut forms = self.shared.forms.lock();
+        let form = forms.entry(TypeId::of::<K>()).or_insert_with(|| {
             let resource = ApiResource::erase::<K>(&());
-            let guard = self.guard(&resource);
-            Arc::new(Shape::<K>::new(resource, guard, |factory, _, scope| {
-                // A client of one namespace still sees what lives in none.
-                factory.informer_in(match is_cluster_scoped::<K>() {
-                    true => scope.everywhere(),
-                    false => scope,
-                })
-            }))
+            let entry = self.entry(&resource);
+            let make: objects::Make<K> = |factory, _, scope| factory.informer_in(scope);
+            Arc::new(Form::new(resource, entry, Extent::Whole, make))
         });
-        let shape = entry
+        let form = form
             .clone()
             .downcast()
             .expect("it is stored under its type");
-        Objects::new(self.clone(), shape)
+        Objects::new(self.clone(), form)
     }
 
     /// The objects of a resource whose type is not known at compile time. The cache is shared with the typed one.
     pub fn dynamic(&self, resource: &ApiResource) -> Objects<DynamicObject> {
-        self.named(resource, |factory, resource, scope| {
+        self.named(resource, Extent::Whole, |factory, resource, scope| {
             factory.dynamic(resource, scope)
         })
     }
 
     /// The metadata of a resource's objects: far less memory where that is all that is needed.
     pub fn metadata(&self, resource: &ApiResource) -> Objects<PartialObjectMeta<DynamicObject>> {
-        self.named(resource, |factory, resource, scope| {
+        self.named(resource, Extent::Metadata, |factory, resource, scope| {
             factory.metadata(resource, scope)
         })
     }
 
-    fn named<K: Object>(&self, resource: &ApiResource, make: objects::Make<K>) -> Objects<K> {
+    fn named<K: Object>(
+        &self,
+        resource: &ApiResource,
+        extent: Extent,
+        make: objects::Make<K>,
+    ) -> Objects<K> {
         let id = format!("{}/{}", resource.api_version, resource.plural);
         let mut named = self.shared.named.lock();
-        let entry = named.entry((TypeId::of::<K>(), id)).or_insert_with(|| {
-            let guard = self.guard(resource);
-            Arc::new(Shape::<K>::new(resource.clone(), guard, make))
+        let form = named.entry((TypeId::of::<K>(), id)).or_insert_with(|| {
+            let entry = self.entry(resource);
+            Arc::new(Form::new(resource.clone(), entry, extent, make))
         });
-        let shape = entry
+        let form = form
             .clone()
             .downcast()
             .expect("it is stored under its type");
-        Objects::new(self.clone(), shape)
+        Objects::new(self.clone(), form)
     }
 
-    fn guard(&self, resource: &ApiResource) -> Arc<SharedGuard> {
-        let id = (resource.group.clone(), resource.plural.clone());
-        self.shared.guards.lock().entry(id).or_default().clone()
+    fn entry(&self, resource: &ApiResource) -> Arc<Entry> {
+        let mut cache = self.shared.cache.lock();
+        let Cache { options, entries } = &mut *cache;
+        let entry = entries.entry(ResourceId::of(resource));
+        let made = entry.or_insert_with(|| {
+            let policy = options.resolve(resource, &self.shared.factory);
+            let (factory, resource) = (self.shared.factory.clone(), resource.clone());
+            Arc::new(Entry::new(policy, move |key| {
+                factory.selects(&resource, key)
+            }))
+        });
+        made.clone()
     }
 
     /// The object, from the cache.
     ///
     /// # Errors
-    /// When the cache cannot be filled, or does not reach this manager's own writes in time.
+    /// When the cache cannot be filled, does not hold the key's namespace, or does not reach this manager's own writes in time;
+    /// and when the object exists and does not decode.
     pub async fn get<K: TypedObject>(&self, key: &Key) -> Result<Option<Arc<K>>, ClientError> {
         self.of().get(key).await
     }
@@ -360,7 +407,8 @@ impl Client {
     /// Objects, from the cache.
     ///
     /// # Errors
-    /// As of [`get`](Client::get), and when the query names an index that was not added.
+    /// As of [`get`](Client::get), and when the query names an index that was not added. One object that does not decode
+    /// fails the list; [`Objects::list_lossy`] leaves it out.
     pub async fn list<K: TypedObject>(&self, query: Query) -> Result<Vec<Arc<K>>, ClientError> {
         self.of().list(query).await
     }
@@ -379,7 +427,13 @@ impl Client {
         name: &str,
         index: Index<K>,
     ) -> Result<(), IndexExists> {
-        self.of::<K>().reader().add_index(name, index)
+        self.of().add_index(name, index)
+    }
+
+    /// Lets go of this client's informers of a kind. They stop once no controller, watch or reader uses them either; the next
+    /// read starts them anew.
+    pub fn remove_informer<K: TypedObject>(&self) {
+        self.of::<K>().remove_informer();
     }
 
     /// Reads straight from the server.
@@ -502,3 +556,6 @@ impl fmt::Debug for Client {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

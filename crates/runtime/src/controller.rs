@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use kube::core::ApiResource;
-use kubewright_cache::Key;
 use kubewright_cache::source::BoxFuture;
+use kubewright_cache::{IndexExists, Key};
 use kubewright_workqueue::limiter::{self, Retry};
 use kubewright_workqueue::{Options, PriorityPolicy, Queue, RateLimiter};
 use parking_lot::Mutex;
@@ -74,9 +74,13 @@ pub struct Controller<R: Request = Key> {
     pub(crate) settings: Settings,
     subjects: Vec<Subject>,
     sources: Vec<Box<dyn Source<R>>>,
+    indexes: Vec<Declare>,
     work: Arc<dyn Work<R>>,
     shared: Arc<Shared<R>>,
 }
+
+/// Adds something to the cache that the controller needs.
+type Declare = Box<dyn FnOnce(&Client) -> Result<(), IndexExists> + Send>;
 
 /// A controller of whatever requests, as a manager keeps it.
 pub(crate) trait AnyController: fmt::Debug + Send {
@@ -339,9 +343,16 @@ impl<R: Request> Controller<R> {
             settings,
             subjects: subjects.collect(),
             sources,
+            indexes: Vec::new(),
             work,
             shared: Arc::new(shared),
         }
+    }
+
+    /// The same controller, which needs these indexes.
+    fn declaring(mut self, indexes: Vec<Declare>) -> Self {
+        self.indexes = indexes;
+        self
     }
 
     /// The controller's name.
@@ -371,6 +382,9 @@ impl<R: Request> Controller<R> {
 
     /// Starts all sources and waits until each has told what is there.
     pub(crate) async fn warm_up(&mut self, client: &Client) -> Result<(), ControllerError> {
+        for declare in std::mem::take(&mut self.indexes) {
+            declare(client).map_err(|error| self.failed(error.to_string(), None))?;
+        }
         *self.shared.client.lock() = Some(client.clone());
         let deadline = Instant::now() + self.settings.sync_timeout;
         let mut waiting = Vec::new();

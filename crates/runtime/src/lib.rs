@@ -1,5 +1,6 @@
 //! Operators: manager, controllers, a cached client that never reads the past, events, leases, finalizers.
 
+pub mod cache;
 pub mod cause;
 pub mod client;
 pub mod conditions;
@@ -26,6 +27,7 @@ mod stripes;
 pub mod telemetry;
 pub mod watch;
 
+pub use cache::{CacheOptions, CachePolicy};
 pub use client::{Change, Client, ClientError, Delete, IgnoreNotFound, Query};
 pub use context::Context;
 pub use controller::Controller;

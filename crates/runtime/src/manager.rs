@@ -35,7 +35,8 @@ pub use error::ManagerError;
 pub use part::{Ended, OnEnd};
 pub use runnable::{Runnable, Task};
 
-use crate::client::{Client, Informers};
+use crate::cache::CacheOptions;
+use crate::client::{CacheInUse, Client, InformerLifetime};
 use crate::controller::{AnyController, Controller, Leadership, Progress, Surroundings, WarmUp};
 use crate::environment::Environment;
 use crate::events::{EventWriter, Recorder, RecorderOptions};
@@ -71,7 +72,9 @@ pub struct Manager {
     shutdown_timeout: Duration,
     /// Cancelled when this process leads; at once where there is no election.
     leading: CancellationToken,
-    informers: Arc<Informers>,
+    informers: Arc<InformerLifetime>,
+    /// The cache was described too late.
+    misuse: Option<CacheInUse>,
 }
 
 /// Whether a manager has its process for itself.
@@ -147,12 +150,35 @@ impl Manager {
             servers: Vec::new(),
             shutdown_timeout: Duration::from_secs(30),
             leading: CancellationToken::new(),
+            misuse: None,
         }
     }
 
     /// The operator's name: the reporter of its events, and the field manager of its writes. By default the program's.
     pub fn name(mut self, name: &str) -> Self {
         self.name = name.to_owned();
+        self
+    }
+
+    /// Sets what the [cache](crate::cache) holds of each kind, for controllers, watches and reads. It has to be said before the
+    /// client is used: otherwise the manager fails when it runs.
+    ///
+    /// ```no_run
+    /// use k8s_openapi::api::core::v1::{Pod, Secret};
+    /// use kubewright_runtime::{CacheOptions, CachePolicy, Manager};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let manager = Manager::from_env().await?.cache(
+    ///     CacheOptions::new()
+    ///         .namespaces(["team-a", "team-b"])
+    ///         .policy(CachePolicy::of::<Secret>().labels("app=web").without("data"))
+    ///         .policy(CachePolicy::of::<Pod>().metadata()),
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn cache(mut self, options: CacheOptions) -> Self {
+        self.misuse = self.client.set_cache(options).err();
         self
     }
 
@@ -302,6 +328,10 @@ impl Manager {
         abort: CancellationToken,
         process: Process,
     ) -> Result<(), ManagerError> {
+        if let Some(error) = self.misuse {
+            let (part, ended) = ("the cache".to_owned(), Ended::Failed(error.into()));
+            return Err(ManagerError::Part { part, ended });
+        }
         self.check_names()?;
         let (candidate, election) = Candidate::enter(&self, process)?;
         let mut supervisor = Supervisor::new(abort.clone());
@@ -484,7 +514,10 @@ fn control(controller: Box<dyn AnyController>, supervisor: &mut Supervisor, arou
 }
 
 /// Follows the informers until they are to stop or one panics.
-async fn follow(informers: Arc<Informers>, stop: CancellationToken) -> Result<(), crate::Error> {
+async fn follow(
+    informers: Arc<InformerLifetime>,
+    stop: CancellationToken,
+) -> Result<(), crate::Error> {
     let factory = informers.factory().clone();
     tokio::select! { biased; // A failure explains a stop that comes with it.
         failed = factory.failed() => return Err(failed.into()),

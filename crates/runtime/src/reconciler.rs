@@ -20,8 +20,12 @@ pub trait Reconciler<K>: Send + Sync + 'static {
         cx: &Context,
     ) -> impl Future<Output = Result<Outcome, Error>> + Send;
 
-    /// The object of this key does not exist any more. What needs the object to be cleaned up belongs in a
-    /// [finalizer](crate::finalizer) instead: this may never run.
+    /// The [cache](crate::cache) holds no object of this key: it does not exist any more, or never did.
+    ///
+    /// It is called for keys in the namespaces that the cache and the controller's scope have, also for keys that another
+    /// watch leads to. An object that merely left the controller's scope exists, and is not gone. Where the cache itself has
+    /// selectors, an object that they no longer choose cannot be told from one that was deleted. What needs the
+    /// object to be cleaned up belongs in a [finalizer](crate::finalizer) instead: this may never run.
     fn gone(
         &self,
         _key: &Key,

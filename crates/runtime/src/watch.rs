@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kubewright_cache::source::BoxFuture;
-use kubewright_cache::{Cached, Event, HandlerOptions, Key, Scope, SharedInformer, SyncError};
+use kubewright_cache::{Cached, Event, HandlerOptions, Key, Scope, SyncError};
 use tokio::time::{Instant, sleep_until};
 
 pub use channel::{Channel, Sender};
 pub use handler::{EventHandler, EventQueue};
 
-use crate::client::{Client, Object, Objects, TypedObject};
+use crate::client::{Client, Informers, Object, Objects, TypedObject};
 use crate::predicate::Predicate;
 use crate::requests::{Request, Requests};
 use handler::Mapped;
@@ -130,6 +130,8 @@ pub struct Watch<K, R: Request = Key> {
     resync: Option<Duration>,
     presence: Presence,
     relation: Relation,
+    /// Whether the mapper reads more than metadata.
+    needs_value: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,6 +189,7 @@ impl<K: Object> Watch<K> {
             resync: None,
             presence: Presence::Required,
             relation: Relation::Watched,
+            needs_value: false,
         }
     }
 
@@ -217,12 +220,15 @@ impl<K: Object, R: Request> Watch<K, R> {
         self,
         map: impl Fn(&K, &Client) -> Vec<Q> + Send + Sync + 'static,
     ) -> Watch<K, Q> {
-        self.handled_by(Mapped(
-            move |object: &Cached<K>, client: &Client| match object.value() {
-                Some(value) => map(&value, client),
-                None => Vec::new(),
-            },
-        ))
+        let mut watch =
+            self.handled_by(Mapped(
+                move |object: &Cached<K>, client: &Client| match object.value() {
+                    Some(value) => map(&value, client),
+                    None => Vec::new(),
+                },
+            ));
+        watch.needs_value = true;
+        watch
     }
 
     /// What a change leads to, decided by a handler that sees the event and adds to the queue itself: after a delay, rate
@@ -241,6 +247,7 @@ impl<K: Object, R: Request> Watch<K, R> {
             resync: self.resync,
             presence: self.presence,
             relation: self.relation,
+            needs_value: self.needs_value,
         }
     }
 
@@ -250,7 +257,8 @@ impl<K: Object, R: Request> Watch<K, R> {
         self
     }
 
-    /// Only a part of the cluster, with a cache of its own.
+    /// Only a part of what the [cache](crate::cache) holds of the kind: what enters the part is added, what leaves it is
+    /// deleted. A namespace that is not cached is an error when the watch starts.
     pub fn scope(mut self, scope: Scope) -> Self {
         self.scope = Some(scope);
         self
@@ -266,19 +274,6 @@ impl<K: Object, R: Request> Watch<K, R> {
     pub fn optional(mut self) -> Self {
         self.presence = Presence::Optional;
         self
-    }
-
-    pub(crate) fn informer(
-        choose: Choose<K>,
-        scope: Option<Scope>,
-        client: &Client,
-    ) -> (Objects<K>, SharedInformer<K>) {
-        let objects = choose(client);
-        let informer = match scope {
-            None => objects.informer(),
-            Some(scope) => objects.informer_in(scope),
-        };
-        (objects, informer)
     }
 }
 
@@ -316,11 +311,25 @@ impl<K: Object, R: Request> Source<R> for Watch<K, R> {
                 resync,
                 presence,
                 resource: api,
-                relation: _,
+                relation,
+                needs_value,
             } = *self;
-            let (_, informer) = Self::informer(choose, scope, &client);
+            let needs_value = needs_value || relation == Relation::Reconciled;
+            let objects = choose(&client);
+            let narrow = match needs_value {
+                true => objects
+                    .is_whole()
+                    .and_then(|()| objects.narrowed(scope.as_ref())),
+                false => objects.narrowed(scope.as_ref()),
+            };
+            let refused = |problem| SourceError::Other(format!("{resource}: {problem}"));
+            let narrow = Arc::new(narrow.map_err(refused)?);
+            let informer = objects.informer();
             let kind: Arc<str> = api.kind.as_str().into();
             let handler = move |event: Event<K>| {
+                let Some(event) = narrow.event(event) else {
+                    return;
+                };
                 let counts = when.as_ref().is_none_or(|when| when.holds(&event));
                 if counts && requests.admits(&event) {
                     handler::handle(&*handler, &event, &kind, &client, &requests);
@@ -335,7 +344,7 @@ impl<K: Object, R: Request> Source<R> for Watch<K, R> {
                 source: SyncError::Stopped,
             };
             let registration = informer
-                .add_handler_with(handler, options)
+                .add_handler_with(handler, &options)
                 .map_err(stopped)?;
             if presence == Presence::Required {
                 first_state(&informer, &resource).await?;
@@ -360,7 +369,7 @@ impl<K: Object, R: Request> Source<R> for Watch<K, R> {
 /// Waits for the first state. A refusal is said at once and looked at again: somebody may allow it; the controller
 /// decides how long to wait.
 async fn first_state<K: Object>(
-    informer: &SharedInformer<K>,
+    informer: &Informers<K>,
     resource: &str,
 ) -> Result<(), SourceError> {
     let mut told = false;

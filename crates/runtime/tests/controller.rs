@@ -286,7 +286,7 @@ async fn watch_can_be_added_and_removed_while_it_runs() {
     let watch = || {
         Watch::of::<Secret>().map(|secret, _| {
             vec![Key::new(
-                "default",
+                "kube-public",
                 secret.metadata.name.as_deref().unwrap_or_default(),
             )]
         })
@@ -296,7 +296,10 @@ async fn watch_can_be_added_and_removed_while_it_runs() {
         handle.add_watch(watch()).await.ok()
     });
     let id = id.await;
-    assert_eq!(limit(heard.recv()).await.as_deref(), Some("default/s gone"));
+    assert_eq!(
+        limit(heard.recv()).await.as_deref(),
+        Some("kube-public/s gone")
+    );
     assert_eq!(
         handle.remove_watch(id),
         kubewright_runtime::controller::Removed::Yes
@@ -313,8 +316,9 @@ async fn two_watches_of_one_kind_both_lead_to_reconciles() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
     let (told, mut heard) = mpsc::channel(1024);
-    let to =
-        |name: &'static str| Watch::of::<Secret>().map(move |_, _| vec![Key::new("default", name)]);
+    let to = |name: &'static str| {
+        Watch::of::<Secret>().map(move |_, _| vec![Key::new("kube-public", name)])
+    };
     let mut secret = Secret::default();
     secret.metadata.name = Some("s".to_owned());
     secret.metadata.namespace = Some("default".to_owned());
@@ -333,6 +337,6 @@ async fn two_watches_of_one_kind_both_lead_to_reconciles() {
         }
     }
     lines.sort();
-    assert_eq!(lines, ["default/one gone", "default/two gone"]);
+    assert_eq!(lines, ["kube-public/one gone", "kube-public/two gone"]);
     running.end().await;
 }

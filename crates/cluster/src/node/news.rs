@@ -15,6 +15,7 @@ pub(super) enum News {
 }
 
 /// Tells of pods by their keys: what they are like is looked up when it is their turn.
+#[derive(Clone)]
 pub(super) struct PodEar(pub(super) mpsc::Sender<News>);
 
 impl Handler<Pod> for PodEar {
@@ -30,6 +31,7 @@ impl Handler<Pod> for PodEar {
 }
 
 /// Tells of nodes.
+#[derive(Clone)]
 pub(super) struct NodeEar(pub(super) mpsc::Sender<News>);
 
 impl Handler<Node> for NodeEar {

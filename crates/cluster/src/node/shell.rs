@@ -7,7 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod};
-use kubewright_cache::{Key, Reader, Registration};
+use kubewright_cache::{Key, Reader};
+use kubewright_runtime::client::Registrations;
 use kubewright_runtime::{Client, Environment};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -90,7 +91,7 @@ pub(super) async fn run(
         shell.add(node, None);
     }
     let stopped = |_| NodesError::Stopped;
-    let heard: [Registration; 2] = [
+    let heard: [Registrations; 2] = [
         pods.add_handler(PodEar(sender.clone())).map_err(stopped)?,
         nodes.add_handler(NodeEar(sender)).map_err(stopped)?,
     ];

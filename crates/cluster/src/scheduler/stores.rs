@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
-use kubewright_cache::{Event, Handler, Key, Kind, Reader, Registration, SharedInformer};
+use kubewright_cache::{Event, Handler, Key, Kind, Reader};
 use kubewright_runtime::Client;
-use kubewright_runtime::client::TypedObject;
+use kubewright_runtime::client::{Informers, Registrations, TypedObject};
 use tokio::sync::mpsc;
 
 use super::SchedulerError;
@@ -49,6 +49,7 @@ impl Storage for Stores {
 }
 
 /// Passes keys on.
+#[derive(Clone)]
 struct Ear<F> {
     news: mpsc::Sender<News>,
     make: F,
@@ -68,7 +69,7 @@ where
 /// Who listens to the informers.
 pub(super) struct Listening {
     pub(super) news: mpsc::Sender<News>,
-    pub(super) heard: Vec<Registration>,
+    pub(super) heard: Vec<Registrations>,
 }
 
 impl Listening {
@@ -87,7 +88,7 @@ impl Listening {
     /// Listens to the changes of a kind.
     pub(super) fn follow<K: Kind>(
         &mut self,
-        informer: &SharedInformer<K>,
+        informer: &Informers<K>,
         make: fn(Key) -> News,
     ) -> Result<(), SchedulerError> {
         let ear = Ear {

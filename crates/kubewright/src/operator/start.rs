@@ -1,11 +1,10 @@
 //! From flags to a manager: logs, the cluster, the lease, probes and metrics.
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kubewright_cache::Factory;
 use kubewright_runtime::manager::user_agent;
 use kubewright_runtime::serving::{AccessGuard, Listener, Tls};
 use kubewright_runtime::webhook::Webhooks;
-use kubewright_runtime::{Client, Environment, Error, LeaseOptions, Manager, Scope};
+use kubewright_runtime::{CacheOptions, Client, Environment, Error, LeaseOptions, Manager};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -51,7 +50,7 @@ pub(super) async fn manager(
     // Its client counts its requests; only what it watches is to be another.
     let plain = Manager::from_config(config)?;
     let (kube, metrics) = (plain.client().kube().clone(), plain.metrics().clone());
-    let scoped = client(kube.clone(), &flags.namespaces)?;
+    let scoped = client(kube.clone(), &flags.namespaces);
     let manager = Manager::over(scoped).with_metrics(metrics).name(name);
     let manager = manager.serve_probes(&flags.probes_address).await?;
     let manager = serve_metrics(manager, kube, flags).await?;
@@ -74,20 +73,10 @@ async fn config(flags: &Flags) -> Result<kube::Config, Error> {
     Ok(kube::Config::from_custom_kubeconfig(read, &options).await?)
 }
 
-/// A client whose cache has all namespaces, or one.
-fn client(kube: kube::Client, namespaces: &[String]) -> Result<Client, Error> {
-    match namespaces {
-        [] => Ok(Client::new(kube)),
-        [namespace] => {
-            let scope = Scope::all().namespace(namespace);
-            let factory = Factory::new(kube.clone()).scope(scope);
-            Ok(Client::builder(kube).factory(factory).build())
-        }
-        several => Err(Error::msg(format!(
-            "one process watches one namespace or all, not {}: start one for each",
-            several.join(", ")
-        ))),
-    }
+/// A client whose cache has these namespaces, or all.
+fn client(kube: kube::Client, namespaces: &[String]) -> Client {
+    let cache = CacheOptions::new().namespaces(namespaces);
+    Client::builder(kube).cache(cache).build()
 }
 
 /// Serves the webhooks, if there are any and a certificate for them.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubewright_cache::{Key, SyncError, UnknownIndex};
+use kubewright_cache::{Key, SyncError, Undecodable, UnknownIndex};
 
 /// Why a call of the [`Client`](super::Client) failed.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +82,33 @@ pub enum ClientError {
         #[source]
         source: UnknownIndex,
     },
+    /// The object exists and does not decode as the type that it was asked for.
+    #[error("{resource} {} cannot be read", .source.key)]
+    Undecodable {
+        /// The resource.
+        resource: Arc<str>,
+        /// Which object, and what the decoder says.
+        #[source]
+        source: Box<Undecodable>,
+    },
+    /// The cache does not hold the namespace of what was asked for, so it cannot say whether it exists.
+    #[error("the cache of {resource} holds the namespaces {namespaces}, not that of {what}")]
+    OutOfScope {
+        /// The resource.
+        resource: Arc<str>,
+        /// The key or the namespace that was asked for.
+        what: String,
+        /// The namespaces that are cached.
+        namespaces: String,
+    },
+    /// The kind is not cached in the way that it was asked for.
+    #[error("{resource} cannot be read from the cache: {problem}")]
+    Policy {
+        /// The resource.
+        resource: Arc<str>,
+        /// What is wrong with the policy, or with asking for more than it says.
+        problem: String,
+    },
     /// The object cannot be written as it is.
     #[error("{resource} {problem}")]
     Object {
@@ -107,6 +134,16 @@ impl ClientError {
             },
             _ => None,
         }
+    }
+
+    /// The object exists and does not decode.
+    pub fn is_undecodable(&self) -> bool {
+        matches!(self, Self::Undecodable { .. })
+    }
+
+    /// The cache does not hold what was asked for.
+    pub fn is_out_of_scope(&self) -> bool {
+        matches!(self, Self::OutOfScope { .. })
     }
 
     fn reason(&self) -> &str {

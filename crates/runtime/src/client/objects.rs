@@ -1,90 +1,153 @@
 //! The objects of one kind: reads from the cache.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::core::{ApiResource, SelectorExt};
 use kubewright_cache::{
-    Cached, Factory, Index, Key, NAMESPACE_INDEX, Reader, Scope, SharedInformer,
+    Cached, Factory, Index, IndexExists, Key, NAMESPACE_INDEX, Reader, Scope, SharedInformer,
 };
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use super::guard::{Guard, Seen, SharedGuard, View};
-use super::{Client, ClientError, Consistency, Object, Query};
+use super::entry::{self, Entry};
+use super::guard::View;
+use super::informers::{Informers, Part};
+use super::{Client, ClientError, Consistency, Object, Query, is_cluster_scoped};
+use crate::cache::{Extent, Narrow, PolicyError};
 use crate::seam::Point;
 
 /// The objects of one kind, as one client reads and writes them. Cheap to clone.
 pub struct Objects<K> {
     pub(super) client: Client,
-    pub(super) shape: Arc<Shape<K>>,
+    pub(super) form: Arc<Form<K>>,
 }
 
 /// Makes the informer of a kind in a scope.
 pub(super) type Make<K> = fn(&Factory, &ApiResource, Scope) -> SharedInformer<K>;
 
-/// What there is to know of a kind. One for all clones of a client.
-pub(super) struct Shape<K> {
+/// A kind in one version, read as one type: whole, dynamic or metadata. One for all clones of a client.
+pub(super) struct Form<K> {
     pub(super) resource: ApiResource,
-    /// As in `deployments.apps`.
-    pub(super) name: Arc<str>,
-    pub(super) guard: Arc<SharedGuard>,
+    pub(super) entry: Arc<Entry>,
     make: Make<K>,
-    /// Made by the first read: who only writes needs no cache.
-    informer: OnceLock<SharedInformer<K>>,
+    /// What readers of this form expect of an object.
+    extent: Extent,
+    /// Made by the first read or watch: who only writes needs no cache.
+    informers: Mutex<Option<Informers<K>>>,
+    /// What was declared, for informers that are made later.
+    indexes: Mutex<Vec<(String, Index<K>)>>,
 }
 
-impl<K: Object> Shape<K> {
-    pub(super) fn new(resource: ApiResource, guard: Arc<SharedGuard>, make: Make<K>) -> Self {
-        let name = match resource.group.as_str() {
-            "" => resource.plural.clone(),
-            group => format!("{}.{group}", resource.plural),
-        };
+impl<K: Object> Form<K> {
+    pub(super) fn new(
+        resource: ApiResource,
+        entry: Arc<Entry>,
+        extent: Extent,
+        make: Make<K>,
+    ) -> Self {
         Self {
             resource,
-            name: name.into(),
-            guard,
+            entry,
             make,
-            informer: OnceLock::new(),
+            extent,
+            informers: Mutex::default(),
+            indexes: Mutex::default(),
         }
+    }
+
+    /// The namespaces that are cached; none for all.
+    fn namespaces(&self) -> &[String] {
+        match is_cluster_scoped::<K>() {
+            true => &[],
+            false => &self.entry.policy.namespaces,
+        }
+    }
+
+    fn covers(&self, namespace: Option<&str>) -> bool {
+        let namespaces = self.namespaces();
+        let is_there = |namespace: &str| namespaces.iter().any(|name| name == namespace);
+        namespaces.is_empty() || namespace.is_some_and(is_there)
+    }
+
+    fn start(&self, factory: &Factory) -> Informers<K> {
+        let policy = &self.entry.policy;
+        let shaped = factory.clone().shape(policy.shape.clone());
+        let part = |namespace: Option<&str>| {
+            let scope = policy.scope(namespace);
+            let informer = match policy.extent {
+                Extent::Whole => (self.make)(&shaped, &self.resource, scope),
+                Extent::Metadata => shaped.metadata(&self.resource, scope).read_as(),
+            };
+            Part {
+                watched: self.entry.watch(&informer, namespace),
+                namespace: namespace.map(str::to_owned),
+                informer,
+            }
+        };
+        let parts = match self.namespaces() {
+            [] => vec![part(None)],
+            several => several.iter().map(|name| part(Some(name))).collect(),
+        };
+        let informers = Informers::new(parts);
+        let reader = informers.reader();
+        // Whoever shares the store may have added it already.
+        let _ = reader.add_index(NAMESPACE_INDEX, Index::by_namespace());
+        for (name, index) in self.indexes.lock().iter() {
+            if let Err(error) = reader.add_index(name, index.clone()) {
+                tracing::debug!(resource = %self.entry.name, %error, "another reader of this store has added it");
+            }
+        }
+        factory.start();
+        informers
     }
 }
 
 impl<K: Object> Objects<K> {
-    pub(super) fn new(client: Client, shape: Arc<Shape<K>>) -> Self {
-        Self { client, shape }
+    pub(super) fn new(client: Client, form: Arc<Form<K>>) -> Self {
+        Self { client, form }
     }
 
     /// The resource.
     pub fn resource(&self) -> &ApiResource {
-        &self.shape.resource
+        &self.form.resource
     }
 
-    /// The informer of this kind, started.
-    pub fn informer(&self) -> SharedInformer<K> {
-        let informer = self.shape.informer.get_or_init(|| {
-            let factory = &self.client.shared.factory;
-            let informer =
-                (self.shape.make)(factory, &self.shape.resource, factory.default_scope());
-            // Whoever shares the store may have added it already.
-            let _ = informer
-                .reader()
-                .add_index(NAMESPACE_INDEX, Index::by_namespace());
-            factory.start();
-            informer
-        });
-        informer.clone()
+    /// The informers of this kind, started: one, or one for each namespace that is cached.
+    pub fn informer(&self) -> Informers<K> {
+        let mut informers = self.form.informers.lock();
+        let informers =
+            informers.get_or_insert_with(|| self.form.start(&self.client.shared.factory));
+        informers.clone()
     }
 
-    /// The informer of this kind in a part of the cluster, started.
-    pub fn informer_in(&self, scope: Scope) -> SharedInformer<K> {
-        let factory = &self.client.shared.factory;
-        let informer = (self.shape.make)(factory, &self.shape.resource, scope);
-        factory.start();
-        informer
+    /// Lets go of this client's informers of the kind. They stop once no controller, watch or reader uses them either; the
+    /// next read starts them anew.
+    pub fn remove_informer(&self) {
+        let removed = self.form.informers.lock().take();
+        drop(removed);
     }
 
-    /// The cache itself: reads that do not wait.
+    /// Adds an index to the cache of this kind, for [`Query::index`]. No informer is started for it.
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub fn add_index(&self, name: &str, index: Index<K>) -> Result<(), IndexExists> {
+        let informers = self.form.informers.lock();
+        let mut indexes = self.form.indexes.lock();
+        if name == NAMESPACE_INDEX || indexes.iter().any(|(taken, _)| taken == name) {
+            return Err(IndexExists(name.to_owned()));
+        }
+        if let Some(informers) = &*informers {
+            informers.reader().add_index(name, index.clone())?;
+        }
+        indexes.push((name.to_owned(), index));
+        Ok(())
+    }
+
+    /// The cache itself: reads that do not wait. It is empty until the kind's informers have their first state, and leaves out
+    /// what does not decode.
     pub fn reader(&self) -> Reader<K> {
         self.informer().reader()
     }
@@ -92,40 +155,137 @@ impl<K: Object> Objects<K> {
     /// The object, from the cache.
     ///
     /// # Errors
-    /// When the cache cannot be filled, or does not reach this manager's own writes in time.
+    /// When the cache cannot be filled, does not hold the key's namespace, or does not reach this manager's own writes in time;
+    /// and when the object exists and does not decode.
     pub async fn get(&self, key: &Key) -> Result<Option<Arc<K>>, ClientError> {
-        let informer = self.synced().await?;
+        if self.form.entry.policy.is_read_live() {
+            return Ok(self.get_live(key).await?.map(Arc::new));
+        }
+        self.in_scope(key)?;
+        let informers = self.synced().await?;
         self.pass(Some(key)).await;
-        self.caught_up(key).await?;
-        Ok(informer.reader().get(key))
+        self.caught_up(&informers, key).await?;
+        let entry = informers.reader().entry(key);
+        entry.map(|entry| self.decoded(&entry)).transpose()
     }
 
     /// Objects, from the cache.
     ///
     /// # Errors
-    /// As of [`get`](Objects::get), and when the query names an index that was not added.
+    /// As of [`get`](Objects::get), and when the query names an index that was not added. One object that does not decode
+    /// fails the list: whoever works out what is superfluous must not take it for missing.
     pub async fn list(&self, query: Query) -> Result<Vec<Arc<K>>, ClientError> {
+        if self.form.entry.policy.is_read_live() {
+            let listed = self.list_live(query).await?;
+            return Ok(listed.into_iter().map(Arc::new).collect());
+        }
+        let entries = self.entries(query).await?;
+        entries.iter().map(|entry| self.decoded(entry)).collect()
+    }
+
+    /// Objects, from the cache, without those that do not decode, which are reported in the log.
+    ///
+    /// # Errors
+    /// As of [`list`](Objects::list), but for objects that do not decode.
+    pub async fn list_lossy(&self, query: Query) -> Result<Vec<Arc<K>>, ClientError> {
         let entries = self.entries(query).await?;
         Ok(entries.iter().filter_map(Cached::value).collect())
     }
 
-    /// Objects, from the cache, not decoded.
+    /// Objects, from the cache, not decoded; also of kinds that are read live otherwise.
     ///
     /// # Errors
-    /// As of [`list`](Objects::list).
+    /// As of [`list`](Objects::list), but for objects that do not decode.
     pub async fn entries(&self, query: Query) -> Result<Vec<Cached<K>>, ClientError> {
-        let informer = self.synced().await?;
+        let namespace = query.namespace.as_deref();
+        if namespace.is_some() && !self.form.covers(namespace) {
+            return Err(self.out_of_scope(namespace.unwrap_or_default()));
+        }
+        let informers = self.synced().await?;
         self.pass(None).await;
-        self.all_caught_up(&informer, query.namespace.as_deref())
-            .await?;
-        self.select(&informer.reader(), query)
+        self.all_caught_up(&informers, namespace).await?;
+        self.select(&informers.reader(), query)
+    }
+
+    fn decoded(&self, entry: &Cached<K>) -> Result<Arc<K>, ClientError> {
+        entry.decoded().map_err(|source| ClientError::Undecodable {
+            resource: self.form.entry.name.clone(),
+            source: Box::new(source),
+        })
+    }
+
+    /// Whether the cache holds the namespace of this key.
+    pub(crate) fn covers(&self, key: &Key) -> bool {
+        self.form.covers(key.namespace())
+    }
+
+    fn in_scope(&self, key: &Key) -> Result<(), ClientError> {
+        match self.covers(key) {
+            true => Ok(()),
+            false => Err(self.out_of_scope(key.as_str())),
+        }
+    }
+
+    fn out_of_scope(&self, what: &str) -> ClientError {
+        ClientError::OutOfScope {
+            resource: self.form.entry.name.clone(),
+            what: what.to_owned(),
+            namespaces: self.form.namespaces().join(", "),
+        }
+    }
+
+    /// The part of this kind's cache that a controller or watch with this scope sees.
+    ///
+    /// # Errors
+    /// When it is wider than what is cached, asks for what is not cached, or the policy cannot be followed.
+    pub(crate) fn narrowed(&self, scope: Option<&Scope>) -> Result<Narrow, PolicyError> {
+        self.form.entry.check()?;
+        let Some(scope) = scope else {
+            return Ok(Narrow::default());
+        };
+        let narrow = Narrow::of(scope)?;
+        if narrow.namespace().is_some() && !self.form.covers(narrow.namespace()) {
+            let namespace = narrow.namespace().unwrap_or_default();
+            return Err(PolicyError::new(self.out_of_scope(namespace)));
+        }
+        let dropped = self.form.entry.policy.dropped();
+        let lacks = |field: &str| dropped.iter().any(|name| name == "*" || name == field);
+        if narrow.filter().needs_labels() && dropped.iter().any(|name| name == "metadata.labels") {
+            return Err(PolicyError::new("objects are cached without labels"));
+        }
+        if narrow.filter().needs_body() && lacks("spec") {
+            return Err(PolicyError::new(
+                "objects are cached without the selected field",
+            ));
+        }
+        Ok(narrow)
+    }
+
+    /// Whether objects of the cache are as readers of this form expect them.
+    ///
+    /// # Errors
+    /// When the policy cannot be followed, or only metadata is cached.
+    pub(crate) fn is_whole(&self) -> Result<(), PolicyError> {
+        let cached = self.form.entry.policy.extent;
+        if (cached, self.form.extent) == (Extent::Metadata, Extent::Whole) {
+            return Err(PolicyError::new("only its metadata is cached"));
+        }
+        self.form.entry.check()
+    }
+
+    /// The fields that cached objects lack. A live read has them all.
+    pub(super) fn dropped(&self) -> Vec<String> {
+        match self.form.entry.policy.is_read_live() {
+            true => Vec::new(),
+            false => self.form.entry.policy.dropped(),
+        }
     }
 
     fn select(&self, reader: &Reader<K>, query: Query) -> Result<Vec<Cached<K>>, ClientError> {
         let by_index = |name: &str, value: &str| {
             let found = reader.entries_by_index(name, value);
             let found = found.map_err(|source| ClientError::Query {
-                resource: self.shape.name.clone(),
+                resource: self.form.entry.name.clone(),
                 source,
             })?;
             Ok::<_, ClientError>(found.iter().collect())
@@ -145,16 +305,20 @@ impl<K: Object> Objects<K> {
         Ok(entries)
     }
 
-    /// The informer, once it has a first state.
-    pub(crate) async fn synced(&self) -> Result<SharedInformer<K>, ClientError> {
-        let informer = self.informer();
-        if informer.has_synced() {
-            return Ok(informer);
+    /// The informers, once they have a first state.
+    pub(crate) async fn synced(&self) -> Result<Informers<K>, ClientError> {
+        self.is_whole().map_err(|problem| ClientError::Policy {
+            resource: self.form.entry.name.clone(),
+            problem: problem.to_string(),
+        })?;
+        let informers = self.informer();
+        if informers.has_synced() {
+            return Ok(informers);
         }
         let waited = self.client.shared.sync_timeout;
-        let resource = || self.shape.name.clone();
-        match tokio::time::timeout(waited, informer.synced()).await {
-            Ok(Ok(())) => Ok(informer),
+        let resource = || self.form.entry.name.clone();
+        match tokio::time::timeout(waited, informers.synced()).await {
+            Ok(Ok(())) => Ok(informers),
             Ok(Err(source)) => Err(ClientError::NotSynced {
                 resource: resource(),
                 source,
@@ -167,59 +331,79 @@ impl<K: Object> Objects<K> {
     }
 
     async fn pass(&self, key: Option<&Key>) {
-        let resource = &*self.shape.name;
+        let resource = &*self.form.entry.name;
         let point = Point::CachedRead { resource, key };
         self.client.shared.seams.pass(point).await;
     }
 
-    /// Waits until the cache shows this manager's own writes of a key.
-    pub(crate) async fn caught_up(&self, key: &Key) -> Result<(), ClientError> {
-        self.caught_up_in(&self.informer(), key).await
-    }
-
-    /// As [`caught_up`](Objects::caught_up), for an informer of one's own.
-    pub(crate) async fn caught_up_in(
+    /// Waits until the informer that has a key shows this manager's own writes of it.
+    pub(crate) async fn caught_up(
         &self,
-        informer: &SharedInformer<K>,
+        informers: &Informers<K>,
         key: &Key,
     ) -> Result<(), ClientError> {
-        let Consistency::ReadYourWrites { wait } = self.client.shared.consistency else {
+        let entry = &self.form.entry;
+        if entry.is_settled() {
+            return Ok(());
+        }
+        let Some(part) = informers.part_of(key) else {
             return Ok(());
         };
-        let guard = &self.shape.guard;
-        if guard.is_empty() {
-            return Ok(());
-        }
-        let view = || self.view(&informer.reader(), key);
-        let behind = || guard.with(|guard| guard.is_behind(key, view));
-        if !behind() {
-            return Ok(());
-        }
-        let deadline = Instant::now() + wait;
-        loop {
-            let advanced = informer.advanced();
-            if !behind() {
-                return Ok(());
-            }
-            if timeout_at(deadline, advanced).await.is_err() {
-                return Err(self.stale(key.clone(), wait));
-            }
-        }
+        let reader = part.informer.reader();
+        let view = || entry::view(&reader, key);
+        let behind = || entry.guard(|guard| guard.is_behind(part.watched.id, key, view));
+        self.wait(part, || behind().then(|| key.clone())).await
     }
 
-    /// Waits until the cache shows all of this manager's own writes, of one namespace or of all.
+    /// Waits until the informers show all of this manager's own writes, of one namespace or of all.
     async fn all_caught_up(
         &self,
-        informer: &SharedInformer<K>,
+        informers: &Informers<K>,
         namespace: Option<&str>,
+    ) -> Result<(), ClientError> {
+        let entry = &self.form.entry;
+        let concerns = |key: &Key| namespace.is_none() || key.namespace() == namespace;
+        for part in informers.parts.iter() {
+            if entry.is_settled() {
+                return Ok(());
+            }
+            let is_concerned = part.namespace.is_none() || namespace.is_none();
+            if !is_concerned && part.namespace.as_deref() != namespace {
+                continue;
+            }
+            let reader = part.informer.reader();
+            let view = |key: &Key| -> View { entry::view(&reader, key) };
+            let id = part.watched.id;
+            let behind = || {
+                entry.guard(
+                    |guard| match guard.is_below_floor(id, entry::reached(&reader)) {
+                        true => Some(Key::cluster("*")),
+                        false => guard.behind(id, concerns, view),
+                    },
+                )
+            };
+            self.wait(part, behind).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until an informer is behind with no key, for as long as reads wait.
+    async fn wait(
+        &self,
+        part: &Part<K>,
+        behind: impl Fn() -> Option<Key>,
     ) -> Result<(), ClientError> {
         let Consistency::ReadYourWrites { wait } = self.client.shared.consistency else {
             return Ok(());
         };
+        // Mostly it is not, and then nothing needs to be registered.
+        if behind().is_none() {
+            return Ok(());
+        }
         let deadline = Instant::now() + wait;
         loop {
-            let advanced = informer.advanced();
-            let Some(key) = self.behind(informer, namespace) else {
+            let advanced = part.informer.advanced();
+            let Some(key) = behind() else {
                 return Ok(());
             };
             if timeout_at(deadline, advanced).await.is_err() {
@@ -228,42 +412,9 @@ impl<K: Object> Objects<K> {
         }
     }
 
-    fn behind(&self, informer: &SharedInformer<K>, namespace: Option<&str>) -> Option<Key> {
-        let reader = informer.reader();
-        let concerns = |key: &Key| namespace.is_none() || key.namespace() == namespace;
-        let view = |key: &Key| self.view(&reader, key);
-        self.shape.guard.with(|guard| guard.behind(concerns, view))
-    }
-
-    /// Forgets writes that the cache has reached, if there are many.
-    pub(super) fn sweep(&self) {
-        let Some(informer) = self.shape.informer.get() else {
-            return;
-        };
-        if self.shape.guard.with(Guard::is_full) {
-            self.behind(informer, None);
-        }
-    }
-
-    /// What the cache shows of an object. Where selectors decide what is cached, absence says nothing and is not waited
-    /// about.
-    fn view(&self, reader: &Reader<K>, key: &Key) -> View {
-        let object = reader.entry(key).map(|entry| Seen {
-            uid: entry.uid().into_owned(),
-            version: entry.resource_version().parse().unwrap_or_default(),
-            terminating: entry.is_terminating(),
-        });
-        let scope = self.client.shared.factory.default_scope();
-        let reached = match &object {
-            None if !scope.is_sure_to_have(key.namespace()) => u64::MAX,
-            _ => reader.resource_version().parse().unwrap_or_default(),
-        };
-        View { reached, object }
-    }
-
     fn stale(&self, key: Key, waited: Duration) -> ClientError {
         ClientError::Stale {
-            resource: self.shape.name.clone(),
+            resource: self.form.entry.name.clone(),
             key,
             waited,
         }
@@ -274,13 +425,13 @@ impl<K> Clone for Objects<K> {
     fn clone(&self) -> Self {
         Self {
             client: self.client.clone(),
-            shape: self.shape.clone(),
+            form: self.form.clone(),
         }
     }
 }
 
 impl<K> fmt::Debug for Objects<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Objects({})", self.shape.name)
+        write!(f, "Objects({})", self.form.entry.name)
     }
 }

@@ -82,7 +82,7 @@ impl<K: Object> Objects<K> {
             Ok(Err(error)) => Err(self.failed(verb, name, error)),
             Err(_) => Err(ClientError::Timeout {
                 verb,
-                resource: self.shape.name.clone(),
+                resource: self.form.entry.name.clone(),
                 name: name.to_owned(),
                 waited: within,
             }),

@@ -19,16 +19,45 @@ pub struct Write {
     pub resource_version: String,
 }
 
-/// The writes of one reconcile, in order.
-#[derive(Debug, Default)]
-pub(crate) struct Trail(Mutex<Vec<Write>>);
+/// The writes of one reconcile, in order, until it ends. What a clone of its client writes later is nobody's to take.
+#[derive(Debug)]
+pub(crate) struct Trail(Mutex<Option<Vec<Write>>>);
+
+impl Default for Trail {
+    fn default() -> Self {
+        Self(Mutex::new(Some(Vec::new())))
+    }
+}
 
 impl Trail {
     pub(crate) fn note(&self, write: Write) {
-        self.0.lock().push(write);
+        if let Some(writes) = &mut *self.0.lock() {
+            writes.push(write);
+        }
     }
 
+    /// The writes. The trail ends here.
     pub(crate) fn take(&self) -> Vec<Write> {
-        std::mem::take(&mut self.0.lock())
+        self.0.lock().take().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trail_that_was_taken_keeps_nothing() {
+        let trail = Trail::default();
+        let write = || Write {
+            verb: "update",
+            resource: "pods".into(),
+            key: Key::new("default", "a"),
+            resource_version: "1".to_owned(),
+        };
+        trail.note(write());
+        assert_eq!(trail.take(), [write()]);
+        trail.note(write());
+        assert!(trail.take().is_empty());
     }
 }

@@ -33,7 +33,7 @@ impl<K: Object + Default> Objects<K> {
         let mut wanted = (*present).clone();
         change(&mut wanted);
         match difference(&self.value(&present)?, &self.value(&wanted)?) {
-            Some(_) => Ok((self.update(&wanted).await?, Change::Updated)),
+            Some(_) => Ok((self.replace(&present, &wanted).await?, Change::Updated)),
             None => Ok((wanted, Change::Unchanged)),
         }
     }

@@ -10,7 +10,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::merge::difference;
-use super::{ClientError, Delete, DryRun, Object, Objects, Query, Write, is_namespaced};
+use super::{
+    ClientError, Consistency, Delete, DryRun, Object, Objects, Query, Write, is_namespaced,
+};
 use crate::seam::Point;
 
 /// The name under which an apply manages fields where the client has none.
@@ -36,13 +38,51 @@ impl<K: Object> Objects<K> {
     /// Replaces an object: a conflict unless it is still in the version that is given.
     ///
     /// # Errors
-    /// What the server says.
+    /// What the server says, or that the object lacks fields which the cache of this kind drops: they would be removed on the
+    /// server.
     pub async fn update(&self, object: &K) -> Result<K, ClientError> {
+        if let Some(field) = self.lacking(object)? {
+            let problem = format!(
+                "are cached without {field}, which a replacement would remove on the server: send what changes with modify or patch"
+            );
+            return Err(self.problem(&problem));
+        }
         let key = self.key(object)?;
         let body = self.body(object)?;
         let post = self.client.write.post();
         let built = self.at(&key).replace(key.name(), &post, body);
         self.written("update", &key, built).await
+    }
+
+    /// Writes the new state of a cached object: replaces it, or sends what is different where the cache lacks fields of it.
+    /// Either way it is a conflict unless the object is still in the version that is given.
+    pub(super) async fn replace(&self, old: &K, new: &K) -> Result<K, ClientError> {
+        if self.lacking(new)?.is_none() {
+            return self.update(new).await;
+        }
+        let Some(mut patch) = difference(&self.value(old)?, &self.value(new)?) else {
+            return Ok(new.clone());
+        };
+        patch["metadata"]["resourceVersion"] = old.meta().resource_version.clone().into();
+        self.patch_with(&self.key(old)?, &Patch::Merge(patch)).await
+    }
+
+    /// A field that the cache of this kind drops and the object does not have.
+    fn lacking(&self, object: &K) -> Result<Option<String>, ClientError> {
+        let dropped = self.dropped();
+        if dropped.is_empty() {
+            return Ok(None);
+        }
+        let value = self.value(object)?;
+        let is_lacking = |field: &String| {
+            let path = format!("/{}", field.replace('.', "/"));
+            value.pointer(&path).is_none_or(Value::is_null)
+        };
+        let field = dropped.into_iter().find(is_lacking);
+        Ok(field.map(|field| match field.as_str() {
+            "*" => "all of their fields".to_owned(),
+            _ => field,
+        }))
     }
 
     /// Replaces the status of an object.
@@ -271,7 +311,7 @@ impl<K: Object> Objects<K> {
     /// The object as an apply takes it: with its kind, without what the server keeps account of.
     fn applied(&self, object: &K) -> Result<Value, ClientError> {
         let mut value = self.value(object)?;
-        let resource = &self.shape.resource;
+        let resource = &self.form.resource;
         value["apiVersion"] = resource.api_version.clone().into();
         value["kind"] = resource.kind.clone().into();
         if let Some(meta) = value.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -302,7 +342,8 @@ impl<K: Object> Objects<K> {
     ) -> Result<T, ClientError> {
         let answer: Value = self.send(verb, key.as_str(), built).await?;
         if let Some(version) = answer["metadata"]["resourceVersion"].as_str() {
-            self.note(verb, key, version);
+            // The answer may be of another kind: it does not say which informers have the object.
+            self.note(verb, key, version, Vec::new);
         }
         serde_json::from_value(answer)
             .map_err(|error| self.failed(verb, key.as_str(), kube::Error::SerdeError(error)))
@@ -314,7 +355,7 @@ impl<K: Object> Objects<K> {
         name: &str,
         built: Built,
     ) -> Result<T, ClientError> {
-        let resource = &*self.shape.name;
+        let resource = &*self.form.entry.name;
         let shared = &self.client.shared;
         let (before, after) = (
             Point::Write {
@@ -340,7 +381,7 @@ impl<K: Object> Objects<K> {
         {
             return Err(ClientError::LeaseLost {
                 verb,
-                resource: self.shape.name.clone(),
+                resource: self.form.entry.name.clone(),
                 name: name.to_owned(),
             });
         }
@@ -354,15 +395,19 @@ impl<K: Object> Objects<K> {
         let (Some(name), Some(version)) = (&meta.name, &meta.resource_version) else {
             return;
         };
-        self.note(verb, &key_of(meta.namespace.as_deref(), name), version);
+        // What cannot be written as JSON cannot have been sent.
+        let answer = || self.encode(object).unwrap_or_default();
+        let key = key_of(meta.namespace.as_deref(), name);
+        self.note(verb, &key, version, answer);
     }
 
-    fn note(&self, verb: &'static str, key: &Key, version: &str) {
+    fn note(&self, verb: &'static str, key: &Key, version: &str, answer: impl FnOnce() -> Vec<u8>) {
         if self.is_dry() {
             return;
         }
-        self.shape.guard.with(|guard| guard.wrote(key, version));
-        self.sweep();
+        if self.is_guarded() {
+            self.form.entry.wrote(key, version, answer);
+        }
         self.leave_trail(verb, key, version);
     }
 
@@ -374,10 +419,10 @@ impl<K: Object> Objects<K> {
         let marked = meta
             .get("deletionTimestamp")
             .and(meta["resourceVersion"].as_str());
-        self.shape
-            .guard
-            .with(|guard| guard.deleted(key, uid, marked));
-        self.sweep();
+        if self.is_guarded() {
+            let answer = || serde_json::to_vec(answer).unwrap_or_default();
+            self.form.entry.deleted(key, uid, marked, answer);
+        }
         self.leave_trail("delete", key, marked.unwrap_or_default());
     }
 
@@ -385,11 +430,16 @@ impl<K: Object> Objects<K> {
         if let Some(trail) = &self.client.trail {
             trail.note(Write {
                 verb,
-                resource: self.shape.name.clone(),
+                resource: self.form.entry.name.clone(),
                 key: key.clone(),
                 resource_version: version.to_owned(),
             });
         }
+    }
+
+    /// Whether reads wait for what is written.
+    fn is_guarded(&self) -> bool {
+        self.client.shared.consistency != Consistency::Eventual
     }
 
     fn is_dry(&self) -> bool {
@@ -397,7 +447,7 @@ impl<K: Object> Objects<K> {
     }
 
     fn request(&self, namespace: Option<&str>) -> Request {
-        Request::new(DynamicObject::url_path(&self.shape.resource, namespace))
+        Request::new(DynamicObject::url_path(&self.form.resource, namespace))
     }
 
     pub(super) fn at(&self, key: &Key) -> Request {
@@ -435,7 +485,7 @@ impl<K: Object> Objects<K> {
 
     pub(super) fn problem(&self, problem: &str) -> ClientError {
         ClientError::Object {
-            resource: self.shape.name.clone(),
+            resource: self.form.entry.name.clone(),
             problem: problem.to_owned(),
         }
     }
@@ -443,7 +493,7 @@ impl<K: Object> Objects<K> {
     pub(super) fn failed(&self, verb: &'static str, name: &str, error: kube::Error) -> ClientError {
         ClientError::Call {
             verb,
-            resource: self.shape.name.clone(),
+            resource: self.form.entry.name.clone(),
             name: name.to_owned(),
             source: Box::new(error),
         }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::core::{ApiResource, DynamicObject};
-use kubewright_cache::{Key, Scope};
+use kubewright_cache::{Index, Key, Scope};
 use kubewright_workqueue::{PriorityPolicy, RateLimiter};
 
 use super::target::ObjectTarget;
 use super::worker::Worker;
-use super::{Controller, Leadership, QueueOptions, Settings, TIMEOUT, WarmUp};
+use super::{Controller, Declare, Leadership, QueueOptions, Settings, TIMEOUT, WarmUp};
 use crate::client::{Client, Object, Objects, TypedObject, is_cluster_scoped};
 use crate::predicate::Predicate;
 use crate::reconciler::Reconciler;
@@ -29,6 +29,7 @@ pub struct Builder<K> {
     queue: QueueOptions<Key>,
     timeout: Option<Duration>,
     settings: Settings,
+    indexes: Vec<Declare>,
 }
 
 impl Controller {
@@ -72,6 +73,7 @@ impl<K: Object> Builder<K> {
             queue: QueueOptions::default(),
             timeout: Some(TIMEOUT),
             settings: Settings::default(),
+            indexes: Vec::new(),
         }
     }
 
@@ -81,7 +83,8 @@ impl<K: Object> Builder<K> {
         self
     }
 
-    /// Only objects in a part of the cluster.
+    /// Only objects in a part of what the [cache](crate::cache) holds of the kind. Reads by the client are not narrowed. A
+    /// namespace that is not cached is an error when the controller starts.
     pub fn scope(mut self, scope: Scope) -> Self {
         self.primary = self.primary.scope(scope.clone());
         self.scope = Some(scope);
@@ -108,6 +111,15 @@ impl<K: Object> Builder<K> {
     /// Another source of keys: a [`Watch`], a [`Channel`](crate::watch::Channel), or one's own.
     pub fn watches(mut self, source: impl Source) -> Self {
         self.sources.push(Box::new(source));
+        self
+    }
+
+    /// Adds an index to the cache of a kind, for [`Query::index`](crate::Query::index). It is there before the controller's
+    /// watches start; a name that is taken is an error then.
+    pub fn index<T: TypedObject>(mut self, name: &str, index: Index<T>) -> Self {
+        let name = name.to_owned();
+        let declare = move |client: &Client| client.add_index(&name, index);
+        self.indexes.push(Box::new(declare));
         self
     }
 
@@ -175,13 +187,14 @@ impl<K: Object> Builder<K> {
         let primary = self.primary.relation(Relation::Reconciled);
         let mut sources: Vec<Box<dyn Source>> = vec![Box::new(primary)];
         sources.extend(self.sources);
-        Controller::new(
+        let controller = Controller::new(
             self.name,
             self.settings,
             self.queue,
             sources,
             Arc::new(work),
-        )
+        );
+        controller.declaring(self.indexes)
     }
 }
 

@@ -4,9 +4,10 @@ use std::future::Future;
 use std::time::Duration;
 
 use kube::core::ApiResource;
-use kubewright_cache::{Key, Reader, Scope, SharedInformer};
+use kubewright_cache::{Key, Reader, Scope};
 
-use crate::client::{Client, Object, Objects};
+use crate::cache::Narrow;
+use crate::client::{Client, Informers, Object, Objects};
 use crate::reconciler::{Reconciler, RequestReconciler};
 use crate::requests::Request;
 use crate::{Context, Error, Outcome};
@@ -41,7 +42,9 @@ pub(super) struct ObjectTarget<K, T> {
 /// The objects as one worker sees them.
 pub(super) struct ObjectView<K> {
     objects: Objects<K>,
-    informer: SharedInformer<K>,
+    informers: Informers<K>,
+    /// What of the objects the controller sees.
+    narrow: Narrow,
     reader: Reader<K>,
     /// Whether the cache keeps only a part of the objects.
     partial: bool,
@@ -55,20 +58,21 @@ impl<K: Object, T: Reconciler<K>> Target<Key> for ObjectTarget<K, T> {
 
     fn view(&self, client: &Client) -> ObjectView<K> {
         let objects = (self.objects)(client, &self.resource);
-        let informer = match &self.scope {
-            None => objects.informer(),
-            Some(scope) => objects.informer_in(scope.clone()),
-        };
+        let informers = objects.informer();
         ObjectView {
-            reader: informer.reader(),
+            reader: informers.reader(),
+            // The watch of the objects has failed to start if there is anything wrong with it.
+            narrow: objects.narrowed(self.scope.as_ref()).unwrap_or_default(),
             partial: client.factory().is_selected(&self.resource),
             objects,
-            informer,
+            informers,
         }
     }
 
     fn all(view: &ObjectView<K>) -> Option<Vec<Key>> {
-        Some(view.reader.keys())
+        let snapshot = view.reader.snapshot();
+        let seen = snapshot.iter().filter(|entry| view.narrow.admits(entry));
+        Some(seen.map(|entry| entry.key().clone()).collect())
     }
 
     async fn reconcile(
@@ -77,7 +81,11 @@ impl<K: Object, T: Reconciler<K>> Target<Key> for ObjectTarget<K, T> {
         key: &Key,
         cx: &Context,
     ) -> Result<Outcome, Error> {
-        view.objects.caught_up_in(&view.informer, key).await?;
+        if !view.objects.covers(key) || !view.narrow.covers(key) {
+            tracing::debug!("the key is outside of what the controller sees");
+            return Ok(Outcome::done());
+        }
+        view.objects.caught_up(&view.informers, key).await?;
         let Some(entry) = view.reader.entry(key) else {
             // The shard may have come before its objects.
             if view.partial && view.objects.get_live(key).await?.is_some() {
@@ -85,6 +93,10 @@ impl<K: Object, T: Reconciler<K>> Target<Key> for ObjectTarget<K, T> {
             }
             return self.reconciler.gone(key, cx).await;
         };
+        if !view.narrow.admits(&entry) {
+            tracing::debug!("the object exists, outside of what the controller sees");
+            return Ok(Outcome::done());
+        }
         match entry.value() {
             Some(object) => self.reconciler.reconcile(object, cx).await,
             // The cache has reported it; another run cannot fix it, another state can.

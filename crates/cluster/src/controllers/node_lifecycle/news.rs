@@ -17,6 +17,7 @@ pub(super) enum News {
 }
 
 /// Passes on that nodes have renewed their leases.
+#[derive(Clone)]
 pub(super) struct LeaseEar(pub(super) mpsc::Sender<News>);
 
 impl Handler<Lease> for LeaseEar {
@@ -34,6 +35,7 @@ impl Handler<Lease> for LeaseEar {
 }
 
 /// Passes keys on.
+#[derive(Clone)]
 pub(super) struct Ear {
     pub(super) news: mpsc::Sender<News>,
     pub(super) make: fn(Key) -> News,
