@@ -10,7 +10,6 @@
 pub mod apply;
 mod builtin;
 pub mod catalog;
-pub mod cel;
 pub mod crd;
 pub mod decode;
 pub mod discovery;
@@ -20,15 +19,18 @@ pub mod field;
 mod go;
 #[cfg(test)]
 mod invented;
-pub mod names;
 pub mod openapi;
 pub mod patch;
 pub mod protobuf;
-pub mod quantity;
 pub mod rules;
 pub mod selector;
 pub mod types;
 pub mod yaml;
+
+#[doc(inline)]
+pub use kubewright_cel as cel;
+#[doc(inline)]
+pub use kubewright_cel::{names, quantity};
 
 pub use field::{FieldError, Reason};
 pub use types::{

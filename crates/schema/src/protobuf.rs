@@ -8,7 +8,6 @@
 //! fields ([`Field::omit_zero`](crate::Field::omit_zero)) and is left out; elsewhere it was set and is kept.
 
 mod envelope;
-mod message;
 mod partial;
 mod read;
 mod special;
@@ -21,7 +20,6 @@ use serde_json::Value;
 use crate::decode::{self, DecodeError, ParseError};
 use crate::types::{Shape, Table, TypeId};
 pub use envelope::{Envelope, MAGIC};
-pub(crate) use message::Message;
 pub use partial::encode_partial;
 pub use watch::watch_frame;
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::crd::Pattern;
+use kubewright_cel::pattern::Pattern;
 
 /// Rules on one value. The combinators hold rules only: a structural schema may refine what it has specified
 /// outside of them, never add to it.

@@ -4,15 +4,17 @@
 //! is absent on built-in types; what only built-ins have (protobuf tags, merge strategies) is absent on CRDs.
 
 mod form;
+pub(crate) mod message;
 mod places;
 
 use std::collections::HashMap;
 
+pub use kubewright_cel::ListKind;
 use serde_json::Value;
 
-use crate::protobuf::Message;
 use crate::rules::Rules;
 pub(crate) use form::{Form, Outline};
+use message::Message;
 use places::Places;
 
 /// A type in a [`Table`]. Only meaningful together with the table that gave it.
@@ -145,17 +147,6 @@ pub struct List {
     pub item: TypeId,
     /// How items are identified.
     pub kind: ListKind,
-}
-
-/// How the items of a list are identified (`x-kubernetes-list-type`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ListKind {
-    /// The list is one value.
-    Atomic,
-    /// Items are unique scalars.
-    Set,
-    /// Items are objects, unique by these fields.
-    Map(Vec<Box<str>>),
 }
 
 /// A single value.

@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::definition::{Scale, Version};
 use super::expressions::Expressions;
 use super::field_path::{self, Brackets};
-use super::formats;
-use super::pattern::{Pattern, PatternBudget, PatternError};
 use super::schema::{AdditionalProperties, Schema, SizeError};
 use crate::rules::{Additional, JsonType, Rules, Validation};
 use crate::types::{Field, List, ListKind, Scalar, Shape, Struct, Table, Type, TypeId};
+use kubewright_cel::formats;
+use kubewright_cel::pattern::{Pattern, PatternBudget, PatternError};
 
 /// Most distinct patterns in one schema.
 const MAX_PATTERNS: usize = 1000;

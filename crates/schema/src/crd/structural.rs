@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::path::{child, index, key};
-use super::pattern::PatternBudget;
 use super::schema::{AdditionalProperties, Schema};
 use crate::field::FieldError;
+use kubewright_cel::pattern::PatternBudget;
 
 /// What keeps a schema from being structural, sorted by text. The size of the schema must have been checked.
 pub(super) fn errors(schema: Schema<'_>, path: &str) -> Vec<FieldError> {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::formats;
 use super::schema::Schema;
+use kubewright_cel::formats;
 
 /// The warnings that come with creating a CRD, or with updating one: those that the old one had already are left out.
 pub fn definition_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {

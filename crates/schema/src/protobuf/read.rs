@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use super::ProtobufError;
 use super::envelope::text;
-use super::message::{Entry, Message};
 use super::special::{self, Loose, Precision};
 use super::wire::{Fields, Payload, varint};
 use crate::decode::{self, MAX_DEPTH};
+use crate::types::message::{Entry, Message};
 use crate::types::{Field, Scalar, Shape, Struct, Table, TypeId};
 
 /// Reads a value of a struct type.

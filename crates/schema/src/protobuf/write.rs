@@ -4,10 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use super::message::{Entry, Message};
 use super::special::{self, Loose};
 use super::wire::{put_bytes, put_double, put_message, put_number};
 use crate::decode;
+use crate::types::message::{Entry, Message};
 use crate::types::{Scalar, Shape, Struct, Table, TypeId};
 
 /// Appends the message of a value of a struct type.

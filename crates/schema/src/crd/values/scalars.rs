@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::super::failure::{self, Outcome, invalid, unsupported, wrong_type};
-use super::super::formats;
 use super::super::numbers::{NumberCheck, is_json_integer};
 use super::{Node, Place};
 use crate::field::FieldError;
 use crate::go::Num;
 use crate::rules::{JsonType, Rules};
+use kubewright_cel::formats;
 
 /// The JSON type of a value and the number format it is held in.
 fn found_type(value: &Value) -> (JsonType, &'static str) {

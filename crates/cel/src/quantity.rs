@@ -38,7 +38,7 @@ pub enum QuantityError {
 ///
 /// # Examples
 /// ```
-/// use kubewright_schema::quantity::Quantity;
+/// use kubewright_cel::quantity::Quantity;
 ///
 /// let limit: Quantity = "1.5Gi".parse().unwrap();
 /// let used: Quantity = "512Mi".parse().unwrap();

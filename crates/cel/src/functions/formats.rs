@@ -4,7 +4,7 @@ use super::super::eval::Evaluator;
 use super::super::value::{Evaluated, Value, no_overload};
 use super::read;
 use super::url::Url;
-use crate::crd::has_format;
+use crate::formats::matches as has_format;
 use crate::names;
 
 const NAMES: [&str; 13] = [

@@ -3,39 +3,65 @@
 use std::sync::Arc;
 
 use super::escape::{escape, escape_word};
-use crate::types::ListKind;
 
-/// Largest request that the API server accepts, from which it estimates how large values without a limit can be.
-pub(crate) const MAX_REQUEST: u64 = 3 * 1024 * 1024;
+/// Largest request that the API server accepts, in bytes, from which it estimates how large values without a limit can be.
+pub const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 
 /// The type of a value in a schema, and how large it can be.
 #[derive(Debug)]
 pub struct Declaration {
-    pub(crate) form: Form,
+    /// What values look like.
+    pub form: Form,
     /// Most items, properties or characters; zero where there are none to count.
-    pub(crate) max_elements: u64,
+    pub max_elements: u64,
     /// Fewest bytes that a value takes in JSON.
-    pub(crate) min_size: u64,
-    pub(crate) nullable: bool,
+    pub min_size: u64,
+    /// Whether values may be null.
+    pub nullable: bool,
+}
+
+/// How the items of a list are identified (`x-kubernetes-list-type`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListKind {
+    /// The list is one value.
+    Atomic,
+    /// Items are unique scalars.
+    Set,
+    /// Items are objects, unique by these fields.
+    Map(Vec<Box<str>>),
 }
 
 /// What values look like.
 #[derive(Debug)]
-pub(crate) enum Form {
+pub enum Form {
+    /// An integer or a string (`x-kubernetes-int-or-string`).
     IntOrString,
+    /// A boolean.
     Bool,
+    /// An integer.
     Int,
+    /// A number with a fraction.
     Double,
+    /// A string.
     String,
+    /// Bytes, as a string in base64 (`format: byte`).
     Bytes,
+    /// A length of time, as a string (`format: duration`).
     Duration,
+    /// A day, as a string (`format: date`).
     Date,
+    /// A point in time, as a string (`format: date-time`).
     DateTime,
+    /// A list.
     List {
+        /// What its items are.
         item: Arc<Declaration>,
+        /// How its items are identified, which decides what `==` and `+` mean.
         kind: ListKind,
     },
+    /// A map from strings to values.
     Map(Arc<Declaration>),
+    /// An object with known fields.
     Object(Arc<Object>),
     /// A value without a type: it is there, but no expression can reach it.
     Hidden,
@@ -78,7 +104,7 @@ impl PartialEq for Object {
 
 impl Object {
     /// An object with these fields, by their names in JSON.
-    pub(crate) fn new(mut all: Vec<(Box<str>, Arc<Declaration>)>) -> Self {
+    pub fn new(mut all: Vec<(Box<str>, Arc<Declaration>)>) -> Self {
         all.sort_by(|a, b| a.0.cmp(&b.0));
         let visible = all
             .iter()
@@ -120,7 +146,7 @@ impl Object {
 
 impl Declaration {
     /// A value of a form that has no size.
-    pub(crate) fn plain(form: Form) -> Self {
+    pub fn plain(form: Form) -> Self {
         let min_size = match form {
             Form::Bool => 4,
             Form::Hidden => 0,
@@ -135,7 +161,7 @@ impl Declaration {
     }
 
     /// A string, of at most so many characters; each may take four bytes.
-    pub(crate) fn text(max_length: Option<u64>) -> Self {
+    pub fn text(max_length: Option<u64>) -> Self {
         Self {
             form: Form::String,
             max_elements: max_length.map_or(MAX_REQUEST - 2, |max| max.saturating_mul(4)),
@@ -145,7 +171,7 @@ impl Declaration {
     }
 
     /// A list; without a limit as many items as fit into a request.
-    pub(crate) fn list(item: Arc<Declaration>, kind: ListKind, max_items: Option<u64>) -> Self {
+    pub fn list(item: Arc<Declaration>, kind: ListKind, max_items: Option<u64>) -> Self {
         let fit = (MAX_REQUEST - 2) / (item.min_size + 1);
         Self {
             form: Form::List { item, kind },
@@ -156,7 +182,7 @@ impl Declaration {
     }
 
     /// A map; without a limit as many properties as fit into a request.
-    pub(crate) fn map(value: Arc<Declaration>, max_properties: Option<u64>) -> Self {
+    pub fn map(value: Arc<Declaration>, max_properties: Option<u64>) -> Self {
         let fit = (MAX_REQUEST - 2) / (value.min_size + 6);
         Self {
             form: Form::Map(value),

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::declaration::{DYNAMIC, Declaration, Form};
 use super::time;
 use super::value::{EvalError, Evaluated, List, Map, Text, Value, fail};
-use crate::types::ListKind;
+use crate::declaration::ListKind;
 
 /// The value of JSON with this declaration. Data that does not fit its schema is reported when it is used.
 pub(crate) fn value<'a>(json: &'a Json, declaration: &'a Declaration) -> Evaluated<'a> {

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::eval::Evaluator;
 use super::value::{EvalError, List, Map, Value, no_overload};
-use crate::types::ListKind;
+use crate::declaration::ListKind;
 
 /// Whether two values are equal. Values of different kinds are not, except numbers.
 pub(crate) fn equal<'a>(

@@ -10,7 +10,7 @@ use super::cost;
 use super::functions;
 use super::types::type_named;
 use super::value::{EvalError, Evaluated, Map, Text, Value, fail, no_overload};
-use crate::crd::Pattern;
+use crate::pattern::Pattern;
 
 mod fold;
 

@@ -1,7 +1,7 @@
 //! What parses, what does not, and what keeps the parser within bounds.
 
 use super::*;
-use crate::cel::ast::{Entry, FoldKind};
+use crate::ast::{Entry, FoldKind};
 
 /// The tree in prefix notation.
 fn shape(node: &Node) -> String {

@@ -1,6 +1,6 @@
 //! The protobuf message of a struct: which field of the struct a field number means.
 
-use crate::types::{Field, Wire};
+use super::{Field, Wire};
 
 /// Fields of a message, sorted by number.
 #[derive(Debug, Clone, Default)]

@@ -16,8 +16,8 @@ use super::functions::url::Url;
 use super::json;
 use super::time::Moment;
 use super::types::Opaque;
+use crate::declaration::ListKind;
 use crate::quantity::Quantity;
-use crate::types::ListKind;
 
 /// A value, valid as long as the object and the expression it came from.
 #[derive(Clone)]
@@ -159,7 +159,7 @@ impl<'a> Value<'a> {
     ///
     /// # Examples
     /// ```
-    /// use kubewright_schema::cel::{Expression, Type, Value, Variable};
+    /// use kubewright_cel::{Expression, Type, Value, Variable};
     ///
     /// let object = serde_json::json!({"spec": {"replicas": 3}});
     /// let rule = Expression::compile("object.spec.replicas > 2", &[Variable::new("object", Type::Dyn)]).unwrap();
@@ -191,7 +191,8 @@ impl<'a> Value<'a> {
         Value::List(List::Made(items.into()))
     }
 
-    pub(crate) fn some(value: Value<'a>) -> Self {
+    /// An optional value that is there.
+    pub fn some(value: Value<'a>) -> Self {
         Value::Optional(Some(Rc::new(value)))
     }
 

@@ -267,7 +267,7 @@ fn concatenation<'a>(
 
 /// Adding to a set leaves out what it has already; adding to a list of type `map` replaces items with the same keys.
 fn joined<'a>(eval: &mut Evaluator<'a>, a: &List<'a>, b: &List<'a>) -> Evaluated<'a> {
-    use crate::types::ListKind;
+    use crate::declaration::ListKind;
     let mut items = a.items().collect::<Result<Vec<_>, _>>()?;
     match a {
         List::Json {

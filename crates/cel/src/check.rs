@@ -353,7 +353,7 @@ impl<'a> Checker<'a> {
             return;
         };
         let valid = match name {
-            "matches" => crate::crd::Pattern::new(text).is_ok(),
+            "matches" => crate::pattern::Pattern::new(text).is_ok(),
             "timestamp" => super::time::timestamp(text).is_ok(),
             "duration" => super::time::duration(text).is_ok(),
             _ => true,

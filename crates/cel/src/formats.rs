@@ -10,8 +10,8 @@ use regex::Regex;
 
 use self::network::{is_cidr, is_email, is_hostname, is_ip, is_mac, is_request_uri};
 use self::time::{is_date, is_date_time};
-use crate::cel::duration_of_format;
 use crate::names;
+use crate::time::duration_of_format;
 
 /// Formats of strings, without the dashes that the validator ignores.
 const STRINGS: [&str; 26] = [
@@ -44,7 +44,7 @@ const STRINGS: [&str; 26] = [
 ];
 
 /// The format if it means something for the type; unknown formats are ignored.
-pub(super) fn supported(ty: &str, format: &str) -> Option<Box<str>> {
+pub fn supported(ty: &str, format: &str) -> Option<Box<str>> {
     let known = match ty {
         "" | "string" => STRINGS.contains(&normal(format).as_str()),
         "integer" => matches!(format, "int32" | "int64"),
@@ -55,7 +55,7 @@ pub(super) fn supported(ty: &str, format: &str) -> Option<Box<str>> {
 }
 
 /// Whether a string has a format. Formats that are not for strings hold for every string.
-pub(crate) fn matches(format: &str, text: &str) -> bool {
+pub fn matches(format: &str, text: &str) -> bool {
     match normal(format).as_str() {
         "bsonobjectid" => text.len() == 24 && is_hex(text),
         "uri" => is_request_uri(text),

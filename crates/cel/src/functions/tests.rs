@@ -1,6 +1,6 @@
 //! Every function and operator, as expressions that must hold.
 
-use crate::cel::{EvalError, Expression, Type, Value, Variable};
+use crate::{EvalError, Expression, Type, Value, Variable};
 
 /// Compiles and evaluates an expression over a few variables of no known type.
 fn run(source: &str, check: impl FnOnce(Result<Value<'_>, EvalError>)) {

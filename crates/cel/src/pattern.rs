@@ -38,7 +38,7 @@ pub struct PatternError {
 
 /// What the patterns of one schema may cost together, in bytes of compiled program. Time goes with it.
 #[derive(Debug)]
-pub(super) struct PatternBudget {
+pub struct PatternBudget {
     left: usize,
 }
 
@@ -53,7 +53,7 @@ impl PatternBudget {
     ///
     /// # Errors
     /// As [`Pattern::new`], and when the budget is used up. A pattern that is too large costs as much as the largest.
-    pub(super) fn compile(&mut self, source: &str) -> Result<Pattern, PatternError> {
+    pub fn compile(&mut self, source: &str) -> Result<Pattern, PatternError> {
         let translated = checked(source)?;
         // The size of a program is not told. The smallest limit that it keeps to is close enough, and the attempts below
         // cost a third of the last.
@@ -311,7 +311,7 @@ fn repetition(rest: &str, out: &mut String) -> Result<usize, Fault> {
 
 #[cfg(test)]
 mod tests {
-    use super::Pattern;
+    use super::{Pattern, PatternBudget};
 
     #[track_caller]
     fn check(pattern: &str, yes: &[&str], no: &[&str]) {

@@ -1,8 +1,40 @@
-//! The Common Expression Language as the API server speaks it: parsing, checking, estimating and evaluating.
+//! The Common Expression Language as Kubernetes speaks it: parsing, type checking, cost estimates and evaluation.
 //!
-//! An [`Expression`] is compiled once against the types of its variables and evaluated often, each time within a
-//! budget. The language is the one of Kubernetes 1.35 with its libraries; what is deliberately absent are selectors of the
-//! authorizer, and the construction of messages other than those of mutating admission policies.
+//! An [`Expression`] is compiled once against the types of its variables and evaluated often, each time within a budget.
+//! It has the libraries of Kubernetes 1.35: lists, regular expressions, URLs, IP addresses and CIDRs, quantities, semantic
+//! versions, formats, optional values, two-variable comprehensions, the authorizer. Checks, estimates and messages are
+//! those of the API server, so that an expression is accepted, refused or too expensive here when it is there.
+//!
+//! ```
+//! use kubewright_cel::{Expression, Text, Type, Value, Variable};
+//!
+//! let variables = [Variable::new("replicas", Type::Int), Variable::new("image", Type::String)];
+//! let rule = Expression::compile("replicas <= 5 && image.startsWith('registry.example/')", &variables)?;
+//! assert_eq!(rule.ty(), &Type::Bool);
+//!
+//! let image = Value::Text(Text::Borrowed("registry.example/web:1"));
+//! let values = vec![("replicas", Value::Int(3)), ("image", image)];
+//! let (result, cost) = rule.evaluate(values, 1_000);
+//! assert!(matches!(result, Ok(Value::Bool(true))));
+//! assert!(cost > 0);
+//!
+//! let error = Expression::compile("replicas + image", &variables).unwrap_err();
+//! assert!(error.to_string().contains("no matching overload"));
+//! # Ok::<(), kubewright_cel::CompileError>(())
+//! ```
+//!
+//! Values that a schema declares are read as they are asked for: a [`Declaration`] says what JSON looks like, and
+//! [`Declaration::read`] makes a [`Value`] of it without a copy.
+//!
+//! Guarantees
+//! - Nothing panics on foreign input. Expressions are limited in length, depth and size; evaluation stops at its budget.
+//! - Nothing does I/O. Zones of time come with the program; what the authorizer says comes from an [`Authority`].
+//!
+//! Deliberately absent: selectors of the authorizer, and the construction of messages other than those of mutating
+//! admission policies.
+//!
+//! The values that its libraries are about have modules of their own, which are useful alone: [`quantity`], [`names`],
+//! [`formats`] and [`pattern`] (RE2 as Go understands it).
 
 mod ast;
 mod authority;
@@ -12,11 +44,15 @@ mod declaration;
 mod equal;
 mod escape;
 mod eval;
+pub mod formats;
 mod functions;
 mod json;
 mod lexer;
 mod macros;
+pub mod names;
 mod parser;
+pub mod pattern;
+pub mod quantity;
 mod signatures;
 mod source;
 mod time;
@@ -30,21 +66,19 @@ use serde_json::Value as Json;
 
 use self::ast::{Kind, Literal, Node};
 use self::eval::Evaluator;
-use crate::crd::Pattern;
+use self::pattern::Pattern;
 
 use check::Construction;
 
 pub use authority::{Authority, Inquiry, Question, Verdict};
 pub use check::Variable;
-pub use declaration::{Declaration, Object};
-pub(crate) use declaration::{Form, MAX_REQUEST};
+pub use declaration::{Declaration, Form, ListKind, MAX_REQUEST, Object};
 pub use escape::escape;
 pub use functions::network::Cidr;
 pub use functions::semver::Semver;
 pub use functions::url::Url;
 pub use source::CompileError;
 pub use time::Moment;
-pub(crate) use time::duration_of_format;
 pub use types::{Opaque, Type};
 pub use value::{EvalError, Evaluated, Key, List, Map, Text, Value};
 
@@ -97,7 +131,7 @@ impl Expression {
     ///
     /// # Examples
     /// ```
-    /// use kubewright_schema::cel::{Expression, Type, Value, Variable};
+    /// use kubewright_cel::{Expression, Type, Value, Variable};
     ///
     /// let rule = Expression::compile("x < 10", &[Variable::new("x", Type::Int)]).unwrap();
     /// let (result, _) = rule.evaluate(vec![("x", Value::Int(3))], 1000);

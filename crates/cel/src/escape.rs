@@ -28,7 +28,7 @@ pub(super) const RESERVED: [&str; 17] = [
 ///
 /// # Examples
 /// ```
-/// use kubewright_schema::cel::escape;
+/// use kubewright_cel::escape;
 ///
 /// assert_eq!(escape("my_field").as_deref(), Some("my_field"));
 /// assert_eq!(escape("x-y.z").as_deref(), Some("x__dash__y__dot__z"));
