@@ -63,7 +63,7 @@ const CYCLES: [(&str, usize); 8] = [
     ("server", 25),
     ("cache", 5),
     ("webhook", 2),
-    ("runtime", 2),
+    ("runtime", 4),
     ("cluster", 2),
 ];
 
