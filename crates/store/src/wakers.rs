@@ -11,8 +11,10 @@ use std::task::Waker;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
-/// How many are woken at once.
-const BATCH: usize = 256;
+/// More than this many are a crowd.
+const CROWD: usize = 256;
+/// How many of a crowd are woken at once.
+const BATCH: usize = 64;
 
 /// Those who wait for one thing.
 #[derive(Debug, Default)]
@@ -57,7 +59,7 @@ impl Wakers {
         waiting.round += 1;
         waiting.free.clear();
         let slots = std::mem::take(&mut waiting.slots);
-        let is_crowd = waiting.is_paced || slots.len() > BATCH;
+        let is_crowd = waiting.is_paced || slots.len() > CROWD;
         let woken = slots.into_iter().flatten();
         let runtime = is_crowd.then(Handle::try_current);
         match runtime.and_then(Result::ok) {
@@ -196,15 +198,15 @@ mod tests {
     #[test]
     fn without_a_runtime_everybody_is_woken_at_once() {
         let (wakers, count) = (Arc::<Wakers>::default(), Arc::<Count>::default());
-        let _crowd = crowd(&wakers, 3 * BATCH + 1, &Waker::from(count.clone()));
+        let _crowd = crowd(&wakers, CROWD + 1, &Waker::from(count.clone()));
         wakers.wake_all();
-        assert_eq!(count.0.load(Ordering::Relaxed), 3 * BATCH + 1);
+        assert_eq!(count.0.load(Ordering::Relaxed), CROWD + 1);
     }
 
     #[tokio::test]
     async fn a_crowd_is_woken_in_batches_between_which_others_run() {
         let (wakers, count) = (Arc::<Wakers>::default(), Arc::<Count>::default());
-        let _crowd = crowd(&wakers, 3 * BATCH, &Waker::from(count.clone()));
+        let _crowd = crowd(&wakers, CROWD + BATCH, &Waker::from(count.clone()));
         wakers.wake_all();
         let mut seen = Vec::new();
         for _ in 0..10 {
@@ -212,7 +214,7 @@ mod tests {
             seen.push(count.0.load(Ordering::Relaxed));
         }
         seen.dedup();
-        assert_eq!(seen, [BATCH, 2 * BATCH, 3 * BATCH]);
+        assert_eq!(seen, [1, 2, 3, 4, 5].map(|n| n * BATCH));
     }
 
     #[test]

@@ -29,8 +29,13 @@ const LEVELS: &str = "/apis/flowcontrol.apiserver.k8s.io/v1/prioritylevelconfigu
 const SCHEMA_HEADER: &str = "x-kubernetes-pf-flowschema-uid";
 const LEVEL_HEADER: &str = "x-kubernetes-pf-prioritylevel-uid";
 
-/// What an attack may add to what requests take without it.
-const DELAY: Duration = Duration::from_millis(50);
+/// What an attack may add to what requests take without it: 50 ms. Without optimisation, and with other tests and builds on
+/// the same processors, everything takes many times as long.
+const DELAY: Duration = if cfg!(debug_assertions) {
+    Duration::from_millis(1_000)
+} else {
+    Duration::from_millis(50)
+};
 /// Longest wait for anything that must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -329,14 +334,8 @@ async fn a_thousand_lists_on_one_connection_delay_no_health_check() {
     println!(
         "/readyz: slowest {before:?} before, {during:?} during {listed} lists of {objects} objects"
     );
-    // HTTP/2 itself takes many times as long without optimisation; what used to be is far beyond this.
-    let delay = if cfg!(debug_assertions) {
-        DELAY * 10
-    } else {
-        DELAY
-    };
     assert!(
-        during < before * 3 + delay,
+        during < before * 3 + DELAY,
         "{before:?} before, {during:?} during the lists"
     );
 }
