@@ -162,6 +162,20 @@ async fn probes_and_metrics_are_served_in_plain() {
 }
 
 #[tokio::test]
+async fn answer_that_panics_costs_no_more_than_itself() {
+    let broken = || -> serde_json::Value { panic!("there is no page") };
+    let server = MetricsServer::new(Metrics::new()).json("/debug/broken", broken);
+    let server = Serving::start(server, None).await;
+    let answer = server.get("/debug/broken").await;
+    assert_eq!(
+        (status(&answer), body(&answer)),
+        ("500", "the answer panicked\n")
+    );
+    assert_eq!(status(&server.get("/metrics").await), "200");
+    limit(server.stop()).await;
+}
+
+#[tokio::test]
 async fn what_is_not_a_small_get_is_refused() {
     let server = Serving::start(Probes::new(), None).await;
     let post =
