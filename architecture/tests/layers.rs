@@ -60,7 +60,7 @@ const CYCLES: [(&str, usize); 8] = [
     ("workqueue", 3),
     ("store", 10),
     ("cel", 7),
-    ("server", 25),
+    ("server", 20),
     ("cache", 5),
     ("webhook", 2),
     ("runtime", 4),

@@ -41,6 +41,7 @@ mod kinds;
 mod kubeconfig;
 mod listen;
 mod logs;
+mod memory;
 mod object;
 mod pki;
 mod printers;

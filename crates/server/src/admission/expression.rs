@@ -1,13 +1,12 @@
 //! Expressions over a request: what they can see, what they may cost, and conditions made of them.
 
-use kubewright_schema::cel::{
-    EvalError, Expression, Inquiry, Opaque, Type, Value as Cel, Variable,
-};
+use kubewright_schema::cel::{EvalError, Expression, Inquiry, Value as Cel};
 use serde_json::Value;
 
 use super::attributes::Asked;
 use super::authority::Asker;
 use crate::core::Core;
+use crate::kinds::scope::{AUTHORIZER, NAMES, declare};
 use crate::kinds::value::{items, text};
 use crate::resource::Served;
 
@@ -15,9 +14,6 @@ use crate::resource::Served;
 const CONDITIONS_BUDGET: u64 = 2_500_000;
 /// What one expression may cost.
 pub(super) const EXPRESSION_BUDGET: u64 = 10_000_000;
-
-/// The variable that answers questions about access.
-const AUTHORIZER: &str = "authorizer";
 
 /// What an expression can see. Absent values are null.
 pub(super) struct Inputs<'c> {
@@ -29,15 +25,6 @@ pub(super) struct Inputs<'c> {
     /// Whom to ask about access.
     pub(super) authority: Option<Asker<'c>>,
 }
-
-/// Names of [`Inputs`] in expressions.
-pub(crate) const NAMES: [&str; 5] = [
-    "object",
-    "oldObject",
-    "request",
-    "namespaceObject",
-    "params",
-];
 
 impl<'c> Inputs<'c> {
     /// A request, with the objects at the version that is shown.
@@ -73,13 +60,6 @@ impl<'c> Inputs<'c> {
         }
         variables
     }
-}
-
-/// Variables of nothing known but their names, and the authorizer.
-pub(crate) fn declare(names: &[&str]) -> Vec<Variable> {
-    let names = names.iter().map(|name| Variable::new(name, Type::Dyn));
-    let authorizer = Variable::new(AUTHORIZER, Type::Opaque(Opaque::Authorizer));
-    names.chain([authorizer]).collect()
 }
 
 /// An expression, or why it is none.

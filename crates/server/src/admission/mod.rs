@@ -44,9 +44,7 @@ pub(crate) use around::{
     validate_update,
 };
 pub(crate) use attributes::{Asked, Operation, Requester};
-pub(crate) use expression::{NAMES, declare};
 pub(crate) use hooks::Hooks;
-pub(crate) use policy::SCOPE;
 pub(crate) use quota::{Ledger, QuotaCheck, QuotaError};
 
 /// A part of admission that can be switched on and off.

@@ -8,8 +8,6 @@ mod params;
 mod validating;
 mod variables;
 
-pub(crate) use variables::SCOPE;
-
 use super::cache::{Cache, Follow};
 use binding::Binding;
 use definition::Definition;

@@ -2,7 +2,7 @@
 //!
 //! FlowSchemas sort requests into flows of priority levels ([`schema`], [`config`]). Each level has its share of the
 //! seats, and its flows are served in turn ([`machine`]). [`seat`] is the thin asynchronous shell around that machine,
-//! [`memory`] bounds the bytes that requests and unread answers hold, [`sending`] keeps a seat until a list is sent,
+//! [`crate::memory`] bounds the bytes that requests and unread answers hold, [`sending`] keeps a seat until a list is sent,
 //! [`slices`] keeps long work from delaying short work, and [`follow`] keeps all of it in step with the stored objects.
 //!
 //! Guarantees: `system:masters` and health checks never wait. A request holds a seat from when its body has arrived
@@ -13,7 +13,6 @@ mod bootstrap;
 mod config;
 mod follow;
 mod machine;
-mod memory;
 mod schema;
 mod seat;
 mod sending;
@@ -28,14 +27,13 @@ use serde_json::Value;
 use crate::access::Attributes;
 use crate::auth::User;
 use crate::core::RequestLimits;
+use crate::memory::{Charge, Memory};
 use config::Config;
-use memory::Memory;
 use seat::Queues;
 
 pub(crate) use config::Classified;
 pub(crate) use follow::follow;
 pub(crate) use machine::FlowId;
-pub(crate) use memory::Charge;
 pub(crate) use seat::{Seat, release_while, with_seat};
 pub(crate) use sending::{Holdings, Receiver, send};
 pub(crate) use slices::{Progress, Slices};

@@ -16,10 +16,10 @@ use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
-use super::memory::Charge;
 use super::seat::Seat;
 use crate::http::body::ResponseBody;
 use crate::http::respond::Answer;
+use crate::memory::Charge;
 use crate::status::ApiError;
 
 /// Answers up to this size are left to the buffers of the connection.

@@ -14,7 +14,7 @@ use kubewright_schema::protobuf::{self, ProtobufError};
 use kubewright_schema::{Table, TypeId, decode};
 
 use super::accept::{PROTOBUF, Protobuf};
-use crate::flow::Charge;
+use crate::memory::Charge;
 use crate::status::ApiError;
 
 /// Largest request body, as in Kubernetes.

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::admission_policy::validate_conditions;
 use super::checks::{Errors, invalid_each, one_of, one_of_if_set};
 use super::path::Path;
+use super::scope::NAMES;
 use super::selector;
 use super::strategy::{Generation, Strategy};
 use super::value::{is_empty, items, items_mut, set_default, strings, text};
-use crate::admission::NAMES;
 
 /// ValidatingWebhookConfigurations.
 pub(super) static VALIDATING_WEBHOOKS: Strategy = Strategy {

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::admission::validate_rule;
 use super::checks::{Errors, invalid_each, one_of, one_of_if_set};
 use super::path::Path;
+use super::scope::{NAMES, SCOPE, declare};
 use super::selector;
 use super::strategy::{Generation, StatusMeta, Strategy};
 use super::value::{ensure, is_empty, items, items_mut, set_default, strings, text};
-use crate::admission::{NAMES, SCOPE, declare};
 
 const SPEC: Path<'static> = Path::Root("spec");
 /// Most conditions of a webhook or policy.

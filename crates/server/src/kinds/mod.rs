@@ -5,6 +5,7 @@
 //! unknown fields are gone, types are right, nulls are dropped. All functions are pure.
 
 pub(crate) mod meta;
+pub(crate) mod scope;
 pub(crate) mod selector;
 
 mod checks;

@@ -5,8 +5,9 @@ use serde_json::Value;
 use super::OnFailure;
 use super::params::ParamKind;
 use super::variables::Variables;
-use crate::admission::expression::{Conditions, NAMES};
+use crate::admission::expression::Conditions;
 use crate::admission::matching::Criteria;
+use crate::kinds::scope::NAMES;
 use crate::kinds::value::{items, text};
 use crate::object;
 

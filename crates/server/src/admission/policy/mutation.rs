@@ -7,8 +7,9 @@ use kubewright_schema::cel::{Evaluated, Expression, Value as Cel};
 use kubewright_schema::patch::json::{JsonPatch, JsonPatchError};
 use serde_json::Value;
 
-use super::variables::{self, SCOPE, failure};
-use crate::admission::expression::{Compiled, Inputs, declare};
+use super::variables::{self, failure};
+use crate::admission::expression::{Compiled, Inputs};
+use crate::kinds::scope::{SCOPE, declare};
 use crate::kinds::value::{copy, text};
 
 /// A mutation of a policy.

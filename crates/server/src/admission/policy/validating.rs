@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use super::binding::{Application, applications};
 use super::definition::Definition;
-use super::variables::{self, SCOPE, failure};
+use super::variables::{self, failure};
 use super::{OnFailure, Policies};
 use crate::admission::attributes::Asked;
 use crate::admission::chain::extend;
 use crate::admission::expression::{Compiled, Inputs, compile};
 use crate::admission::lookup;
 use crate::core::Core;
+use crate::kinds::scope::SCOPE;
 use crate::kinds::value::text;
 use crate::object;
 use crate::status::ApiError;

@@ -5,18 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use kubewright_schema::cel::{EvalError, Evaluated, Expression, Value as Cel};
 use serde_json::Value;
 
-use crate::admission::expression::{Compiled, EXPRESSION_BUDGET, Inputs, NAMES, compile, told};
+use crate::admission::expression::{Compiled, EXPRESSION_BUDGET, Inputs, compile, told};
+use crate::kinds::scope::SCOPE;
 use crate::kinds::value::{items, text};
 
-/// What expressions of a policy see.
-pub(crate) const SCOPE: [&str; 6] = [
-    NAMES[0],
-    NAMES[1],
-    NAMES[2],
-    NAMES[3],
-    NAMES[4],
-    "variables",
-];
 /// The most that one expression may cost.
 const CALL_LIMIT: u64 = 1_000_000;
 

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::admission::expression::{Conditions, NAMES};
+use crate::admission::expression::Conditions;
 use crate::admission::matching::Criteria;
 use crate::callout::Target;
+use crate::kinds::scope::NAMES;
 use crate::kinds::value::{items, strings, text};
 use crate::object;
 

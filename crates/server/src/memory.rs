@@ -12,7 +12,7 @@ const REQUEST: usize = 16 * 1024;
 
 /// The bytes of all users.
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     most_per_user: usize,
     most: usize,
     used: Mutex<Used>,
@@ -27,7 +27,7 @@ struct Used {
 }
 
 impl Memory {
-    pub(super) fn new(most_per_user: usize, most: usize) -> Self {
+    pub(crate) fn new(most_per_user: usize, most: usize) -> Self {
         Self {
             most_per_user,
             most,
@@ -35,7 +35,7 @@ impl Memory {
         }
     }
 
-    pub(super) fn used(&self) -> usize {
+    pub(crate) fn used(&self) -> usize {
         self.used.lock().total
     }
 
@@ -73,7 +73,7 @@ pub(crate) struct Charge {
 
 impl Charge {
     /// An account without any bytes.
-    pub(super) fn new(memory: &Arc<Memory>, user: &str) -> Self {
+    pub(crate) fn new(memory: &Arc<Memory>, user: &str) -> Self {
         Self {
             memory: memory.clone(),
             user: user.into(),
@@ -100,7 +100,7 @@ impl Charge {
     }
 
     /// Passes a part of the bytes on.
-    pub(super) fn split(&mut self, bytes: usize) -> Self {
+    pub(crate) fn split(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
         self.bytes -= bytes;
         Self {
