@@ -85,7 +85,8 @@ impl Remote {
 
     /// Forgets all history: whoever is not connected now is too late.
     pub(crate) fn forget(&self) {
-        self.server.compact(self.server.revision());
+        let compacted = self.server.compact(self.server.revision());
+        compacted.expect("the current revision is known");
     }
 
     /// Cuts all connections.
