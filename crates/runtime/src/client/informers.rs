@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures::future::select_all;
 use kubewright_cache::{
     Handler, HandlerOptions, Key, Kind, Reader, Registration, SharedInformer, Stopped, SyncError,
 };
@@ -93,6 +94,18 @@ impl<K: Kind> Informers<K> {
             part.informer.synced().await?;
         }
         Ok(())
+    }
+
+    /// Completes when the cache next moves. It counts from this call, not from the first poll: look at the cache after the
+    /// call, and no movement is missed.
+    pub fn advanced(&self) -> impl Future<Output = ()> + Send + '_ {
+        let parts = self.parts.iter();
+        let moves: Vec<_> = parts
+            .map(|part| Box::pin(part.informer.advanced()))
+            .collect();
+        async move {
+            select_all(moves).await;
+        }
     }
 
     /// Whether an informer has stopped.
