@@ -219,7 +219,7 @@ async fn informer_that_panics_ends_the_manager_with_its_resource() {
     let text = ended.to_string();
     assert!(
         text.starts_with(
-            "informers failed: the informer of /api/v1/namespaces/default/configmaps panicked: nobody wants to hear of"
+            "informers failed: the informer of /api/v1/configmaps panicked: nobody wants to hear of"
         ),
         "{text}"
     );

@@ -7,6 +7,7 @@ use std::time::Duration;
 use kube::core::{ApiResource, SelectorExt};
 use kubewright_cache::{
     Cached, Factory, Index, IndexExists, Key, NAMESPACE_INDEX, Reader, Scope, SharedInformer,
+    SyncError,
 };
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
@@ -159,7 +160,9 @@ impl<K: Object> Objects<K> {
     /// and when the object exists and does not decode.
     pub async fn get(&self, key: &Key) -> Result<Option<Arc<K>>, ClientError> {
         if self.form.entry.policy.is_read_live() {
-            return Ok(self.get_live(key).await?.map(Arc::new));
+            // Apart, so that reads from the cache, which are most, are small futures.
+            let live = Box::pin(self.get_live(key)).await?;
+            return Ok(live.map(Arc::new));
         }
         self.in_scope(key)?;
         let informers = self.synced().await?;
@@ -176,7 +179,7 @@ impl<K: Object> Objects<K> {
     /// fails the list: whoever works out what is superfluous must not take it for missing.
     pub async fn list(&self, query: Query) -> Result<Vec<Arc<K>>, ClientError> {
         if self.form.entry.policy.is_read_live() {
-            let listed = self.list_live(query).await?;
+            let listed = Box::pin(self.list_live(query)).await?;
             return Ok(listed.into_iter().map(Arc::new).collect());
         }
         let entries = self.entries(query).await?;
@@ -312,6 +315,13 @@ impl<K: Object> Objects<K> {
             problem: problem.to_string(),
         })?;
         let informers = self.informer();
+        if informers.is_stopped() {
+            // What it holds gets older with every moment.
+            return Err(ClientError::NotSynced {
+                resource: self.form.entry.name.clone(),
+                source: SyncError::Stopped,
+            });
+        }
         if informers.has_synced() {
             return Ok(informers);
         }
