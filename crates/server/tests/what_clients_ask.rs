@@ -269,8 +269,6 @@ async fn a_dry_run_of_an_eviction_spends_no_budget() {
     let mut elsewhere = eviction("a", json!({}));
     elsewhere["metadata"]["namespace"] = json!("other");
     refused(&server, 400, "POST", &path, elsewhere).await;
-    let mut held = get(&server, &format!("{PODS}/a")).await.1;
-    held["metadata"]["finalizers"] = json!(["ex.io/hold"]);
     patch(
         &server,
         &format!("{PODS}/a"),

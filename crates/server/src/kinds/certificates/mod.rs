@@ -247,9 +247,10 @@ fn validate_status(new: &Value, old: &Value, errors: &mut Errors) {
         if kind.is_empty() {
             errors.push(FieldError::required(at.child("type"), ""));
         }
-        let allowed: &[&str] = match FINAL.contains(&kind) {
-            true => &["True"],
-            false => &["False", "True", "Unknown"],
+        let allowed: &[&str] = if FINAL.contains(&kind) {
+            &["True"]
+        } else {
+            &["False", "True", "Unknown"]
         };
         super::checks::required_one_of(&json!(status), allowed, &at.child("status"), errors);
         let rival = match kind {

@@ -278,9 +278,10 @@ fn validate_pod_certificate(projection: &Value, path: &Path<'_>, errors: &mut Er
     if signer.is_empty() {
         errors.push(FieldError::required(path.child("signerName"), ""));
     }
-    let longest = match signer.starts_with("kubernetes.io/") {
-        true => SECONDS.1,
-        false => SECONDS.2,
+    let longest = if signer.starts_with("kubernetes.io/") {
+        SECONDS.1
+    } else {
+        SECONDS.2
     };
     let why = match projection["maxExpirationSeconds"].as_i64() {
         Some(seconds) if seconds < SECONDS.0 => format!(">= {}", SECONDS.0),
