@@ -181,5 +181,5 @@ async fn does_its_work(grant: &Grant) -> bool {
 #[tokio::test(start_paused = true)]
 async fn operator_needs_exactly_its_role() {
     let grant = Grant::read(include_str!("../rbac.yaml")).expect("a grant");
-    assert_exact(&grant, does_its_work).await;
+    Box::pin(assert_exact(&grant, does_its_work)).await;
 }
