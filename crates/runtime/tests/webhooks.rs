@@ -15,6 +15,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// A server, a manager with webhooks, and how a configuration refers to them.
 struct World {
+    /// Kept, because a server that is dropped does no work of its own any more.
+    _server: Server,
     client: Client,
     metrics: Metrics,
     address: String,
@@ -38,6 +40,7 @@ async fn world(webhooks: Webhooks) -> World {
         tokio::task::yield_now().await;
     }
     World {
+        _server: server,
         client,
         metrics,
         address,

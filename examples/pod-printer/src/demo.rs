@@ -16,10 +16,12 @@ pub async fn run(known: &[Key]) -> Result {
     let is_set = |name| std::env::var_os(name).is_some();
     if is_set("KUBECONFIG") || is_set("KUBERNETES_SERVICE_HOST") {
         let manager = Manager::from_env().await?.name("pod-printer");
+        let manager = manager.cache(crate::cache());
         return Ok(manager.controller(controller).run().await?);
     }
     let server = Server::builder().start().await?;
-    let manager = Manager::new(kube::Client::new(server.service(), "default"));
+    let manager =
+        Manager::new(kube::Client::new(server.service(), "default")).cache(crate::cache());
     let (client, handle) = (manager.client(), controller.handle());
     tokio::select! { biased; // A manager that fails is worth knowing of.
         ended = manager.controller(controller).run() => Ok(ended?),

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::Pod;
 use kubewright::prelude::*;
+use kubewright::runtime::CacheOptions;
 
 pub use demo::run;
 
@@ -60,6 +61,11 @@ pub fn controller(out: impl Write + Send + 'static, known: &[Key]) -> Controller
         controller.handle().reconcile(key.clone());
     }
     controller
+}
+
+/// What its manager caches: one namespace, so that a role in that namespace is enough.
+pub fn cache() -> CacheOptions {
+    CacheOptions::new().namespaces(["default"])
 }
 
 impl<W> fmt::Debug for PodPrinter<W> {

@@ -19,9 +19,14 @@ use super::sharder::{Ended, Sharder};
 use super::{ShardingOptions, Shards};
 use crate::environment::{Environment, VirtualClock};
 
-const SEEDS: u64 = 200;
 const OBJECTS: usize = 2_000;
 const WORKERS: usize = 4;
+
+/// How many seeds are tried. `KUBEWRIGHT_SHARDING_SEEDS=200` tries so many instead of a few.
+fn seeds() -> u64 {
+    let seeds = std::env::var("KUBEWRIGHT_SHARDING_SEEDS").ok();
+    seeds.and_then(|seeds| seeds.parse().ok()).unwrap_or(30)
+}
 
 /// What the server knows of the work on the objects.
 #[derive(Default)]
@@ -286,7 +291,7 @@ impl Controller {
 #[tokio::test(start_paused = true)]
 async fn no_object_is_worked_on_by_two_and_each_is_taken_over_whatever_becomes_of_replicas() {
     let server = Server::builder().start().await.expect("a server starts");
-    for seed in 0..SEEDS {
+    for seed in 0..seeds() {
         let mut world = World::new(&server, seed);
         (0..3).for_each(|_| world.start());
         for _ in 0..6 {

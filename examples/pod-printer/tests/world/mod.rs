@@ -43,6 +43,7 @@ impl Operator {
         let clock = VirtualClock::starting_at(jiff::Timestamp::UNIX_EPOCH);
         let manager = Manager::new(wire.client())
             .name("pod-printer")
+            .cache(kubewright_example_pod_printer::cache())
             .environment(Environment::seeded(clock, 1));
         let controller = controller(&manager.client());
         let handle = controller.handle();
