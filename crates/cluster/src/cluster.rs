@@ -252,6 +252,20 @@ impl Cluster {
 }
 
 impl Snapshot {
+    /// The same objects for clusters that go by this clock: one of the runtime that they are started in.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.recipe.clock = clock;
+        self
+    }
+
+    /// The same objects for clusters whose names, uids and jitter come from this seed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.recipe.seed = seed;
+        self
+    }
+
     /// A cluster that starts from here.
     ///
     /// # Errors

@@ -50,8 +50,8 @@ pub use trail::Write;
 pub use upsert::Change;
 
 use crate::cache::{CacheOptions, Extent, ResourceId};
+use crate::gate::{Gate, Gates};
 use crate::lease::Leadership;
-use crate::seam::Seams;
 use entry::Entry;
 use objects::Form;
 
@@ -127,7 +127,7 @@ struct Shared {
     consistency: Consistency,
     sync_timeout: Duration,
     requests: RequestPolicy,
-    seams: Seams,
+    gates: Gates,
     /// Held by the managers over this client.
     lifetime: Mutex<Weak<InformerLifetime>>,
     /// Forms by their type. Never iterated: a look-up table cannot decide an order.
@@ -160,7 +160,7 @@ pub struct ClientBuilder {
     consistency: Consistency,
     sync_timeout: Duration,
     requests: RequestPolicy,
-    seams: Seams,
+    gates: Gates,
 }
 
 impl fmt::Debug for ClientBuilder {
@@ -203,9 +203,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Who holds or observes reads and writes.
-    pub fn seam(mut self, seam: Arc<dyn crate::seam::Seam>) -> Self {
-        self.seams = Seams(Some(seam));
+    /// Sets who holds, fails or observes cached reads and reconciles; see [`gate`](crate::gate).
+    pub fn gate(self, gate: Arc<dyn Gate>) -> Self {
+        self.gates.set(gate);
         self
     }
 
@@ -220,7 +220,7 @@ impl ClientBuilder {
             consistency: self.consistency,
             sync_timeout: self.sync_timeout,
             requests: self.requests,
-            seams: self.seams,
+            gates: self.gates,
             lifetime: Mutex::default(),
             forms: Mutex::default(),
             named: Mutex::default(),
@@ -253,7 +253,7 @@ impl Client {
             consistency: Consistency::default(),
             sync_timeout: Duration::from_secs(120),
             requests: RequestPolicy::new(),
-            seams: Seams::default(),
+            gates: Gates::default(),
         }
     }
 
@@ -318,8 +318,8 @@ impl Client {
         })
     }
 
-    pub(crate) fn seams(&self) -> &Seams {
-        &self.shared.seams
+    pub(crate) fn gates(&self) -> &Gates {
+        &self.shared.gates
     }
 
     /// Sets what the cache holds, as long as nothing was read or written.

@@ -188,6 +188,12 @@ impl Manager {
         self
     }
 
+    /// Sets who holds, fails or observes cached reads and reconciles, unless somebody is set; see [`gate`](crate::gate).
+    pub fn gate(self, gate: Arc<dyn crate::gate::Gate>) -> Self {
+        self.client.gates().set(gate);
+        self
+    }
+
     /// Where its numbers are kept, if others keep theirs there too: those of a client, say.
     pub fn with_metrics(mut self, metrics: Metrics) -> Self {
         self.metrics = metrics;

@@ -17,7 +17,7 @@ use super::guard::View;
 use super::informers::{Informers, Part};
 use super::{Client, ClientError, Consistency, Object, Query, is_cluster_scoped};
 use crate::cache::{Extent, Narrow, PolicyError};
-use crate::seam::Point;
+use crate::gate::Point;
 
 /// The objects of one kind, as one client reads and writes them. Cheap to clone.
 pub struct Objects<K> {
@@ -166,9 +166,10 @@ impl<K: Object> Objects<K> {
         }
         self.in_scope(key)?;
         let informers = self.synced().await?;
-        self.pass(Some(key)).await;
+        self.pass_gate(Some(key)).await?;
         self.caught_up(&informers, key).await?;
         let entry = informers.reader().entry(key);
+        self.report_found(key, entry.as_ref()).await;
         entry.map(|entry| self.decoded(&entry)).transpose()
     }
 
@@ -205,9 +206,15 @@ impl<K: Object> Objects<K> {
             return Err(self.out_of_scope(namespace.unwrap_or_default()));
         }
         let informers = self.synced().await?;
-        self.pass(None).await;
+        self.pass_gate(None).await?;
         self.all_caught_up(&informers, namespace).await?;
-        self.select(&informers.reader(), query)
+        let selected = self.select(&informers.reader(), query)?;
+        let listed = Point::Listed {
+            resource: &self.form.entry.name,
+            count: selected.len(),
+        };
+        self.client.gates().observe(listed).await;
+        Ok(selected)
     }
 
     fn decoded(&self, entry: &Cached<K>) -> Result<Arc<K>, ClientError> {
@@ -340,10 +347,26 @@ impl<K: Object> Objects<K> {
         }
     }
 
-    async fn pass(&self, key: Option<&Key>) {
+    /// Passes the gate before a cached read.
+    async fn pass_gate(&self, key: Option<&Key>) -> Result<(), ClientError> {
         let resource = &*self.form.entry.name;
         let point = Point::CachedRead { resource, key };
-        self.client.shared.seams.pass(point).await;
+        let passed = self.client.gates().pass(point).await;
+        passed.map_err(|error| self.failed("get", key.map_or("", Key::as_str), error))
+    }
+
+    /// Tells the gate what a cached read found.
+    async fn report_found(&self, key: &Key, entry: Option<&Cached<K>>) {
+        if !self.client.gates().is_set() {
+            return;
+        }
+        let version = entry.map(|entry| entry.resource_version().into_owned());
+        let found = Point::Found {
+            resource: &self.form.entry.name,
+            key,
+            version: version.as_deref(),
+        };
+        self.client.gates().observe(found).await;
     }
 
     /// Waits until the informer that has a key shows this manager's own writes of it.

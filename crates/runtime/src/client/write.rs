@@ -13,7 +13,6 @@ use super::merge::difference;
 use super::{
     ClientError, Consistency, Delete, DryRun, Object, Objects, Query, Write, is_namespaced,
 };
-use crate::seam::Point;
 
 /// The name under which an apply manages fields where the client has none.
 const DEFAULT_OWNER: &str = "kubewright";
@@ -355,23 +354,8 @@ impl<K: Object> Objects<K> {
         name: &str,
         built: Built,
     ) -> Result<T, ClientError> {
-        let resource = &*self.form.entry.name;
-        let shared = &self.client.shared;
-        let (before, after) = (
-            Point::Write {
-                verb,
-                resource,
-                name,
-            },
-            Point::Wrote {
-                verb,
-                resource,
-                name,
-            },
-        );
         let request =
             built.map_err(|error| self.failed(verb, name, kube::Error::BuildRequest(error)))?;
-        shared.seams.pass(before).await;
         // Asked by the clock: a process that was held for long finds its lease gone before anybody has told it.
         if self
             .client
@@ -385,9 +369,8 @@ impl<K: Object> Objects<K> {
                 name: name.to_owned(),
             });
         }
-        let answer = self.call(verb, name, shared.requests.write, request).await;
-        shared.seams.pass(after).await;
-        answer
+        let within = self.client.shared.requests.write;
+        self.call(verb, name, within, request).await
     }
 
     fn wrote(&self, verb: &'static str, object: &K) {

@@ -22,12 +22,12 @@ use super::{Surroundings, Work};
 use crate::cause::{Raised, Reasons};
 use crate::client::Client;
 use crate::context::{Context, Left, Lent, New};
+use crate::gate::{self, Point, ReconcileId};
 use crate::lease::Leadership;
 use crate::metrics::{ControllerMetrics, Verdict};
 use crate::outcome::Next;
 use crate::panics;
 use crate::requests::{Request, Requests};
-use crate::seam::Point;
 use crate::sharding::{Shard, Shards};
 use crate::{Error, Outcome};
 
@@ -148,6 +148,32 @@ impl<R: Request, V> Bench<R, V> {
             item = self.requests.queue().get() => item,
         }
     }
+
+    /// The name of a reconcile, for gates alone.
+    fn named(&self, cx: &Context) -> Option<ReconcileId> {
+        let gates = self.lent.client.gates();
+        gates.is_set().then(|| ReconcileId {
+            controller: self.lent.controller.clone(),
+            key: cx.key().clone(),
+            number: cx.reconcile_id(),
+            attempt: cx.attempt(),
+        })
+    }
+
+    /// Tells the gate how a reconcile ended.
+    async fn report_end(&self, cx: &Context, result: &Result<Outcome, Error>) {
+        let Some(id) = self.named(cx) else {
+            return;
+        };
+        let ended = ended(result);
+        let mut pass = pin!(
+            self.lent
+                .client
+                .gates()
+                .observe(Point::Reconciled { ended: &ended })
+        );
+        poll_fn(|context| gate::within(Some(&id), || pass.as_mut().poll(context))).await;
+    }
 }
 
 impl<T> Worker<T> {
@@ -191,9 +217,14 @@ impl<T> Worker<T> {
         let result = {
             // Pinned where it is: a future that is wrapped is moved, which is most of what a short one costs.
             let mut attempt = pin!(self.attempt(bench, task.key(), &cx));
-            let attempt = poll_fn(|context| span.in_scope(|| attempt.as_mut().poll(context)));
-            attempt.await
+            let named = bench.named(&cx);
+            poll_fn(|context| {
+                let poll = || span.in_scope(|| attempt.as_mut().poll(context));
+                gate::within(named.as_ref(), poll)
+            })
+            .await
         };
+        bench.report_end(&cx, &result).await;
         let took = task.stop_watch();
         let _in = span.enter();
         let verdict = verdict(&result);
@@ -230,11 +261,8 @@ impl<T> Worker<T> {
     {
         // A worker that always finds a key must still let the other tasks of its thread run.
         consume_budget().await;
-        let step = Point::Step {
-            controller: &self.name,
-            key: cx.key(),
-        };
-        bench.lent.client.seams().pass(step).await;
+        let gates = bench.lent.client.gates();
+        gates.pass(Point::Reconcile).await?;
         // Asked by the clock: a process that was held for long finds its lease gone before anybody has told it.
         if bench
             .lease
