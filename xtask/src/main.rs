@@ -11,6 +11,7 @@ mod lanes;
 mod process;
 mod protobuf;
 mod schema;
+mod tidy;
 mod workspace;
 
 use std::process::ExitCode;
@@ -36,6 +37,7 @@ enum Command {
     Fuzz(fuzz::Arguments),
     Golden(golden::Arguments),
     Guestbook(guestbook::Arguments),
+    Tidy(tidy::Arguments),
     /// Measure the server from outside, in release.
     Bench(bench::Arguments),
 }
@@ -50,6 +52,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Fuzz(arguments) => return fuzz::run(&arguments),
         Command::Golden(arguments) => golden::run(&arguments)?,
         Command::Guestbook(arguments) => guestbook::run(&arguments)?,
+        Command::Tidy(arguments) => return Ok(tidy::run(&arguments)),
         Command::Bench(arguments) => bench::run(&arguments)?,
     }
     Ok(ExitCode::SUCCESS)

@@ -1,0 +1,109 @@
+//! Words of our own where the field has one: style that a reader stumbles over.
+
+use std::path::{Path, PathBuf};
+
+use crate::tree::TextFile;
+
+/// A phrase that we do not write, and what to write instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BannedPhrase {
+    /// The words, in lower case, separated by single spaces.
+    pub phrase: &'static str,
+    /// The replacement that a finding suggests.
+    pub instead: &'static str,
+}
+
+/// The table. Words are matched whole and in any case; identifiers count by their parts, so that `told_off` is found too.
+pub const BANNED: [BannedPhrase; 14] = [
+    banned("told", "reported, observed, answer, result"),
+    banned("mend", "fix, reset"),
+    banned("mends", "fixes, resets"),
+    banned("mended", "fixed, reset"),
+    banned("chance", "random, seed"),
+    banned("for want of", "without, because there is no"),
+    banned("stays as it is", "timed out waiting for"),
+    banned("again and again", "repeatedly, polls"),
+    banned("forgiving", "lenient"),
+    banned("reluctance", "score"),
+    banned("elders", "legacy kinds"),
+    banned("there is none", "not found, missing"),
+    banned("is no object", "is not an object"),
+    banned("is no name", "is not a name"),
+];
+
+const fn banned(phrase: &'static str, instead: &'static str) -> BannedPhrase {
+    BannedPhrase { phrase, instead }
+}
+
+/// One use of a phrase that we do not write.
+#[derive(Debug, PartialEq, Eq)]
+pub struct WordFinding {
+    /// The file, from the root of the repository.
+    pub path: PathBuf,
+    /// The line, counted from one.
+    pub line: usize,
+    /// The row of the table.
+    pub banned: BannedPhrase,
+}
+
+/// Every use of a banned phrase in these files. The file with the table itself is left out.
+pub fn banned_words(files: &[TextFile]) -> Vec<WordFinding> {
+    let own = Path::new("architecture");
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| !file.path.starts_with(own)) {
+        for (at, line) in file.text.lines().enumerate() {
+            let words = words_of(line);
+            for banned in BANNED {
+                for _ in 0..words.matches(&format!(" {} ", banned.phrase)).count() {
+                    found.push(WordFinding {
+                        path: file.path.clone(),
+                        line: at + 1,
+                        banned,
+                    });
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A line's words in lower case, with one space around each.
+fn words_of(line: &str) -> String {
+    let parts = line.split(|c: char| !c.is_alphanumeric());
+    let words: Vec<String> = parts
+        .filter(|part| !part.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    format!(" {} ", words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[(usize, &str)]) {
+        let file = TextFile {
+            path: "docs/a.md".into(),
+            text: text.to_owned(),
+        };
+        let found: Vec<(usize, &str)> = banned_words(&[file])
+            .iter()
+            .map(|finding| (finding.line, finding.banned.phrase))
+            .collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn banned_words_are_found_whole_and_in_any_case() {
+        check(
+            "It was Told.\nlet told_off = 1;",
+            &[(1, "told"), (2, "told")],
+        );
+        check("Untold riches, a recommendation.", &[]);
+        check(
+            "left out for want\nof a flag; for want of time",
+            &[(2, "for want of")],
+        );
+        check("the key, which stays as it is", &[(1, "stays as it is")]);
+    }
+}
