@@ -4,6 +4,7 @@
 //! between two states is computed when the event is handled, so that a key that waits holds on to no object: on a standby
 //! keys wait for a long time.
 
+use std::fmt;
 use std::sync::Arc;
 
 use kubewright_cache::{Event, Key, Object};
@@ -65,6 +66,28 @@ pub enum Trigger {
         /// So many.
         count: u32,
     },
+}
+
+/// What happened in one phrase: `Deployment default/web updated (spec.replicas)`, `retry`.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(object) = &self.object {
+            write!(f, "{} {object} ", self.kind)?;
+        }
+        match &self.trigger {
+            Trigger::Initial => f.write_str("found at start"),
+            Trigger::Added => f.write_str("added"),
+            Trigger::Updated { fields } if fields.is_empty() => f.write_str("updated"),
+            Trigger::Updated { fields } => write!(f, "updated ({})", fields.join(", ")),
+            Trigger::Deleted => f.write_str("deleted"),
+            Trigger::Resync => f.write_str("resync"),
+            Trigger::Retry => f.write_str("retry"),
+            Trigger::Requeue => f.write_str("requeue"),
+            Trigger::Asked => f.write_str("requested"),
+            Trigger::TakenOver => f.write_str("taken over"),
+            Trigger::More { count } => write!(f, "{count} more"),
+        }
+    }
 }
 
 impl Cause {
@@ -263,6 +286,9 @@ mod tests {
             "kind": "Deployment", "object": "n/a", "resourceVersion": "2",
         }]);
         assert_eq!(json, expected);
+        let text = causes[0].to_string();
+        assert_eq!(text, "Deployment n/a updated (spec.replicas)");
+        assert_eq!(Raised::Retry.to_cause().to_string(), "retry");
     }
 
     #[test]

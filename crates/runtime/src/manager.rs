@@ -37,7 +37,9 @@ pub use runnable::{Runnable, Task};
 
 use crate::cache::CacheOptions;
 use crate::client::{CacheInUse, Client, InformerLifetime};
-use crate::controller::{AnyController, Controller, Leadership, Progress, Surroundings, WarmUp};
+use crate::controller::{
+    AnyController, Controller, History, Leadership, Progress, Surroundings, WarmUp,
+};
 use crate::environment::Environment;
 use crate::events::{EventWriter, Recorder, RecorderOptions};
 use crate::lease::LeaseOptions;
@@ -297,6 +299,13 @@ impl Manager {
     /// Completes when this process leads: at the start where there is no election. It can be taken before the manager runs.
     pub fn elected(&self) -> impl Future<Output = ()> + Send + use<> {
         self.leading.clone().cancelled_owned()
+    }
+
+    /// The last reconciles of each of its controllers, by their names. They can be taken before the manager runs.
+    pub fn histories(&self) -> Vec<(String, History)> {
+        let each = self.controllers.iter().map(|it| named_progress(&**it));
+        each.map(|(name, progress)| (name, progress.history.clone()))
+            .collect()
     }
 
     /// The numbers that it keeps.

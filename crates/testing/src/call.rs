@@ -1,8 +1,11 @@
 //! What is asked over a wire, and what may go wrong with it.
 
+use std::fmt;
 use std::time::Duration;
 
 use http::{Method, Uri};
+
+use crate::access::Access;
 
 /// A call, as it passes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +19,61 @@ pub struct Call {
     pub path: String,
     /// The query, empty if there is none.
     pub query: String,
+    /// What roles have to allow for it; nothing for documents such as discovery.
+    pub access: Option<Access>,
+}
+
+/// A call and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Exchange {
+    /// The call.
+    pub call: Call,
+    /// What the test did to it.
+    pub fault: Fault,
+    /// The code of the answer; nothing as long as there is none.
+    pub code: Option<u16>,
+    /// What the server said when it refused.
+    pub message: Option<String>,
+}
+
+impl Exchange {
+    /// Whether the server was asked to change something, and not only to try it.
+    pub fn is_write(&self) -> bool {
+        let writes = self.call.access.as_ref().is_some_and(Access::is_write);
+        writes && self.fault.arrives() && !self.call.query.contains("dryRun=All")
+    }
+
+    /// Whether it is about a lease, as elections renew them.
+    pub fn is_lease(&self) -> bool {
+        let access = self.call.access.as_ref();
+        access.is_some_and(|it| it.group == "coordination.k8s.io" && it.resource == "leases")
+    }
+
+    /// What the server refused because no role allows it. Other refusals with code 403, such as those of quotas, are not
+    /// about roles.
+    pub fn denied(&self) -> Option<&Access> {
+        let message = self.message.as_deref().unwrap_or_default();
+        let by_roles = message.contains(" cannot ") && message.contains(" resource ");
+        let denied = self.code == Some(403) && by_roles && self.fault.arrives();
+        self.call.access.as_ref().filter(|_| denied)
+    }
+
+    /// What roles have to allow for this exchange. A watch that begins with a list is a list for servers that do not stream
+    /// lists, and a patch that made its object has created it.
+    pub fn accesses(&self) -> Vec<Access> {
+        let Some(access) = &self.call.access else {
+            return Vec::new();
+        };
+        let streams = self.call.query.contains("sendInitialEvents=true");
+        let more = match access.verb {
+            "watch" if streams => Some("list"),
+            "patch" if self.code == Some(201) => Some("create"),
+            _ => None,
+        };
+        let more = more.map(|verb| access.with_verb(verb));
+        std::iter::once(access.clone()).chain(more).collect()
+    }
 }
 
 /// What a call asks for.
@@ -36,6 +94,24 @@ pub enum Verb {
     Patch,
     /// The end of an object.
     Delete,
+}
+
+/// `create secrets default/web: 403 secrets is forbidden`.
+impl fmt::Display for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.call.access {
+            Some(access) => write!(f, "{access}")?,
+            None => write!(f, "{:?} {}", self.call.verb, self.call.path)?,
+        }
+        if self.fault != Fault::None {
+            write!(f, " (fault: {:?})", self.fault)?;
+        }
+        match (self.code, &self.message) {
+            (Some(code), Some(message)) => write!(f, ": {code} {message}"),
+            (Some(code), None) => write!(f, ": {code}"),
+            (None, _) => write!(f, ": not answered"),
+        }
+    }
 }
 
 /// What happens to a call.

@@ -1,4 +1,4 @@
-//! For tests of operators: the line between clients and an API server, with the faults that real lines have.
+//! For tests of operators: the transport between clients and an API server, with the faults that real networks have.
 //!
 //! ```
 //! use std::time::Duration;
@@ -25,13 +25,17 @@
 //! # }
 //! ```
 
+mod access;
 mod body;
 mod call;
 mod eventually;
+mod permissions;
 pub mod rbac;
 mod wire;
 
+pub use access::Access;
 pub use body::Break;
-pub use call::{Call, Fault, Verb};
+pub use call::{Call, Exchange, Fault, Verb};
 pub use eventually::{limit, seen, until, within};
+pub use permissions::{Permission, RoleUse};
 pub use wire::Wire;

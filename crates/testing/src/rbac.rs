@@ -3,19 +3,21 @@
 //! [`assert_exact`] runs a scenario with the role of a manifest, and then once without each of its verbs: the first must
 //! succeed and the others must not. A verb that was forgotten or that nobody needs any more fails the test by its name.
 
+use std::collections::BTreeSet;
+
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind, TypeMeta};
 use kubewright_server::{Server, User};
 use serde_json::Value;
 
-use crate::{Fault, Wire};
+use crate::{Fault, Permission, Wire};
 
-/// A service account, its role and what binds them, as the `rbac.yaml` of an operator has them.
+/// A service account, its roles and what binds them, as the `rbac.yaml` of an operator has them.
 #[derive(Debug, Clone)]
 pub struct Grant {
     account: Value,
-    role: Value,
-    binding: Value,
+    roles: Vec<Value>,
+    bindings: Vec<Value>,
 }
 
 /// Why a manifest is no [`Grant`].
@@ -25,19 +27,22 @@ pub enum GrantError {
     /// Some text is no YAML.
     #[error("a document cannot be read")]
     Unreadable(#[source] Box<serde_saphyr::Error>),
-    /// There is not exactly one of a kind.
+    /// There is not exactly one service account.
     #[error("there is not exactly one {0}")]
     NotOne(&'static str),
-    /// A subject of the binding is not the service account.
-    #[error("the binding is not for the service account")]
+    /// There is no role, or nothing that binds one.
+    #[error("there is no {0}")]
+    Missing(&'static str),
+    /// No binding has the service account for its subject.
+    #[error("no binding is for the service account")]
     NotBound,
 }
 
 impl Grant {
-    /// Reads a manifest of three documents, in whatever order.
+    /// Reads a manifest with a service account, roles and bindings, in whatever order.
     ///
     /// # Errors
-    /// When there is not one ServiceAccount, one role and one binding of the two.
+    /// When there is not one ServiceAccount, or no role that is bound to it.
     pub fn read(manifest: &str) -> Result<Self, GrantError> {
         let documents = manifest
             .split("---\n")
@@ -45,37 +50,87 @@ impl Grant {
             .map(serde_saphyr::from_str)
             .collect::<Result<Vec<Value>, _>>()
             .map_err(|error| GrantError::Unreadable(Box::new(error)))?;
-        let one = |suffix: &'static str| {
-            let mut of_kind = documents.iter().filter(|document| {
-                let kind = document["kind"].as_str().unwrap_or_default();
-                kind.ends_with(suffix)
-            });
-            match (of_kind.next(), of_kind.next()) {
-                (Some(document), None) => Ok(document.clone()),
-                _ => Err(GrantError::NotOne(suffix)),
-            }
-        };
-        let grant = Self {
-            account: one("ServiceAccount")?,
-            role: one("Role")?,
-            binding: one("RoleBinding")?,
-        };
-        let subject = &grant.binding["subjects"][0];
-        let bound = subject["name"] == grant.account["metadata"]["name"]
-            && subject["namespace"] == grant.account["metadata"]["namespace"];
-        bound.then_some(grant).ok_or(GrantError::NotBound)
+        Self::of(&documents)
     }
 
-    /// Creates all three on a server, as its administrator.
+    /// Takes the service account from objects, with the bindings that are for it and their roles.
+    ///
+    /// # Errors
+    /// As [`Grant::read`].
+    pub fn of(objects: &[Value]) -> Result<Self, GrantError> {
+        let all = |suffix: &'static str| {
+            let of_kind = move |it: &&Value| {
+                let kind = it["kind"].as_str().unwrap_or_default();
+                kind.strip_suffix(suffix)
+                    .is_some_and(|rest| matches!(rest, "" | "Cluster"))
+            };
+            let found: Vec<Value> = objects.iter().filter(of_kind).cloned().collect();
+            let missing = found.is_empty().then_some(GrantError::Missing(suffix));
+            missing.map_or(Ok(found), Err)
+        };
+        let accounts = objects.iter().filter(|it| it["kind"] == "ServiceAccount");
+        let accounts: Vec<&Value> = accounts.collect();
+        let [account] = accounts[..] else {
+            return Err(GrantError::NotOne("ServiceAccount"));
+        };
+        let (mut roles, mut bindings) = (all("Role")?, all("RoleBinding")?);
+        bindings.retain(|binding| is_for(binding, account));
+        roles.retain(|role| bindings.iter().any(|binding| binds(binding, role)));
+        if bindings.is_empty() {
+            return Err(GrantError::NotBound);
+        }
+        Ok(Self {
+            account: account.clone(),
+            roles,
+            bindings,
+        })
+    }
+
+    /// Creates all of it on a server, as its administrator.
     ///
     /// # Errors
     /// When the server refuses one.
     pub async fn install(&self, server: &Server) -> Result<(), kube::Error> {
         let client = kube::Client::new(server.service(), "default");
-        for document in [&self.account, &self.role, &self.binding] {
+        let objects = std::iter::once(&self.account).chain(&self.roles);
+        for document in objects.chain(&self.bindings) {
             create(&client, document).await?;
         }
         Ok(())
+    }
+
+    /// The namespaces that its objects are in.
+    pub fn namespaces(&self) -> BTreeSet<String> {
+        let objects = std::iter::once(&self.account).chain(&self.roles);
+        let objects = objects.chain(&self.bindings);
+        let named = objects.filter_map(|it| it["metadata"]["namespace"].as_str());
+        named.map(str::to_owned).collect()
+    }
+
+    /// What its roles allow, verb by verb.
+    pub fn permissions(&self) -> Vec<Permission> {
+        let mut permissions = Vec::new();
+        for binding in &self.bindings {
+            let namespace = match binding["kind"].as_str() {
+                Some("RoleBinding") => binding["metadata"]["namespace"]
+                    .as_str()
+                    .or(Some("default")),
+                _ => None,
+            };
+            for role in self.roles.iter().filter(|role| binds(binding, role)) {
+                permissions.extend(Permission::of_role(role, namespace));
+            }
+        }
+        permissions
+    }
+
+    /// The same without the roles of these names.
+    #[must_use]
+    pub fn without_roles(&self, names: &[&str]) -> Self {
+        let mut less = self.clone();
+        let is_left = |name: &Value| !name.as_str().is_some_and(|name| names.contains(&name));
+        less.roles.retain(|role| is_left(&role["metadata"]["name"]));
+        less
     }
 
     /// A line to a server on which everything is asked by the service account.
@@ -109,19 +164,25 @@ impl Grant {
 
     /// The same without one verb of one rule, for each of them, with its name.
     pub fn lessened(&self) -> Vec<(String, Self)> {
-        let rules = self.role["rules"].as_array().into_iter().flatten();
-        rules
-            .enumerate()
-            .flat_map(|(number, rule)| {
+        let mut lessened = Vec::new();
+        for (role, document) in self.roles.iter().enumerate() {
+            let rules = document["rules"].as_array().into_iter().flatten();
+            for (number, rule) in rules.enumerate() {
                 let verbs = rule["verbs"].as_array().into_iter().flatten();
-                verbs.map(move |verb| self.without(number, rule, verb))
-            })
-            .collect()
+                lessened.extend(verbs.map(|verb| self.without((role, number), rule, verb)));
+            }
+        }
+        lessened
     }
 
-    fn without(&self, number: usize, rule: &Value, verb: &Value) -> (String, Self) {
+    fn without(
+        &self,
+        (role, number): (usize, usize),
+        rule: &Value,
+        verb: &Value,
+    ) -> (String, Self) {
         let mut less = self.clone();
-        if let Some(rules) = less.role["rules"].as_array_mut() {
+        if let Some(rules) = less.roles[role]["rules"].as_array_mut() {
             if let Some(verbs) = rules[number]["verbs"].as_array_mut() {
                 verbs.retain(|other| other != verb);
             }
@@ -131,6 +192,24 @@ impl Grant {
         let verb = verb.as_str().unwrap_or_default();
         (format!("{verb} of {}", rule["resources"]), less)
     }
+}
+
+/// Whether a binding is for a service account.
+fn is_for(binding: &Value, account: &Value) -> bool {
+    let mut subjects = binding["subjects"].as_array().into_iter().flatten();
+    subjects.any(|subject| {
+        subject["kind"] == "ServiceAccount"
+            && subject["name"] == account["metadata"]["name"]
+            && subject["namespace"] == account["metadata"]["namespace"]
+    })
+}
+
+/// Whether a binding is of this role.
+fn binds(binding: &Value, role: &Value) -> bool {
+    let named = &binding["roleRef"];
+    let same_place = role["kind"] == "ClusterRole"
+        || role["metadata"]["namespace"] == binding["metadata"]["namespace"];
+    named["kind"] == role["kind"] && named["name"] == role["metadata"]["name"] && same_place
 }
 
 /// Asserts that a scenario succeeds with a grant and fails without any verb of it.
@@ -201,9 +280,9 @@ subjects: [{kind: ServiceAccount, name: robot, namespace: default}]
                 r#"get of ["secrets"]"#
             ]
         );
-        assert_eq!(lessened[0].1.role["rules"][0]["verbs"][0], "watch");
+        assert_eq!(lessened[0].1.roles[0]["rules"][0]["verbs"][0], "watch");
         assert_eq!(
-            lessened[2].1.role["rules"].as_array().map(Vec::len),
+            lessened[2].1.roles[0]["rules"].as_array().map(Vec::len),
             Some(1)
         );
     }
@@ -217,9 +296,12 @@ subjects: [{kind: ServiceAccount, name: robot, namespace: default}]
                 .collect();
             Grant::read(&left.join("---\n")).expect_err("a part is missing")
         };
-        for kind in ["ServiceAccount", "Role", "RoleBinding"] {
+        let account = without("ServiceAccount");
+        assert!(matches!(account, GrantError::NotOne("ServiceAccount")));
+        for kind in ["Role", "RoleBinding"] {
+            let error = without(kind);
             assert!(
-                matches!(without(kind), GrantError::NotOne(of) if of == kind),
+                matches!(error, GrantError::Missing(of) if of == kind),
                 "{kind}"
             );
         }

@@ -1,6 +1,6 @@
 //! The wire: a service between clients and a server, that does to calls what a test wants.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,12 +16,15 @@ use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tower::{BoxError, Service, ServiceExt};
 
+use crate::access::Access;
 use crate::body::{Break, Delay, WireBody, breakable, delayed, stalled};
-use crate::call::{Call, Fault, Verb};
+use crate::call::{Call, Exchange, Fault, Verb};
 use crate::eventually::seen;
 
 /// Calls that are remembered.
 const REMEMBERED: usize = 100_000;
+/// Calls that no role allows and that are remembered.
+const MAX_DENIED: usize = 16;
 
 type Plan = Arc<dyn Fn(&Call) -> Fault + Send + Sync>;
 
@@ -37,7 +40,58 @@ struct Shared {
     delay: Mutex<Option<Delay>>,
     breaks: broadcast::Sender<Break>,
     counts: Mutex<BTreeMap<Verb, u64>>,
-    calls: Mutex<Vec<(Call, Fault)>>,
+    log: Mutex<Log>,
+}
+
+/// The last calls, and what all of them used.
+#[derive(Default)]
+struct Log {
+    exchanges: VecDeque<Exchange>,
+    /// How many calls were forgotten: the number of the first one that is remembered.
+    forgotten: usize,
+    used: BTreeSet<Access>,
+    /// The number of the last write, counted from one.
+    last_write: usize,
+    denied: VecDeque<Exchange>,
+}
+
+impl Log {
+    /// Remembers a call, and gives its number.
+    fn push(&mut self, exchange: Exchange) -> usize {
+        if self.exchanges.len() == REMEMBERED {
+            self.exchanges.pop_front();
+            self.forgotten += 1;
+        }
+        let writes = exchange.is_write() && !exchange.is_lease();
+        self.exchanges.push_back(exchange);
+        let passed = self.forgotten + self.exchanges.len();
+        if writes {
+            self.last_write = passed;
+        }
+        passed - 1
+    }
+
+    fn answered(&mut self, number: usize, code: u16, message: Option<String>) {
+        let at = number.checked_sub(self.forgotten);
+        let Some(exchange) = at.and_then(|at| self.exchanges.get_mut(at)) else {
+            return;
+        };
+        exchange.code = Some(code);
+        exchange.message = message;
+        let accesses = exchange.accesses();
+        if exchange.denied().is_some() {
+            self.denied.push_back(exchange.clone());
+        }
+        if self.denied.len() > MAX_DENIED {
+            self.denied.pop_front();
+        }
+        self.used.extend(accesses);
+    }
+
+    fn since(&self, number: usize) -> impl Iterator<Item = &Exchange> {
+        let skipped = number.saturating_sub(self.forgotten);
+        self.exchanges.iter().skip(skipped)
+    }
 }
 
 impl Wire {
@@ -48,7 +102,7 @@ impl Wire {
             delay: Mutex::default(),
             breaks: broadcast::channel(16).0,
             counts: Mutex::default(),
-            calls: Mutex::default(),
+            log: Mutex::default(),
         };
         Self {
             service,
@@ -83,9 +137,40 @@ impl Wire {
         *self.shared.delay.lock() = None;
     }
 
-    /// The calls so far and what happened to them, the first ones.
+    /// The last calls and what happened to them, up to a hundred thousand.
     pub fn calls(&self) -> Vec<(Call, Fault)> {
-        self.shared.calls.lock().clone()
+        let log = self.shared.log.lock();
+        let calls = log.exchanges.iter();
+        calls
+            .map(|it| (it.call.clone(), it.fault.clone()))
+            .collect()
+    }
+
+    /// How many calls there were; a mark for [`Wire::exchanges_since`].
+    pub fn passed(&self) -> usize {
+        let log = self.shared.log.lock();
+        log.forgotten + log.exchanges.len()
+    }
+
+    /// The calls from a mark on and how they were answered, as far as they are remembered.
+    pub fn exchanges_since(&self, mark: usize) -> Vec<Exchange> {
+        self.shared.log.lock().since(mark).cloned().collect()
+    }
+
+    /// The last calls that no role allows.
+    pub fn denied(&self) -> Vec<Exchange> {
+        self.shared.log.lock().denied.iter().cloned().collect()
+    }
+
+    /// The number of the last call that was a write, counted from one; zero if there was none. Leases, which are renewed all the
+    /// time, do not count.
+    pub fn last_write(&self) -> usize {
+        self.shared.log.lock().last_write
+    }
+
+    /// What roles had to allow for all calls that were answered, each once.
+    pub fn used(&self) -> Vec<Access> {
+        self.shared.log.lock().used.iter().cloned().collect()
     }
 
     /// How many calls of a verb there were.
@@ -93,7 +178,7 @@ impl Wire {
         self.shared.counts.lock().get(&verb).copied().unwrap_or(0)
     }
 
-    fn note(&self, request: &Request<Body>) -> (Call, Fault) {
+    fn note(&self, request: &Request<Body>) -> (Call, Fault, usize) {
         let verb = Verb::of(request.method(), request.uri());
         let number = {
             let mut counts = self.shared.counts.lock();
@@ -106,34 +191,62 @@ impl Wire {
             verb,
             path: request.uri().path().to_owned(),
             query: request.uri().query().unwrap_or_default().to_owned(),
+            access: Access::of(request.method(), request.uri()),
         };
         let plan = self.shared.plan.lock().clone();
         let fault = plan.map_or(Fault::None, |plan| plan(&call));
         seen(format_args!("{:?} {} {fault:?}", call.verb, call.path));
-        let mut calls = self.shared.calls.lock();
-        if calls.len() < REMEMBERED {
-            calls.push((call.clone(), fault.clone()));
+        let exchange = Exchange {
+            call: call.clone(),
+            fault: fault.clone(),
+            code: None,
+            message: None,
+        };
+        let number = self.shared.log.lock().push(exchange);
+        (call, fault, number)
+    }
+
+    /// Notes how the server answered. A refusal is read for what it says.
+    async fn answered(
+        &self,
+        number: usize,
+        response: Response<WireBody>,
+    ) -> Result<Response<WireBody>, BoxError> {
+        let code = response.status().as_u16();
+        if code < 400 {
+            self.shared.log.lock().answered(number, code, None);
+            return Ok(response);
         }
-        (call, fault)
+        let (head, body) = response.into_parts();
+        // From a server of this process, and short.
+        let bytes = body.collect().await?.to_bytes();
+        let status: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let message = status["message"].as_str().map(str::to_owned);
+        self.shared.log.lock().answered(number, code, message);
+        let body = Full::new(bytes).map_err(|never| match never {});
+        Ok(Response::from_parts(head, body.boxed_unsync()))
     }
 
     async fn handle(self, request: Request<Body>) -> Result<Response<WireBody>, BoxError> {
-        let (call, fault) = self.note(&request);
+        let (call, fault, number) = self.note(&request);
         match &fault {
-            Fault::Refuse { code, reason } => return refusal(*code, reason),
+            Fault::Refuse { code, reason } => {
+                return self.answered(number, refusal(*code, reason)?).await;
+            }
             Fault::LoseRequest => return Err("connection reset before the request arrived".into()),
             Fault::Delay(time) => tokio::time::sleep(*time).await,
             Fault::Silence => return std::future::pending().await,
             Fault::None | Fault::LoseAnswer | Fault::SilentAnswer | Fault::Stall => {}
         }
         let response = self.service.clone().oneshot(request).await?;
+        let response = response.map(|body| body.map_err(BoxError::from).boxed_unsync());
+        let response = self.answered(number, response).await?;
         match fault {
             Fault::LoseAnswer => return Err("connection reset before the answer arrived".into()),
             Fault::SilentAnswer => return std::future::pending().await,
             _ => {}
         }
-        let (head, body) = response.into_parts();
-        let mut body = body.map_err(BoxError::from).boxed_unsync();
+        let (head, mut body) = response.into_parts();
         if fault == Fault::Stall {
             body = stalled(body);
         }

@@ -1,5 +1,6 @@
 //! What one reconcile wrote.
 
+use std::fmt;
 use std::sync::Arc;
 
 use kubewright_cache::Key;
@@ -17,6 +18,13 @@ pub struct Write {
     pub key: Key,
     /// The version that the server answered with; empty for a deletion.
     pub resource_version: String,
+}
+
+/// `patch deployments.apps default/web`.
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.verb, self.resource, self.key.as_str())
+    }
 }
 
 /// The writes of one reconcile, in order, until it ends. What a clone of its client writes later is nobody's to take.

@@ -1,0 +1,6 @@
+//! The test kit, tested with an operator that does what each test wants to see.
+
+mod failures;
+mod operator;
+mod roles;
+mod running;
