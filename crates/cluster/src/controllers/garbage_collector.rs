@@ -3,7 +3,7 @@
 //!
 //! Guarantees
 //! - It follows every kind that can be listed, watched and deleted, custom ones included, from the moment they are
-//!   served; of objects it keeps the metadata.
+//!   served; of objects it keeps the metadata. Discovery is asked again until it has every established definition.
 //! - A stale view never deletes. The graph only says where to look; before anything is changed the server is asked for the
 //!   object and its owners, and what is done names the uid and the version that was looked at.
 //! - What an object costs does not grow with the number of objects.
@@ -15,10 +15,13 @@ mod decide;
 mod follow;
 mod graph;
 mod live;
+mod promises;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kubewright_cache::Event;
 use kubewright_cache::source::BoxFuture;
 use kubewright_runtime::manager::Runnable;
 use kubewright_runtime::{Client, Environment, Error};
@@ -31,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 use decide::{Action, Standing, decide, standing};
 use graph::{Glance, Graph, Identity, Phase, Propagation, Reference, Uid, Work};
 use live::{Found, Kinds};
+use promises::Promises;
 
 /// How many objects are looked at at once.
 const WORKERS: usize = 20;
@@ -46,7 +50,9 @@ struct Collector {
     graph: Mutex<Graph>,
     queue: Queue<Work>,
     kinds: RwLock<Arc<Kinds>>,
-    /// Told when kinds may have come or gone.
+    /// What discovery should have.
+    promises: Mutex<Promises>,
+    /// Notified when kinds may have come or gone.
     look_for_kinds: Notify,
 }
 
@@ -68,6 +74,7 @@ impl GarbageCollector {
             graph: Mutex::default(),
             queue: Queue::new(options),
             kinds: RwLock::default(),
+            promises: Mutex::default(),
             look_for_kinds: Notify::new(),
         }))
     }
@@ -111,6 +118,17 @@ impl Collector {
                 }
             }
         }
+    }
+
+    fn definition_changed(&self, event: &Event<CustomResourceDefinition>) {
+        let (key, definition) = (event.object().key(), event.object().object());
+        let mut promises = self.promises.lock();
+        match event {
+            Event::Deleted { .. } => promises.forget(key),
+            _ => promises.observe(key, definition.json()),
+        }
+        drop(promises);
+        self.look_for_kinds.notify_one();
     }
 
     fn add(&self, work: Vec<Work>) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
@@ -14,7 +15,10 @@ use super::{Collector, FIRST_STATE};
 use crate::kinds::{self, Kind};
 
 /// How soon a failed look for kinds is repeated.
-const RETRY: std::time::Duration = std::time::Duration::from_secs(1);
+const RETRY: Duration = Duration::from_secs(1);
+/// How soon discovery is asked again for a kind that it should have, at first and at last.
+const SOON: Duration = Duration::from_millis(20);
+const LATE: Duration = Duration::from_secs(5);
 
 /// One kind that is followed. Dropping it ends that.
 struct Followed {
@@ -28,36 +32,52 @@ type Id = (String, String, String);
 type All = BTreeMap<Id, Followed>;
 
 /// Follows kinds until it is dropped. Says when the first state of the first ones is known.
+///
+/// Discovery is asked when a definition changes, and again until it has every kind that an established definition
+/// promises (`garbagecollector.go: Sync` asks every 30 seconds for the same reason).
 pub(super) async fn kinds(collector: Arc<Collector>, synced: oneshot::Sender<()>) {
     let definitions = collector.client.of::<CustomResourceDefinition>().informer();
-    let told = collector.clone();
-    let _listening = definitions.add_handler(move |_: Event<CustomResourceDefinition>| {
-        told.look_for_kinds.notify_one();
+    let listener = collector.clone();
+    let _listening = definitions.add_handler(move |event: Event<CustomResourceDefinition>| {
+        listener.definition_changed(&event);
     });
     let mut synced = Some(synced);
     let mut followed = All::new();
+    let mut pause = SOON;
     loop {
-        if let Err(error) = update(&collector, &mut followed).await {
-            tracing::warn!(
-                error = error.report(),
-                "the kinds of the cluster could not be listed"
-            );
-            tokio::time::sleep(RETRY).await;
-            continue;
-        }
+        let missing = match update(&collector, &mut followed).await {
+            Ok(missing) => missing,
+            Err(error) => {
+                let error = error.report();
+                tracing::warn!(error, "the kinds of the cluster could not be listed");
+                tokio::time::sleep(RETRY).await;
+                continue;
+            }
+        };
         if let Some(synced) = synced.take() {
             first_state(&followed).await;
             let _ = synced.send(());
         }
-        collector.look_for_kinds.notified().await;
+        if missing.is_empty() {
+            pause = SOON;
+            collector.look_for_kinds.notified().await;
+            continue;
+        }
+        tracing::debug!(
+            ?missing,
+            "discovery does not have all established definitions"
+        );
+        let _ = tokio::time::timeout(pause, collector.look_for_kinds.notified()).await;
+        pause = (pause * 2).min(LATE);
     }
 }
 
-/// Brings what is followed into line with what is served.
-async fn update(collector: &Arc<Collector>, followed: &mut All) -> Result<(), Error> {
+/// Brings what is followed into line with what is served. Gives the definitions whose kinds should be and are not.
+async fn update(collector: &Arc<Collector>, followed: &mut All) -> Result<Vec<String>, Error> {
     let mut served = kinds::discover(collector.client.kube()).await?;
+    let missing = collector.promises.lock().missing(&served);
     served.retain(|kind| kind.is_collectable() && !is_ignored(kind));
-    *collector.kinds.write() = Arc::new(Kinds::new(&served));
+    let known = std::mem::replace(&mut *collector.kinds.write(), Arc::new(Kinds::new(&served)));
     let wanted: BTreeMap<_, _> = served.iter().map(|kind| (id(kind), kind)).collect();
     let unserved = |id: &&Id| !wanted.contains_key(*id);
     let unserved: Vec<Id> = followed.keys().filter(unserved).cloned().collect();
@@ -77,7 +97,14 @@ async fn update(collector: &Arc<Collector>, followed: &mut All) -> Result<(), Er
         gone.registration.remove();
         forget(collector, &gone.resource);
     }
-    Ok(())
+    let is_new = |group: &str, kind: &str| {
+        let (kinds, group) = (collector.kinds.read().clone(), group);
+        known.get(group, kind).is_none() && kinds.get(group, kind).is_some()
+    };
+    // Their owners could not be asked for until now.
+    let doubtful = collector.graph.lock().with_unseen_owners(is_new);
+    collector.add(doubtful);
+    Ok(missing)
 }
 
 /// Events have no owners to speak of, and there are many.

@@ -174,6 +174,20 @@ impl Graph {
         found
     }
 
+    /// Looks again at the objects with an owner that was never seen and is of one of these kinds.
+    pub(crate) fn with_unseen_owners(&self, is_one: impl Fn(&str, &str) -> bool) -> Vec<Work> {
+        let unseen = |owner: &Reference| {
+            !self.nodes.contains_key(&owner.uid) && is_one(owner.group(), &owner.kind)
+        };
+        let doubtful = self
+            .nodes
+            .values()
+            .filter(|node| node.owners.iter().any(unseen));
+        let mut uids: Vec<&Uid> = doubtful.map(|node| &node.identity.uid).collect();
+        uids.sort();
+        uids.into_iter().cloned().map(Work::Examine).collect()
+    }
+
     /// What the graph alone says about an object.
     pub(crate) fn glance(&self, uid: &Uid) -> Glance {
         let Some(node) = self.nodes.get(uid) else {
