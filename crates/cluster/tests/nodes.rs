@@ -418,8 +418,9 @@ async fn deleted_pod_stops_gracefully_and_goes() {
 
 #[tokio::test(start_paused = true)]
 async fn silent_node_loses_its_pods_and_comes_back() {
-    let world = World::new(NodesOptions::default().count(1)).await;
-    world.create("p", json!({}), json!({})).await;
+    let world = World::new(NodesOptions::default().count(2)).await;
+    let here = json!({"nodeSelector": {"kubernetes.io/hostname": "node-1"}});
+    world.create("p", json!({}), here).await;
     world.running("p").await;
     world.nodes.stop("node-1").await.expect("stops");
     let unknown = |node: &Value| condition(node, "Ready")["status"] == "Unknown";
@@ -449,6 +450,36 @@ async fn silent_node_loses_its_pods_and_comes_back() {
         is_ready(node) && node["spec"]["taints"].as_array().is_none_or(Vec::is_empty)
     };
     world.node("node-1", "well", well).await;
+    world.end().await;
+}
+
+/// `node_lifecycle_controller.go: handleDisruption`, the "master disruption mode".
+#[tokio::test(start_paused = true)]
+async fn nobody_is_evicted_while_no_node_answers() {
+    let world = World::new(NodesOptions::default().count(1)).await;
+    world.create("p", json!({}), json!({})).await;
+    world.running("p").await;
+    world.nodes.stop("node-1").await.expect("stops");
+    let unknown = |node: &Value| condition(node, "Ready")["status"] == "Unknown";
+    world.node("node-1", "unknown", unknown).await;
+    tokio::time::sleep(Duration::from_secs(1_200)).await;
+    let node = world.node("node-1", "there", Value::is_object).await;
+    let taints = node["spec"]["taints"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let effects: Vec<_> = taints.iter().map(|taint| &taint["effect"]).collect();
+    assert_eq!(effects, [&json!("NoSchedule")]);
+    let pod = world.until("p", "there", Value::is_object).await;
+    assert!(pod["metadata"]["deletionTimestamp"].is_null(), "{pod:#}");
+    // A node that joins is the one that serves: now the silent one is given up.
+    world
+        .nodes
+        .add(NodeSpec::new("other"))
+        .await
+        .expect("registers");
+    let evicted = |pod: &Value| !pod["metadata"]["deletionTimestamp"].is_null();
+    world.until("p", "evicted", evicted).await;
     world.end().await;
 }
 

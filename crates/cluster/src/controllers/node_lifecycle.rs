@@ -2,7 +2,8 @@
 //!
 //! A node is known to live by its lease and its reports. One that is silent for longer than the grace period turns
 //! `Ready=Unknown` and gets the taints `unreachable`; pods leave when their tolerations run out. Taints that anybody else
-//! sets with the effect `NoExecute` work in the same way. Deliberately absent: collecting the pods of nodes that are no
+//! sets with the effect `NoExecute` work in the same way. Nodes of a zone are given up one by one, and none is while no
+//! node of the cluster is ready ([`zones`]). Deliberately absent: collecting the pods of nodes that are no
 //! more, which is another controller's.
 
 mod evictions;
@@ -11,6 +12,7 @@ mod looks;
 mod news;
 mod shell;
 mod writes;
+mod zones;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! Pods that nobody will delete: too many that have ended, and those on nodes that are gone.
+//! Pods that nobody will delete: too many that have ended, those on nodes that are gone or out of service, and those that
+//! were deleted before they had a node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,10 +17,14 @@ use serde::Deserialize;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::pods::is_terminating;
+
 /// How often pods are looked through, at most: while nothing changes nobody looks.
 const EVERY: Duration = Duration::from_secs(20);
 /// How many pods that have ended are kept, as kube-controller-manager does by default.
 const KEPT: usize = 12_500;
+/// The taint by which somebody vouches that a node is off for good.
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 /// How long a node has to be missing before its pods are: it may be about to register.
 const QUARANTINE: jiff::SignedDuration = jiff::SignedDuration::from_secs(40);
 
@@ -103,9 +108,16 @@ impl Changed {
         self.told.notify_one();
     }
 
-    /// A node that is there strands nobody.
+    /// A node that is there and in service strands nobody.
     fn node(&self, event: &Event<Node>) {
-        if let Event::Deleted { .. } = event {
+        let strands = match event {
+            Event::Deleted { .. } => true,
+            _ => event
+                .object()
+                .value()
+                .is_some_and(|node| is_out_of_service(&node)),
+        };
+        if strands {
             self.told.notify_one();
         }
     }
@@ -127,6 +139,7 @@ impl PodGc {
                 self.delete(&pod).await?;
             }
         }
+        self.force(census).await?;
         let now = self.environment.now();
         let used = census.by_node.keys().map(String::as_str);
         let gone = missing.update(
@@ -142,6 +155,22 @@ impl PodGc {
                     self.fail(&pod, now).await?;
                     self.delete(&pod).await?;
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes pods on their way out that no kubelet will ever confirm (`gc_controller.go: gcUnscheduledTerminating,
+    /// gcTerminating`).
+    async fn force(&self, census: &Census) -> Result<(), Error> {
+        let (pods, nodes) = (self.client.reader::<Pod>(), self.client.reader::<Node>());
+        for key in &census.terminating {
+            let Some(pod) = pods.get(key).filter(|pod| is_terminating(pod)) else {
+                continue;
+            };
+            let node = node_of(&pod).and_then(|name| nodes.get(&Key::cluster(name)));
+            if node_of(&pod).is_none() || node.is_some_and(|node| is_out_of_service(&node)) {
+                self.delete(&pod).await?;
             }
         }
         Ok(())
@@ -186,6 +215,19 @@ impl Missing {
         let gone = self.0.iter().filter(|(_, since)| long(since));
         gone.map(|(node, _)| node.clone()).collect()
     }
+}
+
+/// Whether somebody vouches that a node is off and will not come back as it was.
+fn is_out_of_service(node: &Node) -> bool {
+    let conditions = node
+        .status
+        .iter()
+        .flat_map(|s| s.conditions.iter().flatten());
+    let ready = conditions
+        .into_iter()
+        .any(|c| c.type_ == "Ready" && c.status == "True");
+    let taints = node.spec.iter().flat_map(|s| s.taints.iter().flatten());
+    !ready && taints.into_iter().any(|taint| taint.key == OUT_OF_SERVICE)
 }
 
 fn node_of(pod: &Pod) -> Option<&str> {
@@ -251,6 +293,8 @@ impl Seen {
 struct Census {
     pods: BTreeMap<Key, Facts>,
     by_node: BTreeMap<String, BTreeSet<Key>>,
+    /// Those that were deleted and are still there.
+    terminating: BTreeSet<Key>,
     /// Those that have ended and are not going, the oldest first.
     ended: BTreeSet<(Option<Timestamp>, Key)>,
 }
@@ -278,6 +322,9 @@ impl Census {
             let there = self.by_node.entry(node.clone()).or_default();
             there.insert(key.clone());
         }
+        if is_going {
+            self.terminating.insert(key.clone());
+        }
         self.ended.extend(facts.ended.clone());
         self.pods.insert(key.clone(), facts);
     }
@@ -286,6 +333,7 @@ impl Census {
         let Some(facts) = self.pods.remove(key) else {
             return;
         };
+        self.terminating.remove(key);
         if let Some(ended) = facts.ended {
             self.ended.remove(&ended);
         }

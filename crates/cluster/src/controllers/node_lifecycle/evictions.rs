@@ -75,7 +75,8 @@ pub(super) enum Change {
     Cancelled,
 }
 
-/// When a pod has to leave; never if there is nothing.
+/// When a pod has to leave; never if there is nothing. Counted from when the taint is seen, whatever it says of itself
+/// (`taint_eviction.go: processPodOnNode`).
 fn leaves_at(pod: &Pod, taints: &[Taint], now: Timestamp) -> Option<Timestamp> {
     let tolerations = pod.spec.as_ref().and_then(|s| s.tolerations.as_deref());
     if pod.metadata.deletion_timestamp.is_some() {
@@ -85,11 +86,8 @@ fn leaves_at(pod: &Pod, taints: &[Taint], now: Timestamp) -> Option<Timestamp> {
         Stay::Forever => None,
         Stay::No => Some(now),
         Stay::Seconds(seconds) => {
-            let evicting = taints.iter().filter(|taint| taint.effect == "NoExecute");
-            let added = evicting.filter_map(|t| t.time_added.as_ref().map(|t| t.0));
-            let since = added.min().unwrap_or(now);
             let seconds = u64::try_from(seconds).unwrap_or(0);
-            Some((since + Duration::from_secs(seconds)).max(now))
+            Some(now + Duration::from_secs(seconds))
         }
     }
 }

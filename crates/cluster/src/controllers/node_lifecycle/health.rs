@@ -8,6 +8,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::zones::Eviction;
+
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
@@ -98,6 +100,14 @@ impl Monitor {
         heard.map_or(Voice::Silent, |heard| heard.voice(grace, now))
     }
 
+    /// Gives all nodes another grace period: the watcher itself may have been away
+    /// (`node_lifecycle_controller.go: handleDisruption`).
+    pub(super) fn restart(&mut self, now: Timestamp) {
+        for heard in self.nodes.values_mut() {
+            heard.at = now;
+        }
+    }
+
     /// Forgets a node that is gone.
     pub(super) fn forget(&mut self, name: &str) {
         self.nodes.remove(name);
@@ -145,11 +155,18 @@ pub(super) fn silent_conditions(node: &Node, now: Timestamp) -> Option<Vec<NodeC
     (!unknown.is_empty()).then_some(unknown)
 }
 
-/// The taints that a node should have; nothing if it has them.
-pub(super) fn taints(node: &Node, now: Timestamp) -> Option<Vec<Taint>> {
+/// The taints that a node should have; nothing if it has them. The one that evicts is added when that is allowed, stays
+/// while it may not be added, and goes while nobody is evicted.
+pub(super) fn taints(node: &Node, eviction: Eviction, now: Timestamp) -> Option<Vec<Taint>> {
     let present = node.spec.as_ref().and_then(|s| s.taints.clone());
     let present = present.unwrap_or_default();
-    let wanted = wanted(node);
+    let evicts = match eviction {
+        Eviction::Allowed => true,
+        Eviction::Later(_) => has_evicting_taint(node),
+        Eviction::Suspended => false,
+    };
+    let mut wanted = wanted(node);
+    wanted.retain(|(_, effect)| *effect != "NoExecute" || evicts);
     let is_ours = |taint: &Taint| {
         let pressure = PRESSURES.iter().any(|(_, key)| *key == taint.key);
         pressure || [NOT_READY, UNREACHABLE, UNSCHEDULABLE].contains(&taint.key.as_str())
@@ -174,16 +191,35 @@ pub(super) fn taints(node: &Node, now: Timestamp) -> Option<Vec<Taint>> {
     (taints != present).then_some(taints)
 }
 
-/// Keys and effects of the taints that follow from a node's state.
-fn wanted(node: &Node) -> Vec<(&'static str, &'static str)> {
-    let mut wanted = Vec::new();
-    let trouble = match condition(node, "Ready").map(|c| c.status.as_str()) {
+/// Whether a node that is not ready waits for the taint that evicts.
+pub(super) fn awaits_eviction(node: &Node) -> bool {
+    trouble(node).is_some() && !has_evicting_taint(node)
+}
+
+/// Whether a node has a taint of this controller that evicts. One of them is exchanged for the other without a wait.
+fn has_evicting_taint(node: &Node) -> bool {
+    let taints = node
+        .spec
+        .iter()
+        .flat_map(|spec| spec.taints.iter().flatten());
+    let mut evicting = taints.filter(|taint| taint.effect == "NoExecute");
+    evicting.any(|taint| [NOT_READY, UNREACHABLE].contains(&taint.key.as_str()))
+}
+
+/// The taint that says why a node is not ready.
+fn trouble(node: &Node) -> Option<&'static str> {
+    match condition(node, "Ready").map(|c| c.status.as_str()) {
         Some("False") => Some(NOT_READY),
         Some("Unknown") => Some(UNREACHABLE),
         _ => None,
-    };
+    }
+}
+
+/// Keys and effects of the taints that follow from a node's state.
+fn wanted(node: &Node) -> Vec<(&'static str, &'static str)> {
+    let mut wanted = Vec::new();
     for effect in ["NoSchedule", "NoExecute"] {
-        wanted.extend(trouble.map(|key| (key, effect)));
+        wanted.extend(trouble(node).map(|key| (key, effect)));
     }
     if node.spec.as_ref().and_then(|s| s.unschedulable) == Some(true) {
         wanted.push((UNSCHEDULABLE, "NoSchedule"));

@@ -18,6 +18,7 @@ use super::health::{self, Monitor, Voice};
 use super::looks::Looks;
 use super::news::{Ear, LeaseEar, News};
 use super::writes;
+use super::zones::{Eviction, Health, Mode, Zones};
 use super::{LEASES, NodeLifecycle, NodeLifecycleError};
 use crate::announce::{Announcer, Told};
 
@@ -37,6 +38,7 @@ struct Shell {
     pods: Reader<Pod>,
     announcer: Announcer,
     monitor: Monitor,
+    zones: Zones,
     evictions: Evictions,
     /// Where each pod is, and who is on each node.
     place: BTreeMap<Key, String>,
@@ -108,6 +110,7 @@ pub(super) async fn run(
         pods: pods.reader(),
         announcer,
         monitor: Monitor::default(),
+        zones: Zones::default(),
         evictions: Evictions::default(),
         place: BTreeMap::new(),
         on_node: BTreeMap::new(),
@@ -117,6 +120,7 @@ pub(super) async fn run(
         tasks: std::collections::VecDeque::new(),
         writes: JoinSet::new(),
     };
+    shell.begin();
     shell.serve(&mut news, &cancel).await;
     for registration in heard {
         registration.remove();
@@ -127,6 +131,17 @@ pub(super) async fn run(
 }
 
 impl Shell {
+    /// Takes up how all nodes are before any is looked at: the first one alone would seem to be the whole cluster.
+    fn begin(&mut self) {
+        for node in self.nodes.list() {
+            let health = match health::is_ready(&node) {
+                true => Health::Ready,
+                false => Health::NotReady,
+            };
+            self.zones.observe(&node, health);
+        }
+    }
+
     async fn serve(&mut self, news: &mut mpsc::Receiver<News>, cancel: &CancellationToken) {
         let mut heard = Vec::with_capacity(NEWS);
         loop {
@@ -259,7 +274,12 @@ impl Shell {
         let (before, now) = (self.tasks.len(), self.environment.now());
         let node = self.node_entry(key.name());
         self.look_at(key);
-        let idle = self.tasks.len() == before;
+        let waits = self.zones.mode == Mode::Usual
+            && self
+                .nodes
+                .get(key)
+                .is_some_and(|node| health::awaits_eviction(&node));
+        let idle = self.tasks.len() == before && !waits;
         let voice = self.monitor.last(key.name(), self.options.grace, now);
         let Some(known) = self.known.get_mut(key.name()) else {
             return;
@@ -296,15 +316,48 @@ impl Shell {
             self.tasks
                 .push_back(Task::Conditions(name.clone(), conditions));
         }
-        if let Some(taints) = health::taints(&node, now) {
-            self.tasks.push_back(Task::Taints(node.clone(), taints));
-        }
+        self.taint(&node, voice, now);
         self.tell_pods(&node, &name);
         if self.evicting_taints_changed(&node, &name) {
             for pod in self.on_node.get(&name).cloned().unwrap_or_default() {
                 self.consider(&pod);
             }
         }
+    }
+
+    /// Gives a node the taints that it should have, at the pace of its zone.
+    fn taint(&mut self, node: &Arc<Node>, voice: Voice, now: Timestamp) {
+        let health = match voice == Voice::Speaks && health::is_ready(node) {
+            true => Health::Ready,
+            false => Health::NotReady,
+        };
+        if self.zones.observe(node, health) {
+            self.mode_changed(now);
+        }
+        let eviction = self.zones.eviction(node, now);
+        if let Eviction::Later(Some(next)) = eviction
+            && health::awaits_eviction(node)
+        {
+            self.looks.after(next);
+        }
+        if let Some(taints) = health::taints(node, eviction, now) {
+            if eviction == Eviction::Allowed && health::awaits_eviction(node) {
+                self.zones.given_up(node, now);
+            }
+            self.tasks.push_back(Task::Taints(node.clone(), taints));
+        }
+    }
+
+    /// The first node is ready again, or the last one is no more: all of them are looked at anew.
+    fn mode_changed(&mut self, now: Timestamp) {
+        tracing::debug!(mode = ?self.zones.mode, "the disruption of the cluster has changed");
+        if self.zones.mode == Mode::Usual {
+            self.monitor.restart(now);
+        }
+        for known in self.known.values_mut() {
+            known.settled = None;
+        }
+        self.looks.after(now);
     }
 
     /// Whether a node has other taints that evict than when it was last looked at.
@@ -341,6 +394,9 @@ impl Shell {
 
     fn node_gone(&mut self, name: &str) {
         if self.known.remove(name).is_some() {
+            if self.zones.forget(name) {
+                self.mode_changed(self.environment.now());
+            }
             self.monitor.forget(name);
             self.unready.remove(name);
             self.evicting.remove(name);

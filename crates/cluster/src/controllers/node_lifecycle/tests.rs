@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::evictions::{Change, Evictions};
 use super::health::{Monitor, Voice, silent_conditions, taints};
 use super::looks::Looks;
+use super::zones::Eviction;
 
 const GRACE: Duration = Duration::from_secs(40);
 
@@ -152,7 +153,7 @@ fn taints_follow_the_state_and_leave_others_alone() {
         ),
     ];
     for (ready, spec, expect) in cases {
-        let wanted = taints(&node(ready, spec.clone()), at(0));
+        let wanted = taints(&node(ready, spec.clone()), Eviction::Allowed, at(0));
         let short = |taint: &Taint| {
             let key = taint.key.trim_start_matches("node.kubernetes.io/");
             format!("{key}:{}", taint.effect)
@@ -161,6 +162,56 @@ fn taints_follow_the_state_and_leave_others_alone() {
         let expect = expect.map(|all| all.iter().map(|&t| t.to_owned()).collect::<Vec<_>>());
         assert_eq!(wanted, expect, "{ready} {spec}");
     }
+}
+
+/// `node_lifecycle_controller.go: processTaintBaseEviction, handleDisruption`.
+#[test]
+fn taint_that_evicts_waits_for_its_turn_and_goes_while_nobody_is_evicted() {
+    let unreachable =
+        |effect: &str| json!({"key": "node.kubernetes.io/unreachable", "effect": effect});
+    let bare = || node("Unknown", json!({"taints": [unreachable("NoSchedule")]}));
+    let tainted = || {
+        node(
+            "Unknown",
+            json!({"taints": [unreachable("NoSchedule"), unreachable("NoExecute")]}),
+        )
+    };
+    let not_ready = || {
+        node(
+            "False",
+            json!({"taints": [unreachable("NoSchedule"), unreachable("NoExecute")]}),
+        )
+    };
+    let keys = |node: &Node, eviction| {
+        let all = taints(node, eviction, at(0));
+        all.map(|all| {
+            all.into_iter()
+                .map(|t| (t.key, t.effect))
+                .collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(keys(&bare(), Eviction::Later(None)), None);
+    assert_eq!(
+        keys(&bare(), Eviction::Allowed).map(|all| all.len()),
+        Some(2)
+    );
+    assert_eq!(keys(&tainted(), Eviction::Later(None)), None);
+    assert_eq!(
+        keys(&tainted(), Eviction::Suspended).map(|all| all.len()),
+        Some(1)
+    );
+    let swapped = keys(&not_ready(), Eviction::Later(None)).expect("other taints");
+    assert!(
+        swapped
+            .iter()
+            .all(|(key, _)| key == "node.kubernetes.io/not-ready"),
+        "{swapped:?}"
+    );
+    assert_eq!(
+        swapped.len(),
+        2,
+        "one taint that evicts is exchanged for the other at once"
+    );
 }
 
 #[test]
@@ -175,10 +226,11 @@ fn pods_leave_when_their_tolerations_run_out() {
     let cases = [
         (json!([]), Some(20)),
         (json!([tolerate("a", None)]), None),
-        (json!([tolerate("a", Some(300))]), Some(310)),
+        // From when the taint is seen, not from when it says that it was added: `taint_eviction.go: processPodOnNode`.
+        (json!([tolerate("a", Some(300))]), Some(320)),
         (
             json!([tolerate("a", Some(300)), tolerate("a", Some(60))]),
-            Some(70),
+            Some(80),
         ),
         (json!([tolerate("b", None)]), Some(20)),
         (json!([{"operator": "Exists"}]), None),
