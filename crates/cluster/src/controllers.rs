@@ -6,6 +6,7 @@ mod daemonset;
 mod deployment;
 mod disruption;
 mod endpoints;
+pub(crate) mod ephemeral_volume;
 mod expiry;
 mod garbage_collector;
 mod job;
@@ -16,6 +17,7 @@ pub(crate) mod node_lifecycle;
 mod pod_control;
 mod pod_gc;
 mod replicaset;
+mod replication;
 mod resource_quota;
 mod revisions;
 mod service_account;
@@ -73,9 +75,11 @@ pub(crate) fn register(manager: Manager, facts: &Facts) -> Manager {
         .controller(resource_quota::controller())
         .controller(disruption::controller())
         .controller(replicaset::controller())
+        .controller(replication::controller())
         .controller(deployment::controller())
         .controller(statefulset::controller())
         .controller(daemonset::controller())
+        .controller(ephemeral_volume::controller())
         .controller(volumes::binder())
         .controller(volumes::reclaimer())
         .controller(volumes::protection::claim_controller())

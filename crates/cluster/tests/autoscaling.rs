@@ -14,7 +14,7 @@ use kubewright_cluster::Measured;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use world::{change, condition, create, here, start, told, until};
+use world::{change, condition, create, here, is_true, start, told, until};
 
 fn workload(annotations: Value, spec: Value) -> Value {
     let container =
@@ -180,6 +180,56 @@ async fn bounds_are_kept_without_metrics_and_zero_replicas_switch_it_off() {
     .await;
     let text = "the HPA controller was unable to get the target's current scale: deployments.apps \"other\" not found";
     assert_eq!(condition(&lost, "AbleToScale")["message"], text);
+}
+
+/// `podautoscaler/horizontal.go: reconcileAutoscaler`: a target that somebody else set to zero is paused, one that the
+/// autoscaler did is not.
+#[tokio::test(start_paused = true)]
+async fn target_that_an_autoscaler_scaled_to_zero_comes_back_and_one_that_a_user_paused_does_not() {
+    let cluster = start().await;
+    let deployments = here::<Deployment>(&cluster);
+    let scalers = here::<HorizontalPodAutoscaler>(&cluster);
+    let queue = |length: &str| {
+        let metrics = cluster.metrics();
+        metrics
+            .set(Measured::external("default"), "queue", length)
+            .expect("a quantity");
+    };
+    let metric = json!([{"type": "External", "external": {"metric": {"name": "queue"},
+        "target": {"type": "AverageValue", "averageValue": "10"}}}]);
+    let behavior = json!({"scaleDown": {"stabilizationWindowSeconds": 0}});
+    queue("20");
+    create(&deployments, workload(json!({}), json!({}))).await;
+    create(
+        &scalers,
+        scaler(
+            "Deployment",
+            json!({"minReplicas": 0, "metrics": metric, "behavior": behavior}),
+        ),
+    )
+    .await;
+    sleep(Duration::from_secs(60)).await;
+    queue("0");
+    until(&deployments, "web", |d| d["spec"]["replicas"] == 0).await;
+    let zero = until(&scalers, "web", |s| is_true(s, "ScaledToZero")).await;
+    assert_eq!(condition(&zero, "ScaledToZero")["reason"], "ScaledToZero");
+    queue("30");
+    until(&deployments, "web", |d| d["spec"]["replicas"] == 3).await;
+    let back = until(&scalers, "web", |s| !is_true(s, "ScaledToZero")).await;
+    assert_eq!(
+        condition(&back, "ScaledToZero")["reason"],
+        "NotScaledToZero"
+    );
+    change(&deployments, "web", json!({"spec": {"replicas": 0}})).await;
+    until(&scalers, "web", |s| {
+        condition(s, "ScalingActive")["reason"] == "ScalingDisabled"
+    })
+    .await;
+    sleep(Duration::from_secs(120)).await;
+    assert_eq!(
+        until(&deployments, "web", Value::is_object).await["spec"]["replicas"],
+        0
+    );
 }
 
 /// A kind with a scale, and nobody who cares for it.

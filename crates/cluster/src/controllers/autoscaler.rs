@@ -37,6 +37,8 @@ use crate::writes::report;
 
 /// How often an autoscaler looks.
 const PERIOD: Duration = Duration::from_secs(15);
+/// Tells a target that an autoscaler scaled to zero from one that somebody paused.
+const SCALED_TO_ZERO: &str = "ScaledToZero";
 /// By how much a metric may be off, unless the autoscaler says otherwise.
 const TOLERANCE: f64 = 0.1;
 
@@ -156,6 +158,7 @@ impl Autoscaler {
         });
         look.status.desired_replicas = replicas;
         look.status.last_scale_time = Some(Time(now));
+        look.tell_of_zero(replicas);
         Ok(())
     }
 
@@ -171,7 +174,8 @@ impl Autoscaler {
             let reason = reason.to_owned();
             Ok(Some(Decision { replicas, reason }))
         };
-        if current == 0 && fewest != 0 {
+        // Whoever else set it to zero paused it (`horizontal.go: reconcileAutoscaler`).
+        if current == 0 && (fewest != 0 || !look.scaled_to_zero()) {
             let text = "scaling is disabled since the replica count of the target is zero";
             look.condition("ScalingActive", "False", "ScalingDisabled", text);
             look.status.current_metrics = None;
@@ -326,6 +330,25 @@ impl Look<'_> {
         self.condition("ScalingActive", "True", "ValidMetricFound", text);
         self.status.current_metrics = Some(verdict.statuses.clone());
         Ok((*wanted, metric.clone()))
+    }
+
+    /// Whether this autoscaler has scaled its target to zero, and nobody else.
+    fn scaled_to_zero(&self) -> bool {
+        let conditions = self.status.conditions.iter().flatten();
+        let mut zero = conditions.filter(|condition| condition.type_ == SCALED_TO_ZERO);
+        zero.any(|condition| condition.status == "True")
+    }
+
+    /// Says whether the target is at zero by this autoscaler's doing.
+    fn tell_of_zero(&mut self, replicas: i32) {
+        let (status, reason, text) = if replicas == 0 {
+            let text = "the HPA controller scaled the workload to zero";
+            ("True", "ScaledToZero", text)
+        } else {
+            let text = "the HPA controller did not scale the workload to zero";
+            ("False", "NotScaledToZero", text)
+        };
+        self.condition(SCALED_TO_ZERO, status, reason, text);
     }
 
     fn warn(&self, reason: &'static str, message: impl Display) {

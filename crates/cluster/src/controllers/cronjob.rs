@@ -49,12 +49,25 @@ impl Reconciler<CronJob> for CronJobs {
     }
 }
 
-/// The status with what has become of the jobs.
+/// The status with what has become of the jobs (`cronjob_controllerv2.go: syncCronJob`).
 fn settle(cx: &Context, cron: &CronJob, jobs: &[Arc<Job>]) -> CronJobStatus {
     let mut status = cron.status.clone().unwrap_or_default();
     let before = status.active.take().unwrap_or_default();
+    for missing in plan::missing(&before, jobs) {
+        let name = missing.name.as_deref().unwrap_or_default();
+        let message = format!("Active job went missing: {name}");
+        cx.event(cron, EventKind::Normal, "MissingJob", message);
+    }
     for job in jobs {
         let Some(how) = ended(job) else {
+            if plan::is_unexpected(&before, job) {
+                let message = format!(
+                    "Saw a job that the controller did not create or forgot: {}",
+                    name(job)
+                );
+                cx.event(cron, EventKind::Warning, "UnexpectedJob", message);
+                continue;
+            }
             status
                 .active
                 .get_or_insert_default()
@@ -93,9 +106,24 @@ async fn run_due(
         cx.event(cron, EventKind::Warning, "TooManyMissedTimes", text);
     }
     let Some(run) = due.run else {
+        if due.next.is_none() {
+            // `cronjob_controllerv2.go: syncCronJob` has no moment to wait for either.
+            let text = format!("invalid schedule: {:?} never comes", cron.spec.schedule);
+            cx.event(cron, EventKind::Warning, "InvalidSchedule", text);
+        }
         return Ok(due.next);
     };
-    let active: Vec<_> = jobs.iter().filter(|job| ended(job).is_none()).collect();
+    if plan::is_too_late(cron, run, cx.now()) {
+        let text = format!("Missed scheduled time to start a job: {run}");
+        cx.event(cron, EventKind::Warning, "MissSchedule", text);
+        return Ok(due.next);
+    }
+    let known = status.active.iter().flatten().map(|known| &known.uid);
+    let known: Vec<_> = known.collect();
+    let active: Vec<_> = jobs
+        .iter()
+        .filter(|job| known.contains(&&job.metadata.uid))
+        .collect();
     match cron.spec.concurrency_policy.as_deref() {
         Some("Forbid") if !active.is_empty() => {
             let text = "Not starting job because prior execution is running and concurrency policy is Forbid";

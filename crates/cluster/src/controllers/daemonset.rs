@@ -13,6 +13,7 @@ pub(crate) mod template;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,8 +54,8 @@ pub(crate) fn controller() -> Controller {
 }
 
 impl Selecting for DaemonSet {
-    fn label_selector(&self) -> &LabelSelector {
-        &self.spec.selector
+    fn label_selector(&self) -> Option<Cow<'_, LabelSelector>> {
+        Some(Cow::Borrowed(&self.spec.selector))
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) mod status;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
@@ -51,8 +52,8 @@ pub(crate) fn controller() -> Controller {
 }
 
 impl Selecting for Deployment {
-    fn label_selector(&self) -> &LabelSelector {
-        &self.spec.selector
+    fn label_selector(&self) -> Option<Cow<'_, LabelSelector>> {
+        Some(Cow::Borrowed(&self.spec.selector))
     }
 }
 

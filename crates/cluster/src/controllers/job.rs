@@ -13,11 +13,13 @@ mod template;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures::future::join_all;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kubewright_runtime::owners::controller_of;
 use kubewright_runtime::{
     ClientError, Context, Controller, Error, IgnoreNotFound, Key, Outcome, Predicate, Reconciler,
@@ -26,7 +28,7 @@ use kubewright_runtime::{
 
 use self::plan::Plan;
 use super::{WORKERS, create_pod, delete_pod};
-use crate::pods::adopt::claim_all;
+use crate::pods::adopt::{self, Selecting, claim_all};
 use crate::pods::batch::slow_start;
 use crate::pods::claim::{selector, selects};
 use crate::writes::report;
@@ -40,8 +42,15 @@ const CONTROLLER: &str = "kubernetes.io/job-controller";
 pub(crate) fn controller() -> Controller {
     Controller::of::<Job>("job-controller")
         .owns::<Pod>()
+        .watches(adopt::orphans::<Job, Pod>())
         .workers(WORKERS)
         .reconciler(Jobs)
+}
+
+impl Selecting for Job {
+    fn label_selector(&self) -> Option<Cow<'_, LabelSelector>> {
+        self.spec.as_ref()?.selector.as_ref().map(Cow::Borrowed)
+    }
 }
 
 /// Frees pods whose job is gone from its finalizer.

@@ -1,4 +1,5 @@
-//! ReplicaSets: as many pods of one template as the user wants.
+//! ReplicaSets: as many pods of one template as the user wants. ReplicationControllers are run by the same code
+//! ([`super::replication`]), as in Kubernetes.
 //!
 //! Pods are counted in a cache that shows this controller's own writes, so there is no account of expected creations
 //! and deletions.
@@ -7,10 +8,12 @@ pub(crate) mod plan;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use k8s_openapi::api::apps::v1::ReplicaSet;
+use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kubewright_runtime::owners::{controller_of, is_controlled_by};
@@ -24,40 +27,65 @@ use crate::pods::claim::{controller_reference, selector, selects};
 use crate::pods::{from_template, is_active, is_finished, is_terminating, next_availability};
 use crate::writes::{report, said};
 
+/// A kind that keeps a number of pods of one template.
+pub(crate) trait Replicated: Selecting {
+    /// What it asks for and reports, as a ReplicaSet.
+    fn as_set(&self) -> Cow<'_, ReplicaSet>;
+
+    /// Puts the status of a ReplicaSet in place of its own.
+    fn set_status(&mut self, status: ReplicaSetStatus);
+}
+
 /// The controller of ReplicaSets.
 pub(crate) fn controller() -> Controller {
-    Controller::of::<ReplicaSet>("replicaset-controller")
+    controller_of_kind::<ReplicaSet>("replicaset-controller")
+}
+
+/// The controller of a kind that keeps a number of pods.
+pub(crate) fn controller_of_kind<K: Replicated>(name: &str) -> Controller {
+    Controller::of::<K>(name)
         .owns::<Pod>()
-        .watches(adopt::orphans::<ReplicaSet, Pod>())
+        .watches(adopt::orphans::<K, Pod>())
         .workers(WORKERS)
-        .reconciler(ReplicaSets)
+        .reconciler(Replicas::<K>(PhantomData))
 }
 
 impl Selecting for ReplicaSet {
-    fn label_selector(&self) -> &LabelSelector {
-        &self.spec.selector
+    fn label_selector(&self) -> Option<Cow<'_, LabelSelector>> {
+        Some(Cow::Borrowed(&self.spec.selector))
     }
 }
 
-struct ReplicaSets;
+impl Replicated for ReplicaSet {
+    fn as_set(&self) -> Cow<'_, ReplicaSet> {
+        Cow::Borrowed(self)
+    }
 
-impl Reconciler<ReplicaSet> for ReplicaSets {
-    async fn reconcile(&self, set: Arc<ReplicaSet>, cx: &Context) -> Result<Outcome, Error> {
+    fn set_status(&mut self, status: ReplicaSetStatus) {
+        self.status = Some(status);
+    }
+}
+
+struct Replicas<K>(PhantomData<fn() -> K>);
+
+impl<K: Replicated> Reconciler<K> for Replicas<K> {
+    async fn reconcile(&self, owner: Arc<K>, cx: &Context) -> Result<Outcome, Error> {
+        let set = owner.as_set();
         let Some(selector) = selector(&set.spec.selector) else {
             return Ok(Outcome::done());
         };
         // What finished or goes away is not adopted any more.
-        let mine = |pod: &Pod| is_active(pod) || is_controlled_by(&*set, pod);
+        let mine = |pod: &Pod| is_active(pod) || is_controlled_by(&*owner, pod);
         let matches = |pod: &Pod| selects(&selector, &pod.metadata) && mine(pod);
-        let pods = claim_all::<_, Pod>(cx.client(), &*set, matches).await?;
+        let pods = claim_all::<_, Pod>(cx.client(), &*owner, matches).await?;
         let (active, idle): (Vec<_>, Vec<_>) = pods.into_iter().partition(|pod| is_active(pod));
         let terminating = idle
             .iter()
             .filter(|pod| is_terminating(pod) && !is_finished(pod));
-        let failure = manage(cx, &set, &active).await;
+        let failure = manage(cx, &*owner, &set, &active).await;
         let shown = failure.as_ref().err().map(|(failure, _)| failure);
         let status = plan::status(&set, &active, terminating.count(), shown, cx.now());
-        report(cx.client(), &*set, |set| set.status = Some(status)).await?;
+        report(cx.client(), &*owner, |owner| owner.set_status(status)).await?;
         failure.map_err(|(_, error)| Error::from(error))?;
         let seconds = set.spec.min_ready_seconds.unwrap_or_default();
         let pods = active.iter().map(AsRef::as_ref);
@@ -69,8 +97,9 @@ impl Reconciler<ReplicaSet> for ReplicaSets {
 }
 
 /// Creates or deletes pods until there are as many as there should be.
-async fn manage(
+async fn manage<K: Replicated>(
     cx: &Context,
+    owner: &K,
     set: &ReplicaSet,
     active: &[Arc<Pod>],
 ) -> Result<(), (Failure, ClientError)> {
@@ -80,13 +109,13 @@ async fn manage(
     match plan::step(set, active, &related, cx.now()) {
         Step::Keep => Ok(()),
         Step::Create(count) => {
-            let batch = slow_start(count, |_| create_pod(cx, set)).await;
+            let batch = slow_start(count, |_| create_pod(cx, owner, set)).await;
             batch
                 .failure
                 .map_or(Ok(()), |error| Err(failed("FailedCreate", error)))
         }
         Step::Delete(pods) => {
-            let deletions = pods.iter().map(|pod| super::delete_pod(cx, set, pod));
+            let deletions = pods.iter().map(|pod| super::delete_pod(cx, owner, pod));
             let results = join_all(deletions).await;
             let failure = results.into_iter().find_map(Result::err);
             failure.map_or(Ok(()), |error| Err(failed("FailedDelete", error)))
@@ -119,9 +148,13 @@ async fn related(
     Ok(pods)
 }
 
-async fn create_pod(cx: &Context, set: &ReplicaSet) -> Result<(), ClientError> {
+async fn create_pod<K: Replicated>(
+    cx: &Context,
+    owner: &K,
+    set: &ReplicaSet,
+) -> Result<(), ClientError> {
     let template = set.spec.template.clone().unwrap_or_default();
     let namespace = set.metadata.namespace.clone();
-    let pod = from_template(&template, namespace, controller_reference(set));
-    super::create_pod(cx, set, &pod).await
+    let pod = from_template(&template, namespace, controller_reference(owner));
+    super::create_pod(cx, owner, &pod).await
 }

@@ -15,6 +15,7 @@ mod status;
 mod tests;
 mod update;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -42,8 +43,8 @@ pub(crate) fn controller() -> Controller {
 }
 
 impl Selecting for StatefulSet {
-    fn label_selector(&self) -> &LabelSelector {
-        &self.spec.selector
+    fn label_selector(&self) -> Option<Cow<'_, LabelSelector>> {
+        Some(Cow::Borrowed(&self.spec.selector))
     }
 }
 

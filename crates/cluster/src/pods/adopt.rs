@@ -1,5 +1,6 @@
 //! Finds what a controller owns, adopts matching orphans and releases what matches no more.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
@@ -17,8 +18,8 @@ const BY_CONTROLLER: &str = "controller";
 
 /// An object with a selector for what it owns.
 pub(crate) trait Selecting: TypedObject {
-    /// What it selects.
-    fn label_selector(&self) -> &LabelSelector;
+    /// What it selects; nothing if it has no selector.
+    fn label_selector(&self) -> Option<Cow<'_, LabelSelector>>;
 }
 
 /// Why something could not be claimed.
@@ -169,7 +170,7 @@ fn adopters<K: Selecting>(client: &Client, orphan: &ObjectMeta) -> Vec<Key> {
     let selecting = near.filter(|owner| {
         let told = owner
             .value()
-            .and_then(|owner| selector(owner.label_selector()));
+            .and_then(|owner| selector(&*owner.label_selector()?));
         told.is_some_and(|selector| selects(&selector, orphan))
     });
     selecting.map(|owner| owner.key().clone()).collect()

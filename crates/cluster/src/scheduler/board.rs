@@ -9,7 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Node, Taint};
 use kubewright_cache::Key;
 
-use super::demand::{Demand, HostPort, Pods, Term};
+use super::demand::{Demand, HostPort, Pods, Term, Terminating};
 use super::resources::{Requests, Resources};
 use super::selector::Labels;
 use super::tally::{Tallies, Tally};
@@ -77,6 +77,7 @@ pub(crate) struct Placed {
     pub(crate) generation: i64,
     pub(crate) namespace: String,
     pub(crate) labels: Labels,
+    pub(crate) terminating: bool,
     priority: i32,
     requests: Requests,
     ports: Vec<HostPort>,
@@ -173,6 +174,7 @@ impl Board {
             generation: identity.generation,
             namespace: demand.namespace.clone(),
             labels: demand.labels.clone(),
+            terminating: demand.terminating,
             priority: demand.priority,
             requests: demand.requests.clone(),
             ports: demand.ports.clone(),
@@ -298,6 +300,12 @@ impl Board {
 }
 
 impl Pods {
+    /// Whether a pod on a node is in the set.
+    pub(crate) fn counts(&self, placed: &Placed, namespaces: &BTreeMap<String, Labels>) -> bool {
+        let seen = self.terminating == Terminating::Counted || !placed.terminating;
+        seen && self.contains(&placed.namespace, &placed.labels, namespaces)
+    }
+
     /// Whether a pod of this namespace with these labels is in the set.
     pub(crate) fn contains(
         &self,

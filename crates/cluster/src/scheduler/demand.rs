@@ -28,6 +28,8 @@ pub(crate) struct Demand {
     pub(crate) spread: Vec<Spread>,
     pub(crate) ports: Vec<HostPort>,
     pub(crate) claims: Vec<Claim>,
+    /// Whether the pod has been deleted and is on its way out.
+    pub(crate) terminating: bool,
 }
 
 /// Pods to be near to, or away from, within a domain.
@@ -44,6 +46,15 @@ pub(crate) struct Pods {
     /// Chooses further namespaces by their labels.
     pub(crate) namespace_selector: Selector,
     pub(crate) selector: Selector,
+    pub(crate) terminating: Terminating,
+}
+
+/// Whether pods on their way out are in a set: affinity sees them, topology spread does not
+/// (`podtopologyspread/common.go: countPodsMatchSelector`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Terminating {
+    Counted,
+    Skipped,
 }
 
 /// One rule of even distribution.
@@ -94,12 +105,12 @@ pub(crate) struct Claim {
 }
 
 /// Where a claim comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// Somebody made it.
     Named,
-    /// It is made for the pod.
-    Ephemeral,
+    /// It is made for the pod of this uid.
+    Ephemeral { pod: Option<String> },
 }
 
 impl Demand {
@@ -109,6 +120,7 @@ impl Demand {
             namespace: pod.metadata.namespace.clone().unwrap_or_default(),
             labels: pod.metadata.labels.clone().unwrap_or_default(),
             requests: Requests::of(pod),
+            terminating: pod.metadata.deletion_timestamp.is_some(),
             ..Self::default()
         };
         let Some(spec) = &pod.spec else {
@@ -176,6 +188,7 @@ impl Demand {
                 namespaces,
                 namespace_selector: Selector::of(term.namespace_selector.as_ref()),
                 selector: selector.with_keys_of(term.match_label_keys.as_ref(), &self.labels),
+                terminating: Terminating::Counted,
             },
             topology_key: term.topology_key.clone(),
         }
@@ -194,6 +207,7 @@ impl Demand {
                 namespaces: vec![self.namespace.clone()],
                 namespace_selector: Selector::default(),
                 selector: selector.with_keys_of(rule.match_label_keys.as_ref(), &self.labels),
+                terminating: Terminating::Skipped,
             },
             max_skew: i64::from(rule.max_skew),
             min_domains: i64::from(rule.min_domains.unwrap_or(1)),
@@ -254,7 +268,9 @@ fn claims(pod: &Pod, spec: &PodSpec) -> Vec<Claim> {
         } else if volume.ephemeral.is_some() {
             claims.push(Claim {
                 key: Key::new(namespace, &format!("{pod_name}-{}", volume.name)),
-                origin: Origin::Ephemeral,
+                origin: Origin::Ephemeral {
+                    pod: pod.metadata.uid.clone(),
+                },
             });
         }
     }

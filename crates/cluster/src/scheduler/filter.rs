@@ -192,13 +192,18 @@ impl<'a> Question<'a> {
 
 impl SpreadState {
     fn new(board: &mut Board, demand: &Demand, rule: &Spread) -> Self {
-        let tally = board.tally(&rule.pods).by_node.clone();
+        // A selector without requirements counts nobody (`podtopologyspread/common.go: countPodsMatchSelector`).
+        let tally = if rule.pods.selector.is_everything() {
+            BTreeMap::new()
+        } else {
+            board.tally(&rule.pods).by_node.clone()
+        };
         let mut by_domain: BTreeMap<String, i64> = BTreeMap::new();
         for (name, place) in board.nodes() {
             let Some(domain) = place.labels.get(&rule.topology_key) else {
                 continue;
             };
-            if !counts(rule, demand, place) {
+            if !has_all_keys(rule.strictness, demand, place) || !counts(rule, demand, place) {
                 continue;
             }
             let here = i64::from(tally.get(name).copied().unwrap_or(0));
@@ -216,6 +221,14 @@ impl SpreadState {
             least,
         }
     }
+}
+
+/// Whether a node has the topology keys of all rules that are as strict as this one: a node that lacks one of them is in
+/// no domain (`podtopologyspread/common.go: nodeLabelsMatchSpreadConstraints`).
+pub(super) fn has_all_keys(strictness: Strictness, demand: &Demand, place: &Place) -> bool {
+    let rules = demand.spread.iter();
+    let mut rules = rules.filter(|rule| rule.strictness == strictness);
+    rules.all(|rule| place.labels.contains_key(&rule.topology_key))
 }
 
 /// Whether a node is one of those that a spread looks at.

@@ -13,9 +13,6 @@ type Amounts = BTreeMap<String, Text>;
 const ASSUMED_CPU: i64 = 100;
 const ASSUMED_MEMORY: i64 = 200 * 1024 * 1024;
 
-/// Most pods on a node that does not say how many it takes.
-pub(crate) const DEFAULT_PODS: i64 = 110;
-
 /// Amounts by resource. `cpu` is in thousandths, everything else in whole units.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Resources {
@@ -44,10 +41,10 @@ impl Resources {
         resources
     }
 
-    /// What a node can give, and how many pods it takes.
+    /// What a node can give, and how many pods it takes: none if it does not say (`noderesources/fit.go: fitsRequest`).
     pub(crate) fn of_node(amounts: Option<&Amounts>) -> (Self, i64) {
         let mut resources = Self::of(amounts);
-        let pods = resources.others.remove("pods").unwrap_or(DEFAULT_PODS);
+        let pods = resources.others.remove("pods").unwrap_or(0);
         (resources, pods)
     }
 

@@ -1,10 +1,11 @@
-//! Which of the nodes that can take a pod is best: the emptiest one, bent by preferences.
+//! Which of the nodes that can take a pod is best. The rules and their weights are those of the real scheduler
+//! (`apis/config/v1/default_plugins.go`), but for the locality of images: simulated nodes hold none.
 
 use std::collections::BTreeMap;
 
 use super::board::{Board, NodeName, Place};
 use super::demand::{Demand, Strictness};
-use super::filter::Question;
+use super::filter::{Question, has_all_keys};
 use super::selector::term_matches;
 use super::taints;
 
@@ -15,6 +16,8 @@ const NODE_AFFINITY: i64 = 2;
 const POD_AFFINITY: i64 = 2;
 const SPREAD: i64 = 2;
 const TAINTS: i64 = 3;
+const LEAST_ALLOCATED: i64 = 1;
+const BALANCED_ALLOCATION: i64 = 1;
 
 /// The best of these nodes. Equally good ones are told apart by the number of pods on them, then by name, so that the
 /// same question always has the same answer.
@@ -33,18 +36,29 @@ pub(crate) fn best(
         .iter()
         .filter_map(|name| board.node(name))
         .collect();
-    let mut total: Vec<i64> = places.iter().map(|p| emptiness(demand, p)).collect();
     let raw = |of: &dyn Fn(&Place) -> i64| places.iter().map(|p| of(p)).collect::<Vec<_>>();
-    let nodes = raw(&|place| preferred_weight(demand, place));
-    let taints = raw(&|place| -reluctance(demand, place));
-    let spread = raw(&|place| -crowd(question, place));
+    let mut total = vec![0; places.len()];
     for (weight, scores) in [
-        (NODE_AFFINITY, nodes),
-        (TAINTS, taints),
-        (SPREAD, spread),
-        (POD_AFFINITY, near),
+        (
+            LEAST_ALLOCATED,
+            raw(&|place| least_allocated(demand, place)),
+        ),
+        (
+            BALANCED_ALLOCATION,
+            raw(&|place| balanced_allocation(demand, place)),
+        ),
+        (
+            NODE_AFFINITY,
+            normalized(raw(&|place| preferred_weight(demand, place))),
+        ),
+        (
+            TAINTS,
+            normalized(raw(&|place| -untolerated_preferences(demand, place))),
+        ),
+        (SPREAD, spread_scores(demand, question, &places)),
+        (POD_AFFINITY, normalized(near)),
     ] {
-        for (sum, score) in total.iter_mut().zip(normalized(scores)) {
+        for (sum, score) in total.iter_mut().zip(scores) {
             *sum += weight * score;
         }
     }
@@ -53,8 +67,9 @@ pub(crate) fn best(
     best.map(|(_, name)| name.clone())
 }
 
-/// How empty a node would be with the pod on it: the mean of free CPU and free memory, in percent.
-pub(super) fn emptiness(demand: &Demand, place: &Place) -> i64 {
+/// How empty a node would be with the pod on it: the mean of free CPU and free memory, in percent
+/// (`noderesources/least_allocated.go`).
+pub(super) fn least_allocated(demand: &Demand, place: &Place) -> i64 {
     let free = |all: i64, used: i64| match all {
         0 => None,
         all => Some(i128::from((all - used).max(0)) * i128::from(BEST) / i128::from(all)),
@@ -82,23 +97,61 @@ fn preferred_weight(demand: &Demand, place: &Place) -> i64 {
     holding.map(|p| i64::from(p.weight)).sum()
 }
 
-fn reluctance(demand: &Demand, place: &Place) -> i64 {
-    let count = taints::reluctance(&place.taints, &demand.tolerations);
+/// How evenly CPU and memory of a node would be used with the pod on it (`noderesources/balanced_allocation.go`). Pods
+/// that ask for nothing do not care.
+fn balanced_allocation(demand: &Demand, place: &Place) -> i64 {
+    let wanted = &demand.requests.exact;
+    if wanted.cpu == 0 && wanted.memory == 0 && wanted.others.is_empty() {
+        return 0;
+    }
+    let share = |used: i64, all: i64| match all {
+        0 => 1.0,
+        all => (used as f64 / all as f64).min(1.0),
+    };
+    let (used, all) = (&place.used, &place.allocatable);
+    let cpu = share(used.cpu.saturating_add(wanted.cpu), all.cpu);
+    let memory = share(used.memory.saturating_add(wanted.memory), all.memory);
+    ((1.0 - (cpu - memory).abs() / 2.0) * BEST as f64) as i64
+}
+
+/// How many taints of a node would rather not have the pod.
+fn untolerated_preferences(demand: &Demand, place: &Place) -> i64 {
+    let count = taints::untolerated_preferences(&place.taints, &demand.tolerations);
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// How many pods of the soft spread rules are where the node is.
-fn crowd(question: &Question<'_>, place: &Place) -> i64 {
-    let soft = question.spread.iter();
-    let soft = soft.filter(|state| state.rule.strictness == Strictness::Preferred);
-    soft.map(|state| {
-        let domain = place.labels.get(&state.rule.topology_key);
-        // A node without the label is in nobody's interest; it counts as the fullest domain.
-        domain
-            .and_then(|domain| state.by_domain.get(domain).copied())
-            .unwrap_or_else(|| state.by_domain.values().max().copied().unwrap_or(0))
-    })
-    .sum()
+/// Scores by the soft spread rules (`podtopologyspread/scoring.go`): the fewer pods a node's domains have the better, and
+/// rules with many domains weigh more. A node without one of the keys scores nothing.
+fn spread_scores(demand: &Demand, question: &Question<'_>, places: &[&Place]) -> Vec<i64> {
+    let soft: Vec<_> = question
+        .spread
+        .iter()
+        .filter(|state| state.rule.strictness == Strictness::Preferred)
+        .collect();
+    if soft.is_empty() {
+        return vec![0; places.len()];
+    }
+    let raw = |place: &Place| -> Option<i64> {
+        if !has_all_keys(Strictness::Preferred, demand, place) {
+            return None;
+        }
+        let scores = soft.iter().map(|state| {
+            let domain = place.labels.get(&state.rule.topology_key);
+            let count = domain.and_then(|domain| state.by_domain.get(domain).copied());
+            let weight = (state.by_domain.len() as f64 + 2.0).ln();
+            count.unwrap_or(0) as f64 * weight + (state.rule.max_skew - 1) as f64
+        });
+        Some(scores.sum::<f64>().round() as i64)
+    };
+    let raw: Vec<Option<i64>> = places.iter().map(|place| raw(place)).collect();
+    let most = raw.iter().flatten().max().copied().unwrap_or(0);
+    let least = raw.iter().flatten().min().copied().unwrap_or(0);
+    let score = |raw: Option<i64>| match raw {
+        None => 0,
+        Some(_) if most == 0 => BEST,
+        Some(raw) => BEST * (most + least - raw) / most,
+    };
+    raw.into_iter().map(score).collect()
 }
 
 /// Preferences for pods to be near to or away from, added up for each node.

@@ -269,6 +269,7 @@ impl Shell {
             *placed.node == *node
                 && placed.uid == identity.uid
                 && placed.generation == identity.generation
+                && placed.terminating == pod.metadata.deletion_timestamp.is_some()
                 && Some(&placed.labels) == pod.metadata.labels.as_ref().or(Some(&BTreeMap::new()))
         });
         if !same {

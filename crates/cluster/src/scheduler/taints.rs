@@ -38,8 +38,8 @@ pub(crate) fn first_untolerated<'a>(
         .find(|taint| !tolerations.iter().any(|one| covers(one, taint)))
 }
 
-/// How many taints would rather not have the pod.
-pub(crate) fn reluctance(taints: &[Taint], tolerations: &[Toleration]) -> usize {
+/// How many taints with the effect `PreferNoSchedule` a pod does not tolerate.
+pub(crate) fn untolerated_preferences(taints: &[Taint], tolerations: &[Toleration]) -> usize {
     taints
         .iter()
         .filter(|taint| taint.effect == "PreferNoSchedule")

@@ -33,7 +33,7 @@ impl Tallies {
     /// Counts a pod that was placed.
     pub(super) fn add(&mut self, placed: &Placed, namespaces: &BTreeMap<String, Labels>) {
         for (pods, tally) in &mut self.by_set {
-            if pods.contains(&placed.namespace, &placed.labels, namespaces) {
+            if pods.counts(placed, namespaces) {
                 *tally.by_node.entry(placed.node.clone()).or_default() += 1;
             }
         }
@@ -42,7 +42,7 @@ impl Tallies {
     /// Counts a pod no more.
     pub(super) fn subtract(&mut self, placed: &Placed, namespaces: &BTreeMap<String, Labels>) {
         for (pods, tally) in &mut self.by_set {
-            if pods.contains(&placed.namespace, &placed.labels, namespaces) {
+            if pods.counts(placed, namespaces) {
                 decrement(&mut tally.by_node, &placed.node);
             }
         }
@@ -92,7 +92,7 @@ impl Tally {
     ) -> Self {
         let mut by_node: BTreeMap<NodeName, u32> = BTreeMap::new();
         for one in placed.values() {
-            if pods.contains(&one.namespace, &one.labels, namespaces) {
+            if pods.counts(one, namespaces) {
                 *by_node.entry(one.node.clone()).or_default() += 1;
             }
         }

@@ -218,6 +218,91 @@ fn a_cordoned_or_full_node_takes_nobody() {
     check(&mut board, json!({}), Ok("a2"));
 }
 
+/// `podtopologyspread/common.go: countPodsMatchSelector`.
+#[test]
+fn spread_counts_neither_pods_on_their_way_out_nor_those_of_an_empty_selector() {
+    let mut board = cluster();
+    let rule = spread(ZONE, "DoNotSchedule");
+    let tolerate = json!({"tolerations": [{"operator": "Exists"}]});
+    let asked = |more: &Value| {
+        let mut spec = more.clone();
+        merge(&mut spec, tolerate.clone());
+        merge(&mut spec, json!({"nodeSelector": {ZONE: "a"}}));
+        spec
+    };
+    let refused = "didn't match pod topology spread constraints";
+    let ask = |board: &mut Board, spec: Value| {
+        let new = pod("new", json!({"app": "web"}), spec);
+        decide(board, &Demand::of(&new), Vec::new())
+    };
+    // One more in zone a would be two more than in zone b; node affinity is honoured, so b has to be asked for too.
+    let mut ignoring = asked(&rule);
+    ignoring["topologySpreadConstraints"][0]["nodeAffinityPolicy"] = json!("Ignore");
+    let why = ask(&mut board, ignoring.clone()).expect_err("zone a is full");
+    assert!(why.contains(refused), "{why}");
+    let mut leaving = pod("web-0", json!({"app": "web"}), requests("2", "1Gi"));
+    let deleted = json!("2030-01-01T00:00:00Z");
+    leaving.metadata.deletion_timestamp = serde_json::from_value(deleted).expect("a time");
+    put(&mut board, &leaving, "a1");
+    assert!(ask(&mut board, ignoring.clone()).is_ok());
+    let mut everything = ignoring;
+    everything["topologySpreadConstraints"][0]["labelSelector"] = json!({});
+    let staying = pod("web-0", json!({"app": "web"}), requests("2", "1Gi"));
+    put(&mut board, &staying, "a1");
+    assert!(ask(&mut board, everything).is_ok());
+}
+
+/// `podtopologyspread/filtering.go: calPreFilterState`.
+#[test]
+fn spread_counts_nodes_that_have_the_keys_of_all_hard_rules() {
+    let mut board = Board::default();
+    board.put_node(&node("a1", json!({"metadata": {"labels": {"rack": "1"}}})));
+    board.put_node(&node("b1", json!({"metadata": {"labels": {"rack": "2"}}})));
+    // Without a rack it is no domain of zone c, or nothing could be placed for want of balance with it.
+    board.put_node(&node("c1", json!({})));
+    for (number, node) in [(0, "a1"), (1, "b1")] {
+        let web = pod(&format!("web-{number}"), json!({"app": "web"}), json!({}));
+        put(&mut board, &web, node);
+    }
+    let rule = |key: &str| {
+        json!({"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}}})
+    };
+    let spec = json!({"topologySpreadConstraints": [rule(ZONE), rule("rack")]});
+    check(&mut board, spec, Ok("a1"));
+}
+
+/// `noderesources/fit.go: fitsRequest`.
+#[test]
+fn node_that_does_not_say_how_many_pods_it_takes_takes_none() {
+    let mut board = Board::default();
+    let bare: Node = serde_json::from_value(json!({"metadata": {"name": "dead"}})).expect("a node");
+    board.put_node(&bare);
+    let why = decide(
+        &mut board,
+        &Demand::of(&pod("new", json!({}), json!({}))),
+        Vec::new(),
+    );
+    let why = why.expect_err("nobody is behind it");
+    assert!(why.contains("1 Too many pods"), "{why}");
+}
+
+/// `noderesources/balanced_allocation.go: balancedResourceScorer`.
+#[test]
+fn node_that_would_be_used_evenly_is_preferred_among_equally_empty_ones() {
+    let mut board = Board::default();
+    board.put_node(&node("a1", json!({})));
+    board.put_node(&node("b1", json!({})));
+    put(&mut board, &pod("cpu", json!({}), requests("2", "0")), "a1");
+    put(
+        &mut board,
+        &pod("memory", json!({}), requests("0", "4Gi")),
+        "b1",
+    );
+    check(&mut board, requests("0", "2Gi"), Ok("a1"));
+    check(&mut board, requests("1", "0"), Ok("b1"));
+}
+
 #[test]
 fn a_pod_keeps_others_away_that_do_not_mind_it() {
     let mut board = Board::default();
@@ -436,6 +521,7 @@ mod sums {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::scheduler::demand::Terminating;
     use crate::scheduler::demand::{Pods, Term};
     use crate::scheduler::selector::Selector;
 
@@ -481,6 +567,7 @@ mod sums {
             namespaces: vec!["default".to_owned()],
             namespace_selector: Selector::default(),
             selector: Selector::of(Some(&selector)),
+            terminating: Terminating::Counted,
         }
     }
 

@@ -38,13 +38,21 @@ pub(crate) fn assess(claims: &[Claim], storage: &impl Storage) -> Result<Volumes
     for claim in claims {
         let name = claim.key.name();
         let Some(found) = storage.claim(&claim.key) else {
-            return Err(match claim.origin {
+            return Err(match &claim.origin {
                 Origin::Named => format!("persistentvolumeclaim {name:?} not found"),
-                Origin::Ephemeral => format!(
+                Origin::Ephemeral { .. } => format!(
                     "waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}"
                 ),
             });
         };
+        if let Origin::Ephemeral { pod } = &claim.origin
+            && !is_made_for(&found, pod.as_deref())
+        {
+            return Err(format!(
+                "PVC {} was not created for pod (pod is not owner)",
+                claim.key
+            ));
+        }
         if found.metadata.deletion_timestamp.is_some() {
             return Err(format!("persistentvolumeclaim {name:?} is being deleted"));
         }
@@ -62,6 +70,12 @@ pub(crate) fn assess(claims: &[Claim], storage: &impl Storage) -> Result<Volumes
         }
     }
     Ok(volumes)
+}
+
+/// Whether a claim was made for the pod of this uid (`component-helpers/storage/ephemeral: VolumeIsForPod`).
+fn is_made_for(claim: &PersistentVolumeClaim, pod: Option<&str>) -> bool {
+    let mut owners = claim.metadata.owner_references.iter().flatten();
+    owners.any(|owner| owner.controller == Some(true) && Some(owner.uid.as_str()) == pod)
 }
 
 /// The volume that a claim is bound to.

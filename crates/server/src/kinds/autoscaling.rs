@@ -67,9 +67,15 @@ fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let least = &spec["minReplicas"];
     let most = spec["maxReplicas"].as_i64().unwrap_or(0);
-    if least.as_i64().is_some_and(|n| n < 1) {
-        let text = "must be greater than or equal to 1";
+    if least.as_i64().is_some_and(|n| n < 0) {
+        let text = "must be greater than or equal to 0";
         errors.push(FieldError::invalid(SPEC.child("minReplicas"), least, text));
+    }
+    // What runs nowhere says nothing of itself (`autoscaling/validation: validateMetrics`, HPAScaleToZero).
+    let outside = |metric: &Value| matches!(text(&metric["type"]), "Object" | "External");
+    if least.as_i64() == Some(0) && !items(&spec["metrics"]).iter().any(outside) {
+        let text = "must specify at least one Object or External metric to support scaling to zero replicas";
+        errors.push(FieldError::forbidden(SPEC.child("metrics"), text));
     }
     let path = SPEC.child("maxReplicas");
     if most < 1 {

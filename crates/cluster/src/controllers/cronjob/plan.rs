@@ -1,8 +1,12 @@
 //! What is due for a cron job: a run, nothing until a moment, or nothing any more. Pure.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec, Job};
+use k8s_openapi::api::core::v1::ObjectReference;
 
+use super::SCHEDULED;
 use super::schedule::Schedule;
 
 /// From how many missed runs on users are warned.
@@ -68,6 +72,29 @@ fn latest(schedule: &Schedule, from: Timestamp, now: Timestamp) -> Option<Timest
 fn deadline(spec: &CronJobSpec) -> Option<SignedDuration> {
     spec.starting_deadline_seconds
         .map(SignedDuration::from_secs)
+}
+
+/// Whether a run comes later than the cron job allows.
+pub(crate) fn is_too_late(cron: &CronJob, run: Timestamp, now: Timestamp) -> bool {
+    let latest = deadline(&cron.spec).and_then(|deadline| run.checked_add(deadline).ok());
+    latest.is_some_and(|latest| latest < now)
+}
+
+/// The jobs that the status calls active and that are not there any more.
+pub(crate) fn missing<'a>(
+    active: &'a [ObjectReference],
+    jobs: &'a [Arc<Job>],
+) -> impl Iterator<Item = &'a ObjectReference> {
+    let is_there = |known: &&ObjectReference| jobs.iter().any(|job| job.metadata.uid == known.uid);
+    active.iter().filter(move |known| !is_there(known))
+}
+
+/// Whether an active job is one that the status does not know and no run has made, as `kubectl create job --from` does.
+pub(crate) fn is_unexpected(active: &[ObjectReference], job: &Job) -> bool {
+    let known = active.iter().any(|known| known.uid == job.metadata.uid);
+    let annotations = job.metadata.annotations.as_ref();
+    let run = annotations.is_some_and(|annotations| annotations.contains_key(SCHEDULED));
+    !known && !run
 }
 
 /// The condition by which a job has ended.

@@ -19,8 +19,8 @@ use crate::pods::{is_active, is_finished, is_terminating, phase};
 
 /// The wait after a first failure, doubled with each further one.
 const BACKOFF: Duration = Duration::from_secs(10);
-/// The longest wait after a failure.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(360);
+/// The longest wait after a failure (`job_controller.go: MaxJobPodFailureBackOff`).
+const LONGEST_BACKOFF: Duration = Duration::from_secs(600);
 /// The most ends that one write of the status takes in.
 const MOST_UNCOUNTED: usize = 500;
 

@@ -285,9 +285,10 @@ fn failures_delay_the_next_pod() {
     check(2, 0, Some(20));
     check(5, 0, Some(160));
     check(6, 0, Some(320));
-    check(7, 0, Some(360));
-    check(60, 0, Some(360));
-    check(60, 360, None);
+    // `job_controller.go: MaxJobPodFailureBackOff`.
+    check(7, 0, Some(600));
+    check(60, 0, Some(600));
+    check(60, 600, None);
 }
 
 #[test]
@@ -527,7 +528,7 @@ fn an_index_waits_after_its_own_failures_alone() {
         (0, 5, vec![Some(1)], Some(5)),
         (0, 10, vec![Some(0), Some(1)], None),
         (1, 10, vec![Some(1)], Some(10)),
-        (8, 100, vec![Some(1)], Some(260)),
+        (8, 100, vec![Some(1)], Some(500)),
     ] {
         let pods = [tried("a", "Failed", 0, failures)];
         let plan = plan(&job(spec.clone(), json!({})), &pods, at(seconds));

@@ -10,6 +10,7 @@ use kubewright_runtime::{
     Reconciler, Watch, finalizer,
 };
 
+use crate::controllers::ephemeral_volume::claim_name;
 use crate::pods::{is_finished, node_name};
 use crate::writes::patch_unchanged;
 
@@ -104,7 +105,7 @@ fn uses(pod: &Pod, claim: &PersistentVolumeClaim) -> bool {
     let mut volumes = volumes.filter(|volume| match &volume.persistent_volume_claim {
         Some(told) => told.claim_name == name,
         None => {
-            let own = || is_of(claim, pod) && ephemeral(pod, &volume.name) == name;
+            let own = || is_of(claim, pod) && claim_name(pod, &volume.name) == name;
             volume.ephemeral.is_some() && !is_finished(pod) && own()
         }
     });
@@ -115,12 +116,6 @@ fn uses(pod: &Pod, claim: &PersistentVolumeClaim) -> bool {
 fn is_of(claim: &PersistentVolumeClaim, pod: &Pod) -> bool {
     let mut owners = claim.metadata.owner_references.iter().flatten();
     owners.any(|owner| Some(&owner.uid) == pod.metadata.uid.as_ref())
-}
-
-/// The name of the claim that is made for a volume of a pod.
-fn ephemeral(pod: &Pod, volume: &str) -> String {
-    let pod = pod.metadata.name.as_deref().unwrap_or_default();
-    format!("{pod}-{volume}")
 }
 
 /// The claims that a pod may use.
@@ -135,7 +130,7 @@ fn claims(pod: &Pod) -> Vec<Key> {
         None => volume
             .ephemeral
             .as_ref()
-            .map(|_| ephemeral(pod, &volume.name)),
+            .map(|_| claim_name(pod, &volume.name)),
     });
     names.map(|name| Key::new(namespace, &name)).collect()
 }
