@@ -8,7 +8,7 @@ use kubewright_architecture::source::{self, SourceFile};
 use kubewright_architecture::{counts, modules::Graph};
 
 /// The crates from the bottom up: each uses those before it and none after it.
-const CRATES: [&str; 14] = [
+const CRATES: [&str; 15] = [
     "workqueue",
     "store",
     "cel",
@@ -21,6 +21,7 @@ const CRATES: [&str; 14] = [
     "runtime",
     "manifests",
     "cluster",
+    "sim",
     "kubewright",
     "cli",
 ];

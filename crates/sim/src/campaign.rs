@@ -1,0 +1,386 @@
+//! A campaign: the workload once without faults, then once for every fault that it has a place for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures::future::LocalBoxFuture;
+use kubewright_cluster::{Builder, Clock, Cluster};
+use kubewright_runtime::client::Consistency;
+use kubewright_runtime::{Error, Manager};
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::base;
+use crate::director::Rules;
+use crate::external::{AnyExternal, ExternalSystem};
+use crate::identity::{WriteId, unescape};
+use crate::normal::Masks;
+use crate::oracle::Violation;
+use crate::plan::{FaultKind, Plan};
+use crate::planner;
+use crate::process::{Process, Start};
+use crate::report::{Failure, Report};
+use crate::run::{Base, Outcome, execute};
+use crate::state::State;
+use crate::user::User;
+
+/// The variable that repeats one plan.
+const REPLAY: &str = "KUBEWRIGHT_REPLAY";
+/// The variable that asks for all plans, where a test takes some of them.
+const VOLUME: &str = "KUBEWRIGHT_SIM";
+/// Runs are deep futures in a build without optimisation.
+const STACK: usize = 16 << 20;
+
+/// A step of a workload.
+pub(crate) type Step =
+    Box<dyn Fn(User) -> LocalBoxFuture<'static, Result<(), Error>> + Send + Sync>;
+type MakeExternal = Box<dyn Fn() -> Arc<dyn AnyExternal> + Send + Sync>;
+type Configure = Box<dyn Fn(Builder) -> Builder + Send + Sync>;
+
+/// What every run of a campaign is made of.
+pub(crate) struct Shape {
+    pub(crate) start: Start,
+    pub(crate) steps: Vec<(String, Step)>,
+    pub(crate) rules: Rules,
+    pub(crate) masks: Masks,
+    pub(crate) external: Option<MakeExternal>,
+    pub(crate) consistency: Consistency,
+    pub(crate) settle: Duration,
+    pub(crate) quiet: Duration,
+}
+
+/// Runs an operator through a workload, once without faults and once for each fault that has a place in it, and compares.
+///
+/// Everything is in this process and in virtual time: the API server, the built-in controllers, a node, the operator. The
+/// same plan gives the same run, and every failure comes with the line that repeats it.
+#[must_use = "a campaign does nothing until it runs"]
+pub struct Campaign {
+    name: String,
+    shape: Shape,
+    kinds: BTreeSet<FaultKind>,
+    objects: Vec<Value>,
+    configure: Option<Configure>,
+    jobs: Option<usize>,
+    sample: Option<usize>,
+}
+
+impl Campaign {
+    /// A campaign over the operator that this function starts. The function is called for every process: for each run, and
+    /// within a run again after each crash. The name is part of replay tokens.
+    pub fn new(name: &str, operator: impl Fn(&Process) -> Manager + Send + Sync + 'static) -> Self {
+        Self {
+            name: name.to_owned(),
+            shape: Shape {
+                start: Arc::new(operator),
+                steps: Vec::new(),
+                rules: Rules::default(),
+                masks: Masks::default(),
+                external: None,
+                consistency: Consistency::default(),
+                settle: Duration::from_secs(60),
+                quiet: Duration::from_secs(300),
+            },
+            kinds: FaultKind::all().collect(),
+            objects: Vec::new(),
+            configure: None,
+            jobs: None,
+            sample: None,
+        }
+    }
+
+    /// Creates an object before anything starts: a definition of a kind, a namespace, a configuration.
+    ///
+    /// # Panics
+    /// When the object cannot be written as JSON.
+    pub fn install(mut self, object: &impl Serialize) -> Self {
+        let object = serde_json::to_value(object).expect("the object can be written as JSON");
+        self.objects.push(object);
+        self
+    }
+
+    /// Adds a step to the workload. The next step begins when the cluster has come to rest after this one.
+    pub fn step(
+        mut self,
+        name: &str,
+        step: impl AsyncFn(User) -> Result<(), Error> + Send + Sync + 'static,
+    ) -> Self {
+        let step = Arc::new(step);
+        let erased: Step = Box::new(move |user| {
+            let step = step.clone();
+            Box::pin(async move { step(user).await })
+        });
+        self.shape.steps.push((name.to_owned(), erased));
+        self
+    }
+
+    /// Adds a rule over the whole state that has to hold after every commit, whoever makes it.
+    pub fn invariant(
+        mut self,
+        name: &str,
+        holds: impl Fn(&State) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let rule = (name.to_owned(), Arc::new(holds) as _);
+        self.shape.rules.invariants.push(rule);
+        self
+    }
+
+    /// Adds a rule about writes that the operator must never make, whether the server takes them or not.
+    pub fn forbid(
+        mut self,
+        name: &str,
+        is_forbidden: impl Fn(&WriteId) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let rule = (name.to_owned(), Arc::new(is_forbidden) as _);
+        self.shape.rules.forbidden.push(rule);
+        self
+    }
+
+    /// Adds a system outside of the cluster, made anew for each run; see [`Process::external`].
+    pub fn external<E: ExternalSystem>(
+        mut self,
+        make: impl Fn() -> E + Send + Sync + 'static,
+    ) -> Self {
+        self.shape.external = Some(Box::new(move || Arc::new(make())));
+        self
+    }
+
+    /// Sets whether reads wait for the operator's own writes. By default they do, as in production.
+    pub fn consistency(mut self, consistency: Consistency) -> Self {
+        self.shape.consistency = consistency;
+        self
+    }
+
+    /// Leaves a resource out of comparisons, as `jobs.batch`.
+    pub fn ignore(mut self, resource: &str) -> Self {
+        self.shape.masks.resources.push(resource.to_owned());
+        self
+    }
+
+    /// Leaves a field out of comparisons, as `status.lastRun`.
+    pub fn mask(mut self, field: &str) -> Self {
+        self.shape.masks.fields.push(field.to_owned());
+        self
+    }
+
+    /// Sets how long nothing may change until a step counts as done. By default a minute of virtual time: longer than any
+    /// single wait of the runtime.
+    pub fn settle(mut self, time: Duration) -> Self {
+        self.shape.settle = time;
+        self
+    }
+
+    /// Sets how long the operator has to be silent after the last step. By default five minutes of virtual time.
+    pub fn quiet(mut self, time: Duration) -> Self {
+        self.shape.quiet = time;
+        self
+    }
+
+    /// Runs no plans with this kind of fault.
+    pub fn without(mut self, kind: FaultKind) -> Self {
+        self.kinds.remove(&kind);
+        self
+    }
+
+    /// Runs plans with these kinds of faults only.
+    pub fn only(mut self, kinds: impl IntoIterator<Item = FaultKind>) -> Self {
+        self.kinds = kinds.into_iter().collect();
+        self
+    }
+
+    /// Changes the cluster: more nodes, an API server alone. Clock and seed are the simulation's.
+    pub fn cluster(
+        mut self,
+        configure: impl Fn(Builder) -> Builder + Send + Sync + 'static,
+    ) -> Self {
+        self.configure = Some(Box::new(configure));
+        self
+    }
+
+    /// Sets how many plans run at once. By default one for each processor.
+    pub fn jobs(mut self, jobs: usize) -> Self {
+        self.jobs = Some(jobs.max(1));
+        self
+    }
+
+    /// Runs this many plans, evenly spread over all of them, unless the variable `KUBEWRIGHT_SIM` is `full`.
+    pub fn sample(mut self, plans: usize) -> Self {
+        self.sample = Some(plans.max(1));
+        self
+    }
+
+    /// Runs the campaign, or the one plan that `KUBEWRIGHT_REPLAY` names, and panics with a report if anything failed.
+    ///
+    /// # Panics
+    /// When a plan fails, and when the token in `KUBEWRIGHT_REPLAY` cannot be read.
+    pub fn check(&self) {
+        let report = match self.asked_for() {
+            Some(plan) => self.replay(&plan),
+            None => self.run(),
+        };
+        assert!(report.is_clean(), "\n{report}");
+        println!("{report}");
+    }
+
+    /// The plan that the environment names, if it is one of this campaign.
+    fn asked_for(&self) -> Option<Plan> {
+        let token = std::env::var(REPLAY).ok()?;
+        let (name, plan) = token.split_once(':')?;
+        if unescape(name) != self.name {
+            return None;
+        }
+        Some(
+            plan.parse()
+                .unwrap_or_else(|error| panic!("{REPLAY}: {error}")),
+        )
+    }
+
+    /// Runs all plans.
+    pub fn run(&self) -> Report {
+        self.run_plans(|reference| {
+            let steps: Vec<String> = self
+                .shape
+                .steps
+                .iter()
+                .map(|(name, _)| name.clone())
+                .collect();
+            sampled(planner::plans(reference, &steps, &self.kinds), self.sample)
+        })
+    }
+
+    /// Runs one plan.
+    pub fn replay(&self, plan: &Plan) -> Report {
+        self.run_plans(|_| vec![plan.clone()])
+    }
+
+    fn run_plans(&self, plans: impl FnOnce(&Outcome) -> Vec<Plan>) -> Report {
+        let began = Instant::now();
+        let base = in_runtime(|| async { base::prepare(self.builder(), &self.objects).await });
+        let none = Plan::default();
+        let reference = self.execute(&base, &none, None);
+        let mut report = Report {
+            name: self.name.clone(),
+            plans: 0,
+            kinds: BTreeMap::new(),
+            unreached: 0,
+            took: Duration::ZERO,
+            hash: reference.trace.hash(),
+            failures: Vec::new(),
+        };
+        if let Some(failure) = self.check_reference(&base, &reference) {
+            report.failures.push(failure);
+            report.took = began.elapsed();
+            return report;
+        }
+        let plans = plans(&reference);
+        for plan in &plans {
+            for fault in &plan.faults {
+                *report.kinds.entry(fault.kind().as_str()).or_default() += 1;
+            }
+        }
+        report.plans = plans.len();
+        let outcomes = self.execute_all(&base, &plans, &reference);
+        for (plan, outcome) in plans.iter().zip(outcomes) {
+            report.unreached += usize::from(!outcome.unreached.is_empty());
+            let failure = Failure::of(&self.name, plan, &reference.trace, outcome);
+            report.failures.extend(failure);
+        }
+        report.took = began.elapsed();
+        report
+    }
+
+    /// The reference has to hold by itself, and to be the same twice.
+    fn check_reference(&self, base: &Base, reference: &Outcome) -> Option<Failure> {
+        let none = Plan::default();
+        if reference.violation.is_some() {
+            return Failure::of(&self.name, &none, &reference.trace, reference.clone());
+        }
+        let mut again = self.execute(base, &none, None);
+        let (first, second) = reference.trace.divergence(&again.trace)?;
+        again.violation = Some(Violation::Diverged { first, second });
+        Failure::of(&self.name, &none, &reference.trace, again)
+    }
+
+    fn builder(&self) -> Builder {
+        let start = "2030-01-01T00:00:00Z".parse().expect("a moment");
+        let builder = Cluster::builder();
+        let builder = match &self.configure {
+            Some(configure) => configure(builder),
+            None => builder,
+        };
+        builder.seed(base::SEED).clock(Clock::starting_at(start))
+    }
+
+    fn execute(&self, base: &Base, plan: &Plan, reference: Option<&Outcome>) -> Outcome {
+        in_runtime(|| execute(&self.shape, base, plan, reference))
+    }
+
+    fn execute_all(&self, base: &Base, plans: &[Plan], reference: &Outcome) -> Vec<Outcome> {
+        let outcomes: Vec<Mutex<Option<Outcome>>> =
+            plans.iter().map(|_| Mutex::default()).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(plan) = plans.get(at) else { return };
+                *outcomes[at].lock() = Some(self.execute(base, plan, Some(reference)));
+            }
+        };
+        let jobs = self
+            .jobs
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..jobs.min(plans.len()))
+                .map(|_| {
+                    std::thread::Builder::new()
+                        .stack_size(STACK)
+                        .spawn_scoped(scope, work)
+                        .expect("the system gives a thread")
+                })
+                .collect();
+            for worker in workers {
+                if let Err(panic) = worker.join() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        });
+        let done = outcomes.into_iter().map(Mutex::into_inner);
+        done.map(Option::unwrap_or_default).collect()
+    }
+}
+
+/// So many of the plans, evenly spread.
+fn sampled(plans: Vec<Plan>, sample: Option<usize>) -> Vec<Plan> {
+    let full = std::env::var(VOLUME).is_ok_and(|volume| volume == "full");
+    match sample {
+        Some(some) if !full && some < plans.len() => {
+            let all = plans.len();
+            (0..some).map(|at| plans[at * all / some].clone()).collect()
+        }
+        _ => plans,
+    }
+}
+
+/// Runs a future on a runtime of its own, whose clock stands still while anything can go on.
+fn in_runtime<F: Future>(make: impl FnOnce() -> F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("the system gives a runtime");
+    runtime.block_on(async { Box::pin(make()).await })
+}
+
+impl fmt::Debug for Campaign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Campaign({}, {} steps)",
+            self.name,
+            self.shape.steps.len()
+        )
+    }
+}

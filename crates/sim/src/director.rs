@@ -1,0 +1,320 @@
+//! The director of a run: knows the plan, is told of everything that happens, and says where a fault happens.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubewright_runtime::gate::{self, ReconcileId};
+use kubewright_server::storage::Event;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use crate::identity::{EventId, WriteId, content};
+use crate::plan::{Fault, Plan};
+use crate::state::{ObjectId, State};
+use crate::target::Target;
+use crate::trace::{Entry, Note, Trace, Wrote};
+
+/// How long an event that is skipped can be held at most.
+const SKIPPED_WITHIN: Duration = Duration::from_secs(10);
+
+/// A rule over the whole state that holds after every commit.
+pub(crate) type Invariant = Arc<dyn Fn(&State) -> bool + Send + Sync>;
+/// A rule about writes that the operator may not make.
+pub(crate) type Forbidden = Arc<dyn Fn(&WriteId) -> bool + Send + Sync>;
+
+/// What has to hold all the time.
+#[derive(Clone, Default)]
+pub(crate) struct Rules {
+    pub(crate) invariants: Vec<(String, Invariant)>,
+    pub(crate) forbidden: Vec<(String, Forbidden)>,
+}
+
+pub(crate) struct Director {
+    start: Instant,
+    rules: Rules,
+    inner: Mutex<Inner>,
+    state: Mutex<State>,
+    /// Somebody has changed something.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Inner {
+    trace: Trace,
+    step: usize,
+    /// Faults that have not happened yet.
+    faults: Vec<Fault>,
+    writes: BTreeMap<WriteId, u32>,
+    events: BTreeMap<EventId, u32>,
+    revisions: BTreeMap<EventId, u64>,
+    /// Objects that the operator made.
+    made: BTreeSet<ObjectId>,
+    /// Leases that the operator writes, by key.
+    leases: BTreeSet<String>,
+    /// Resources whose lists and watches wait, until when and for which object.
+    held: BTreeMap<String, Hold>,
+    broken: Vec<Broken>,
+}
+
+#[derive(Clone)]
+struct Hold {
+    object: ObjectId,
+    until: Instant,
+}
+
+/// A rule that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Broken {
+    Invariant { name: String, after: ObjectId },
+    Forbidden { name: String, write: WriteId },
+    Panicked(String),
+}
+
+impl Director {
+    pub(crate) fn new(plan: &Plan, rules: Rules) -> Self {
+        let inner = Inner {
+            faults: plan.faults.clone(),
+            ..Inner::default()
+        };
+        Self {
+            start: Instant::now(),
+            rules,
+            inner: Mutex::new(inner),
+            state: Mutex::default(),
+            changed: Notify::new(),
+        }
+    }
+
+    /// Takes a change of the store in, under the store's lock.
+    pub(crate) fn observe(&self, collection: &str, event: &Event) {
+        let mut state = self.state.lock();
+        let Some(changed) = state.apply(collection, event) else {
+            return;
+        };
+        let rules = self.rules.invariants.iter();
+        let broken: Vec<Broken> = rules
+            .filter(|(_, holds)| !holds(&state))
+            .map(|(name, _)| Broken::Invariant {
+                name: name.clone(),
+                after: changed.clone(),
+            })
+            .collect();
+        drop(state);
+        let mut inner = self.inner.lock();
+        for rule in broken {
+            if !inner.broken.iter().any(|known| known.is_same_rule(&rule)) {
+                inner.broken.push(rule);
+            }
+        }
+        let released = |_: &String, hold: &mut Hold| hold.object != changed;
+        inner.held.retain(released);
+        drop(inner);
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn state<R>(&self, read: impl FnOnce(&State) -> R) -> R {
+        read(&self.state.lock())
+    }
+
+    /// Begins a step of the workload.
+    pub(crate) fn begin_step(&self, number: usize, name: &str) {
+        self.inner.lock().step = number;
+        self.note(Note::Step(name.to_owned()));
+    }
+
+    pub(crate) fn note(&self, note: Note) {
+        self.note_of(gate::reconcile(), note);
+    }
+
+    pub(crate) fn note_of(&self, reconcile: Option<ReconcileId>, note: Note) {
+        let at = self.start.elapsed();
+        let mut inner = self.inner.lock();
+        if let Note::Reconciled(ended) = &note
+            && ended.starts_with("reconcile panicked")
+        {
+            inner.broken.push(Broken::Panicked(ended.clone()));
+        }
+        let step = inner.step;
+        inner.trace.entries.push(Entry {
+            at,
+            step,
+            reconcile,
+            note,
+        });
+    }
+
+    /// Names a write that is about to be sent.
+    pub(crate) fn name_write(&self, verb: &str, target: &Target, body: &[u8]) -> WriteId {
+        let key = target.key(&written_name(target, body));
+        let content = if verb == "delete" { 0 } else { content(body) };
+        self.name_call(verb, &target.resource, key, content)
+    }
+
+    pub(crate) fn name_call(
+        &self,
+        verb: &str,
+        resource: &str,
+        key: String,
+        content: u16,
+    ) -> WriteId {
+        let controller = gate::reconcile().map_or_else(|| "-".into(), |id| id.controller);
+        let mut id = WriteId {
+            controller: controller.to_string(),
+            verb: verb.to_owned(),
+            resource: resource.to_owned(),
+            key,
+            content,
+            occurrence: 0,
+        };
+        let mut inner = self.inner.lock();
+        let count = inner.writes.entry(id.clone()).or_default();
+        *count += 1;
+        id.occurrence = *count;
+        let forbidden = self.rules.forbidden.iter();
+        for (name, is_forbidden) in forbidden {
+            if is_forbidden(&id) {
+                let (name, write) = (name.clone(), id.clone());
+                inner.broken.push(Broken::Forbidden { name, write });
+            }
+        }
+        id
+    }
+
+    /// The fault that happens at a write, once.
+    pub(crate) fn fault_at_write(&self, id: &WriteId) -> Option<Fault> {
+        self.take(|fault| fault.write() == Some(id))
+    }
+
+    /// Names an event that is about to be delivered.
+    pub(crate) fn name_event(
+        &self,
+        resource: &str,
+        kind: &str,
+        key: String,
+        revision: u64,
+    ) -> EventId {
+        let mut id = EventId {
+            resource: resource.to_owned(),
+            kind: kind.to_owned(),
+            key,
+            occurrence: 0,
+        };
+        let mut inner = self.inner.lock();
+        let count = inner.events.entry(id.clone()).or_default();
+        *count += 1;
+        id.occurrence = *count;
+        inner.revisions.insert(id.clone(), revision);
+        id
+    }
+
+    /// The fault that happens at an event, once.
+    pub(crate) fn fault_at_event(&self, id: &EventId) -> Option<Fault> {
+        self.take(|fault| fault.event() == Some(id))
+    }
+
+    /// The faults that happen after a step.
+    pub(crate) fn faults_after(&self, step: &str) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        while let Some(fault) = self.take(|fault| fault.step() == Some(step)) {
+            faults.push(fault);
+        }
+        faults
+    }
+
+    fn take(&self, is_now: impl Fn(&Fault) -> bool) -> Option<Fault> {
+        let fault = {
+            let mut inner = self.inner.lock();
+            let at = inner.faults.iter().position(is_now)?;
+            inner.faults.remove(at)
+        };
+        self.note(Note::Fault(fault.to_string()));
+        Some(fault)
+    }
+
+    /// The revision of an event that was delivered.
+    pub(crate) fn revision_of(&self, event: &EventId) -> Option<u64> {
+        self.inner.lock().revisions.get(event).copied()
+    }
+
+    /// Faults that have not happened.
+    pub(crate) fn unreached(&self) -> Vec<Fault> {
+        self.inner.lock().faults.clone()
+    }
+
+    /// Notes a write and what it made.
+    pub(crate) fn wrote(&self, wrote: Wrote) {
+        if let Some(key) = &wrote.created {
+            let resource = crate::target::plain(&wrote.id.resource).to_owned();
+            self.inner.lock().made.insert((resource, key.clone()));
+        }
+        self.note(Note::Wrote(wrote));
+    }
+
+    /// Objects that the operator made and that are there.
+    pub(crate) fn made(&self) -> Vec<ObjectId> {
+        let made = self.inner.lock().made.clone();
+        let is_there = |state: &State, id: &ObjectId| state.has(&id.0, &id.1);
+        let there = |state: &State| made.into_iter().filter(|id| is_there(state, id)).collect();
+        self.state(there)
+    }
+
+    pub(crate) fn note_lease(&self, key: String) {
+        self.inner.lock().leases.insert(key);
+    }
+
+    pub(crate) fn leases(&self) -> Vec<String> {
+        self.inner.lock().leases.iter().cloned().collect()
+    }
+
+    pub(crate) fn broken(&self) -> Vec<Broken> {
+        self.inner.lock().broken.clone()
+    }
+
+    pub(crate) fn trace(&self) -> Trace {
+        self.inner.lock().trace.clone()
+    }
+
+    /// Holds lists and watches of a resource until an object changes again, for a while at most.
+    pub(crate) fn hold(&self, resource: &str, key: &str) {
+        let hold = Hold {
+            object: (resource.to_owned(), key.to_owned()),
+            until: Instant::now() + SKIPPED_WITHIN,
+        };
+        self.inner.lock().held.insert(resource.to_owned(), hold);
+    }
+
+    /// Waits until lists and watches of a resource are not held.
+    pub(crate) async fn released(&self, resource: &str) {
+        loop {
+            let changed = self.changed.notified();
+            let held = self.inner.lock().held.get(resource).cloned();
+            let Some(hold) = held else { return };
+            if timeout_at(hold.until, changed).await.is_err() {
+                self.inner.lock().held.remove(resource);
+                return;
+            }
+        }
+    }
+}
+
+impl Broken {
+    fn is_same_rule(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Invariant { name, .. }, Self::Invariant { name: other, .. }) => name == other,
+            _ => false,
+        }
+    }
+}
+
+/// The name that a write is about: of the path, or of the object to be created.
+fn written_name(target: &Target, body: &[u8]) -> String {
+    if let Some(name) = &target.name {
+        return name.clone();
+    }
+    let object: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = |field: &str| object["metadata"][field].as_str().map(str::to_owned);
+    let made = || text("generateName").map(|prefix| format!("{prefix}*"));
+    text("name").or_else(made).unwrap_or_else(|| "*".to_owned())
+}

@@ -1,0 +1,273 @@
+//! States made comparable: what differs between two runs for no reason of the operator's is replaced.
+//!
+//! A uid becomes the name of its object, a name that the server made becomes a number, times and addresses become words.
+//! Everything else is compared, conditions, annotations and whether a generation was observed included.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde_json::{Map, Value};
+
+use crate::identity::is_time;
+use crate::state::{ObjectId, State};
+
+/// The objects of a state, comparable.
+pub(crate) type Normal = BTreeMap<ObjectId, Value>;
+
+/// Fields that the server keeps for itself.
+const DROPPED: [&str; 6] = [
+    "resourceVersion",
+    "managedFields",
+    "selfLink",
+    "containerID",
+    "imageID",
+    "collisionCount",
+];
+
+/// What is left out of a comparison besides.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Masks {
+    /// Resources, as `jobs.batch`.
+    pub(crate) resources: Vec<String>,
+    /// Fields by their path, as `status.lastRun`.
+    pub(crate) fields: Vec<String>,
+}
+
+/// Replaces what differs between runs.
+pub(crate) fn normalise(state: &State, masks: &Masks) -> Normal {
+    let mut objects = state.values();
+    objects.retain(|((resource, _), _)| !masks.resources.contains(resource));
+    let mut names = Names::new(state);
+    for (_, object) in &mut objects {
+        for field in &masks.fields {
+            remove(object, field);
+        }
+    }
+    // First without the names that the server made, to put their objects into an order that has nothing to do with them.
+    let mut generated: BTreeMap<(String, String), Vec<(String, String)>> = BTreeMap::new();
+    for ((resource, key), object) in &objects {
+        let Some(prefix) = generated_prefix(object) else {
+            continue;
+        };
+        let mut content = object.clone();
+        names.replace(&mut content);
+        content["metadata"]["name"] = Value::Null;
+        let place = key.split_once('/').map_or("", |(namespace, _)| namespace);
+        let group = generated
+            .entry((resource.clone(), format!("{place}/{prefix}")))
+            .or_default();
+        group.push((content.to_string(), name_of(object)));
+    }
+    for ((_, prefix), mut group) in generated {
+        group.sort();
+        let prefix = prefix.split_once('/').map_or("", |(_, prefix)| prefix);
+        for (number, (_, name)) in group.into_iter().enumerate() {
+            names.made.push((name, format!("{prefix}<{number}>")));
+        }
+    }
+    // Longer names first: one may be the beginning of another.
+    names
+        .made
+        .sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+    let normal = objects.into_iter().map(|((resource, key), mut object)| {
+        names.replace(&mut object);
+        ((resource, names.text(&key)), object)
+    });
+    normal.collect()
+}
+
+fn name_of(object: &Value) -> String {
+    let name = object["metadata"]["name"].as_str();
+    name.unwrap_or_default().to_owned()
+}
+
+fn generated_prefix(object: &Value) -> Option<String> {
+    let prefix = object["metadata"]["generateName"].as_str()?;
+    let name = object["metadata"]["name"].as_str()?;
+    name.starts_with(prefix).then(|| prefix.to_owned())
+}
+
+/// Removes the field at a path.
+fn remove(object: &mut Value, path: &str) {
+    let (parents, last) = path.rsplit_once('.').unwrap_or(("", path));
+    let mut place = object;
+    for part in parents.split('.').filter(|part| !part.is_empty()) {
+        match place.get_mut(part) {
+            Some(next) => place = next,
+            None => return,
+        }
+    }
+    if let Some(fields) = place.as_object_mut() {
+        fields.remove(last);
+    }
+}
+
+/// What names and uids are replaced with.
+struct Names<'a> {
+    state: &'a State,
+    made: Vec<(String, String)>,
+}
+
+impl<'a> Names<'a> {
+    fn new(state: &'a State) -> Self {
+        let made = Vec::new();
+        Self { state, made }
+    }
+
+    fn replace(&self, value: &mut Value) {
+        match value {
+            Value::Object(fields) => self.replace_fields(fields),
+            Value::Array(items) => {
+                items.iter_mut().for_each(|item| self.replace(item));
+                if items.iter().all(|item| item.get("type").is_some()) {
+                    items.sort_by_key(|item| item["type"].to_string());
+                }
+            }
+            Value::String(text) => *text = self.text(text),
+            _ => {}
+        }
+    }
+
+    fn replace_fields(&self, fields: &mut Map<String, Value>) {
+        for name in DROPPED {
+            fields.remove(name);
+        }
+        let generation = fields.get("metadata").and_then(|it| it.get("generation"));
+        let generation = generation.cloned();
+        if let Some(observed) = fields
+            .get_mut("status")
+            .and_then(|status| status.get_mut("observedGeneration"))
+        {
+            let current = Some(&*observed) == generation.as_ref();
+            *observed = if current { "<current>" } else { "<behind>" }.into();
+        }
+        if fields.contains_key("creationTimestamp") {
+            fields.remove("generation");
+        }
+        // In conditions: those of an older generation are told by the status as a whole.
+        if fields
+            .get("observedGeneration")
+            .is_some_and(Value::is_number)
+        {
+            fields.remove("observedGeneration");
+        }
+        fields.values_mut().for_each(|value| self.replace(value));
+    }
+
+    fn text(&self, text: &str) -> String {
+        if let Some(((resource, key), incarnation)) = self.state.uids().get(text) {
+            let alive = self.state.counts().get(&(resource.clone(), key.clone()));
+            let alive = alive.is_none_or(|count| count.created == *incarnation);
+            let when = if alive { "" } else { " of before" };
+            return format!("<uid of {resource} {}{when}>", self.made_text(key));
+        }
+        if is_time(text) {
+            return "<time>".to_owned();
+        }
+        if text.parse::<IpAddr>().is_ok() {
+            return "<address>".to_owned();
+        }
+        self.made_text(text)
+    }
+
+    fn made_text(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (name, made) in &self.made {
+            if text.contains(name.as_str()) {
+                text = text.replace(name.as_str(), made);
+            }
+        }
+        text
+    }
+}
+
+/// Where two states differ first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Difference {
+    /// The object.
+    pub object: ObjectId,
+    /// The field, as `spec.replicas`; empty if the whole object is missing or superfluous.
+    pub path: String,
+    /// What the reference has.
+    pub expected: String,
+    /// What this run has.
+    pub found: String,
+}
+
+/// The first difference of two states, if there is one.
+pub(crate) fn difference(expected: &Normal, found: &Normal) -> Option<Difference> {
+    let mut ids: Vec<&ObjectId> = expected.keys().chain(found.keys()).collect();
+    ids.sort();
+    ids.dedup();
+    ids.into_iter().find_map(|id| {
+        let (path, expected, found) = match (expected.get(id), found.get(id)) {
+            (Some(expected), Some(found)) => unlike("", expected, found)?,
+            (Some(_), None) => (String::new(), "an object".into(), "none".into()),
+            (None, Some(_)) => (String::new(), "none".into(), "an object".into()),
+            (None, None) => return None,
+        };
+        Some(Difference {
+            object: id.clone(),
+            path,
+            expected,
+            found,
+        })
+    })
+}
+
+/// The first field in which two values differ.
+fn unlike(path: &str, expected: &Value, found: &Value) -> Option<(String, String, String)> {
+    let at = |name: &str| match path {
+        "" => name.to_owned(),
+        path => format!("{path}.{name}"),
+    };
+    match (expected, found) {
+        (Value::Object(left), Value::Object(right)) => {
+            let mut names: Vec<&String> = left.keys().chain(right.keys()).collect();
+            names.sort();
+            names.dedup();
+            let field = |fields: &Map<String, Value>, name: &String| {
+                fields.get(name).cloned().unwrap_or_default()
+            };
+            names
+                .into_iter()
+                .find_map(|name| unlike(&at(name), &field(left, name), &field(right, name)))
+        }
+        (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
+            let mut pairs = left.iter().zip(right).enumerate();
+            pairs.find_map(|(number, (left, right))| unlike(&at(&number.to_string()), left, right))
+        }
+        (left, right) if left == right => None,
+        (left, right) => Some((path.to_owned(), left.to_string(), right.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn first_difference_names_object_and_field() {
+        let id = ("pods".to_owned(), "n/a".to_owned());
+        let state = |value: Value| Normal::from([(id.clone(), value)]);
+        let left = state(json!({"spec": {"a": 1, "list": [1, {"b": 2}]}}));
+        assert_eq!(difference(&left, &left), None);
+        let right = state(json!({"spec": {"a": 1, "list": [1, {"b": 3}]}}));
+        let found = difference(&left, &right).expect("they differ");
+        assert_eq!(found.path, "spec.list.1.b");
+        assert_eq!((&*found.expected, &*found.found), ("2", "3"));
+        let found = difference(&left, &Normal::new()).expect("they differ");
+        assert_eq!((found.path.as_str(), &*found.found), ("", "none"));
+    }
+
+    #[test]
+    fn masked_fields_are_removed() {
+        let mut value = json!({"status": {"at": 1, "b": 2}, "spec": {}});
+        remove(&mut value, "status.at");
+        remove(&mut value, "status.nothing.there");
+        remove(&mut value, "spec");
+        assert_eq!(value, json!({"status": {"b": 2}}));
+    }
+}

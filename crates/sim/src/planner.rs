@@ -1,0 +1,90 @@
+//! The planner: every plan with one fault that the reference run has a place for.
+
+use std::collections::BTreeSet;
+
+use crate::external;
+use crate::identity::WriteId;
+use crate::plan::{Fault, FaultKind, Plan};
+use crate::run::Outcome;
+use crate::trace::Entry;
+use crate::trace::Note;
+
+/// All plans with one fault, of these kinds, in the order of the trace.
+pub(crate) fn plans(
+    reference: &Outcome,
+    steps: &[String],
+    kinds: &BTreeSet<FaultKind>,
+) -> Vec<Plan> {
+    let mut faults = Vec::new();
+    for (_, wrote) in reference.trace.writes().filter(|(_, it)| it.effective) {
+        faults.extend(at_write(&wrote.id));
+    }
+    faults.extend(at_events(reference));
+    for (number, step) in steps.iter().enumerate() {
+        faults.extend(after_step(reference, number, step));
+    }
+    faults.retain(|fault| kinds.contains(&fault.kind()));
+    let mut seen = BTreeSet::new();
+    faults.retain(|fault| seen.insert(fault.clone()));
+    faults.into_iter().map(Plan::single).collect()
+}
+
+fn at_write(id: &WriteId) -> Vec<Fault> {
+    let mut faults = vec![
+        Fault::CrashBefore(id.clone()),
+        Fault::CrashAfter(id.clone()),
+        Fault::LoseAnswer(id.clone()),
+        Fault::Refuse(429, id.clone()),
+        Fault::Refuse(500, id.clone()),
+        Fault::Silence(id.clone()),
+    ];
+    // A creation or a deletion without preconditions has nothing to be in conflict with.
+    if matches!(&*id.verb, "update" | "patch") && id.resource != external::RESOURCE {
+        faults.push(Fault::Refuse(409, id.clone()));
+    }
+    faults
+}
+
+fn at_events(reference: &Outcome) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let events: Vec<_> = reference.trace.events().collect();
+    for (at, (entry, id)) in events.iter().enumerate() {
+        let id = (*id).clone();
+        faults.push(Fault::Cut(id.clone()));
+        faults.push(Fault::Expire(id.clone()));
+        faults.push(Fault::Lag(id.clone()));
+        let same_object = |(later, other): &(&Entry, &crate::identity::EventId)| {
+            later.step == entry.step && (&other.resource, &other.key) == (&id.resource, &id.key)
+        };
+        if events[at + 1..].iter().any(|event| same_object(event)) {
+            faults.push(Fault::Skip(id));
+        }
+    }
+    faults
+}
+
+fn after_step(reference: &Outcome, number: usize, step: &str) -> Vec<Fault> {
+    let step = || step.to_owned();
+    let mut faults = vec![Fault::Restart(step())];
+    if reference.has_lease {
+        faults.push(Fault::LoseLease(step()));
+    }
+    let none = Vec::new();
+    let made = reference.made.get(number).unwrap_or(&none).iter();
+    faults.extend(
+        made.map(|(resource, key)| Fault::HumanDelete(step(), resource.clone(), key.clone())),
+    );
+    let editable = reference.editable.get(number).unwrap_or(&none).iter();
+    faults.extend(
+        editable.map(|(resource, key)| Fault::HumanEdit(step(), resource.clone(), key.clone())),
+    );
+    // Views of this step and of the one before: older ones are as stale as those.
+    let recent = |entry: &&Entry| entry.step <= number && entry.step + 1 >= number;
+    let views = reference.trace.entries.iter().filter(recent);
+    let views = views.filter_map(|entry| match &entry.note {
+        Note::Event { id, .. } => Some(Fault::StaleRestart(step(), id.clone())),
+        _ => None,
+    });
+    faults.extend(views);
+    faults
+}

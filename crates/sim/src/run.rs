@@ -1,0 +1,363 @@
+//! One run: a cluster of its own, the operator, the workload, and a plan.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kubewright_cluster::{Clock, Cluster, Snapshot};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use crate::campaign::Shape;
+use crate::director::Director;
+use crate::normal::{Normal, difference, normalise};
+use crate::oracle::{self, Violation};
+use crate::plan::{Fault, FaultKind, Plan};
+use crate::process::{Operator, Setting};
+use crate::state::ObjectId;
+use crate::target;
+use crate::trace::{Note, Trace};
+use crate::user::{User, dynamic};
+
+/// The seed of everything random in a run.
+const SEED: u64 = 0x5eed;
+/// How long a step of a workload may take, in virtual time.
+const STEP_WITHIN: Duration = Duration::from_secs(600);
+/// How long the cluster may take to come to rest, in virtual time.
+const SETTLED_WITHIN: Duration = Duration::from_secs(1800);
+
+/// What all runs of a campaign begin with.
+pub(crate) struct Base {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) now: Timestamp,
+}
+
+/// What a run leaves behind.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Outcome {
+    pub(crate) trace: Trace,
+    /// The state after each step.
+    pub(crate) steps: Vec<Normal>,
+    /// What the operator had made and was there after each step.
+    pub(crate) made: Vec<Vec<ObjectId>>,
+    /// Which of those can be edited in a way that an operator puts right.
+    pub(crate) editable: Vec<Vec<ObjectId>>,
+    pub(crate) has_lease: bool,
+    pub(crate) violation: Option<Violation>,
+    pub(crate) unreached: Vec<Fault>,
+}
+
+struct Run<'a> {
+    shape: &'a Shape,
+    plan: &'a Plan,
+    reference: Option<&'a Outcome>,
+    cluster: Arc<Cluster>,
+    director: Arc<Director>,
+    operator: Operator,
+    user: User,
+    outcome: Outcome,
+}
+
+/// Executes a plan. The runtime's clock has to be paused.
+pub(crate) async fn execute(
+    shape: &Shape,
+    base: &Base,
+    plan: &Plan,
+    reference: Option<&Outcome>,
+) -> Outcome {
+    let clock = Clock::starting_at(base.now);
+    let snapshot = base.snapshot.clone().clock(clock.clone()).seed(SEED);
+    let cluster = snapshot.cluster().await;
+    let cluster = Arc::new(cluster.expect("a snapshot of a cluster starts"));
+    let director = Arc::new(Director::new(plan, shape.rules.clone()));
+    let observer = director.clone();
+    let observed = cluster
+        .server()
+        .observe(move |collection, event| observer.observe(collection, event));
+    observed.expect("a new cluster has no observer");
+    let external = shape.external.as_ref().map(|make| make());
+    let operator = Operator::start(Setting {
+        cluster: cluster.clone(),
+        director: director.clone(),
+        start: shape.start.clone(),
+        clock,
+        seed: SEED,
+        consistency: shape.consistency,
+        external: external.clone(),
+    });
+    let user = User::new(cluster.clone(), external);
+    let mut run = Run {
+        shape,
+        plan,
+        reference,
+        cluster,
+        director,
+        operator,
+        user,
+        outcome: Outcome::default(),
+    };
+    run.outcome.violation = run.live().await.err();
+    run.finish()
+}
+
+impl Run<'_> {
+    async fn live(&mut self) -> Result<(), Violation> {
+        let shape = self.shape;
+        self.settle("start", shape.settle / 4).await?;
+        let external = self.user.external_state();
+        for (number, (name, step)) in shape.steps.iter().enumerate() {
+            self.director.begin_step(number, name);
+            let done = timeout(STEP_WITHIN, step(self.user.clone())).await;
+            let failed = |error: String| Violation::StepFailed {
+                step: name.clone(),
+                error,
+            };
+            done.map_err(|_| failed("it takes more than ten minutes".to_owned()))?
+                .map_err(|error| failed(error.report()))?;
+            self.settle(name, shape.settle).await?;
+            for fault in self.director.faults_after(name) {
+                self.disturb(&fault).await;
+                self.settle(name, shape.settle).await?;
+            }
+            self.compare(number, name)?;
+            self.note_objects();
+        }
+        self.rest().await?;
+        self.conclude(external)
+    }
+
+    /// Waits until nothing has changed for a while.
+    async fn settle(&self, step: &str, window: Duration) -> Result<(), Violation> {
+        let begin = Instant::now();
+        loop {
+            let changed = self.director.state(|state| state.last_change());
+            let rest = changed.unwrap_or(begin).max(begin) + window;
+            if let Some(how) = self.operator.exits() {
+                return Err(Violation::KeepsEnding { how });
+            }
+            if let Some(broken) = self.director.broken().into_iter().next() {
+                return Err(broken.into());
+            }
+            if Instant::now() >= rest {
+                return Ok(());
+            }
+            if begin.elapsed() > SETTLED_WITHIN {
+                let trace = self.director.trace();
+                let mut writes: Vec<String> = trace
+                    .writes()
+                    .filter(|(_, wrote)| wrote.effective)
+                    .map(|(entry, _)| entry.to_string())
+                    .collect();
+                let last = writes.split_off(writes.len().saturating_sub(4));
+                let step = step.to_owned();
+                return Err(Violation::NotSettled { step, writes: last });
+            }
+            sleep_until(rest).await;
+        }
+    }
+
+    /// Lets a fault happen that is not one of the connection.
+    async fn disturb(&self, fault: &Fault) {
+        match fault {
+            Fault::Restart(_) => self.operator.restart().await,
+            Fault::StaleRestart(_, event) => {
+                if let Some(revision) = self.director.revision_of(event) {
+                    self.operator.restart_at(revision).await;
+                }
+            }
+            Fault::LoseLease(_) => self.take_lease().await,
+            Fault::HumanDelete(_, resource, key) => self.delete(resource, key).await,
+            Fault::HumanEdit(_, resource, key) => self.edit(resource, key).await,
+            _ => {}
+        }
+        // Whoever is disturbed begins to react before anybody looks whether it is quiet.
+        sleep(Duration::from_millis(10)).await;
+    }
+
+    async fn take_lease(&self) {
+        let kind = GroupVersionKind::gvk("coordination.k8s.io", "v1", "Lease");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "leases");
+        let now = self.cluster.clock().now();
+        let spec =
+            json!({"spec": {"holderIdentity": "somebody-else", "renewTime": format!("{now:.6}")}});
+        for lease in self.director.leases() {
+            let (namespace, name) = split(&lease);
+            let api = dynamic(&self.cluster.client(), &resource, namespace);
+            let how = PatchParams::default();
+            let patched = api.patch(name, &how, &Patch::Merge(&spec)).await;
+            self.told("somebody else takes the lease", &lease, patched.err());
+        }
+    }
+
+    async fn delete(&self, resource: &str, key: &str) {
+        let Some((kind, namespace, name)) = self.kind_of(resource, key) else {
+            return;
+        };
+        let api = dynamic(&self.cluster.client(), &kind, namespace.as_deref());
+        let deleted = api.delete(&name, &DeleteParams::default()).await;
+        self.told(
+            "somebody deletes",
+            &format!("{resource} {key}"),
+            deleted.err(),
+        );
+    }
+
+    async fn edit(&self, resource: &str, key: &str) {
+        let object = self.director.state(|state| state.get(resource, key));
+        let patch = object.as_ref().and_then(edited);
+        let (Some((kind, namespace, name)), Some(patch)) = (self.kind_of(resource, key), patch)
+        else {
+            return;
+        };
+        let api = dynamic(&self.cluster.client(), &kind, namespace.as_deref());
+        let how = PatchParams::default();
+        let patched = api.patch(&name, &how, &Patch::Merge(&patch)).await;
+        let what = format!("{resource} {key}: {patch}");
+        self.told("somebody edits", &what, patched.err());
+    }
+
+    fn told(&self, what: &str, whom: &str, failed: Option<kube::Error>) {
+        let text = match failed {
+            None => format!("{what} {whom}"),
+            Some(error) => format!("{what} {whom}: {error}"),
+        };
+        self.director.note(Note::Other(text));
+    }
+
+    fn kind_of(&self, resource: &str, key: &str) -> Option<(ApiResource, Option<String>, String)> {
+        let object = self.director.state(|state| state.get(resource, key))?;
+        let version = object["apiVersion"].as_str()?;
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        let kind = GroupVersionKind::gvk(group, version, object["kind"].as_str()?);
+        let plural = resource.split('.').next()?;
+        let resource = ApiResource::from_gvk_with_plural(&kind, plural);
+        let (namespace, name) = split(key);
+        Some((resource, namespace.map(str::to_owned), name.to_owned()))
+    }
+
+    /// Compares the state with that of the reference after the same step.
+    fn compare(&mut self, number: usize, name: &str) -> Result<(), Violation> {
+        let masks = &self.shape.masks;
+        let mut found = self.director.state(|state| normalise(state, masks));
+        if let Some(state) = self.user.external_state() {
+            found.insert(("external".to_owned(), "system".to_owned()), state);
+        }
+        if let Some(expected) = self.reference.and_then(|it| it.steps.get(number)) {
+            let unlike = match self.is_about_people() {
+                true => {
+                    let of = self.reference.map(|it| touched(&it.trace));
+                    let of = of.unwrap_or_default();
+                    difference(&narrowed(expected, &of), &narrowed(&found, &of))
+                }
+                false => difference(expected, &found),
+            };
+            if let Some(difference) = unlike {
+                let step = name.to_owned();
+                return Err(Violation::Differs { step, difference });
+            }
+        }
+        self.outcome.steps.push(found);
+        Ok(())
+    }
+
+    /// Whether somebody edits or deletes what the operator made. What others make of that is not the operator's.
+    fn is_about_people(&self) -> bool {
+        self.plan
+            .has(&[FaultKind::HumanDelete, FaultKind::HumanEdit])
+    }
+
+    fn note_objects(&mut self) {
+        let made = self.director.made();
+        let editable = made.iter().filter(|(resource, key)| {
+            let object = self.director.state(|state| state.get(resource, key));
+            object.as_ref().and_then(edited).is_some()
+        });
+        self.outcome.editable.push(editable.cloned().collect());
+        self.outcome.made.push(made);
+    }
+
+    /// Lets time pass in which nothing should happen.
+    async fn rest(&self) -> Result<(), Violation> {
+        let from = self.director.trace().entries.len();
+        sleep(self.shape.quiet).await;
+        let trace = self.director.trace();
+        match oracle::unrest(&trace, from, self.shape.quiet.as_secs()) {
+            Some(unrest) => Err(unrest),
+            None => Ok(()),
+        }
+    }
+
+    fn conclude(&self, external_before: Option<Value>) -> Result<(), Violation> {
+        if let Some(broken) = self.director.broken().into_iter().next() {
+            return Err(broken.into());
+        }
+        if let Some(reference) = self.reference
+            && let Some(miscounted) =
+                oracle::miscounted(self.plan, &reference.trace, &self.director.trace())
+        {
+            return Err(miscounted);
+        }
+        let removed = |id: &ObjectId| self.director.state(|state| !state.has(&id.0, &id.1));
+        let own = self.user.made();
+        if own.is_empty() || !own.iter().all(removed) {
+            return Ok(());
+        }
+        let mut objects = self.director.made();
+        if external_before != self.user.external_state() {
+            objects.push(("external".to_owned(), "system".to_owned()));
+        }
+        match objects.is_empty() {
+            true => Ok(()),
+            false => Err(Violation::Leaked { objects }),
+        }
+    }
+
+    fn finish(mut self) -> Outcome {
+        self.outcome.trace = self.director.trace();
+        self.outcome.unreached = self.director.unreached();
+        self.outcome.has_lease = !self.director.leases().is_empty();
+        self.outcome
+    }
+}
+
+/// The objects that the operator wrote.
+fn touched(trace: &Trace) -> BTreeSet<ObjectId> {
+    let written = trace.writes().filter(|(_, wrote)| wrote.effective);
+    let written = written.map(|(_, wrote)| {
+        let resource = target::plain(&wrote.id.resource).to_owned();
+        (resource, wrote.id.key.clone())
+    });
+    written.collect()
+}
+
+fn narrowed(state: &Normal, to: &BTreeSet<ObjectId>) -> Normal {
+    let kept = state.iter().filter(|(id, _)| to.contains(id));
+    let kept = kept.map(|(id, object)| {
+        let mut object = object.clone();
+        if let Some(notes) = object["metadata"]["annotations"].as_object_mut() {
+            notes.remove("deployment.kubernetes.io/revision");
+        }
+        (id.clone(), object)
+    });
+    kept.collect()
+}
+
+/// An edit of an object that its operator has to put right: of the number of replicas, or of a value.
+fn edited(object: &Value) -> Option<Value> {
+    if let Some(replicas) = object["spec"]["replicas"].as_i64() {
+        return Some(json!({"spec": {"replicas": replicas + 1}}));
+    }
+    let (name, _) = object["data"].as_object()?.iter().next()?;
+    // Of a Secret it is base64.
+    Some(json!({"data": {name: "ZWRpdGVk"}}))
+}
+
+fn split(key: &str) -> (Option<&str>, &str) {
+    match key.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, key),
+    }
+}

@@ -1,0 +1,198 @@
+//! What happened in a run, in order: the material of plans, oracles and timelines.
+
+use std::fmt;
+use std::time::Duration;
+
+use kubewright_runtime::gate::ReconcileId;
+
+use crate::identity::{EventId, WriteId, hash};
+
+/// One thing that happened.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Entry {
+    /// When, counted from the start of the run in virtual time.
+    pub at: Duration,
+    /// The step of the workload, from zero.
+    pub step: usize,
+    /// The reconcile that did it.
+    pub reconcile: Option<ReconcileId>,
+    /// What it is.
+    pub note: Note,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Note {
+    /// The workload goes on with this step.
+    Step(String),
+    /// The operator's process starts, for the nth time.
+    Started(u32),
+    /// The operator's process ends: why.
+    Ended(String),
+    /// A reconcile begins.
+    Reconcile,
+    /// A reconcile ends: how.
+    Reconciled(String),
+    /// A cached read found this version of an object, or that it is absent.
+    Read {
+        /// The resource.
+        resource: String,
+        /// Namespace and name.
+        key: String,
+        /// The version; none if it is absent.
+        version: Option<String>,
+    },
+    /// A cached list had so many objects.
+    Listed {
+        /// The resource.
+        resource: String,
+        /// The number of objects.
+        count: usize,
+    },
+    /// A write was answered, or got lost.
+    Wrote(Wrote),
+    /// An event was delivered to the operator.
+    Event {
+        /// Which.
+        id: EventId,
+        /// The version of the object.
+        revision: u64,
+    },
+    /// A fault happened.
+    Fault(String),
+    /// Somebody else did something.
+    Other(String),
+}
+
+/// A write of the operator's, and what became of it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Wrote {
+    /// Which.
+    pub id: WriteId,
+    /// The status code of the answer; zero if there was none.
+    pub code: u16,
+    /// Whether it changed anything.
+    pub effective: bool,
+    /// Whether it made a new object, of this key.
+    pub created: Option<String>,
+    /// Whether a deletion named the uid that it was about.
+    pub by_uid: bool,
+}
+
+/// Everything that happened in a run.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Trace {
+    /// In order.
+    pub entries: Vec<Entry>,
+}
+
+impl Trace {
+    /// The writes, in order.
+    pub fn writes(&self) -> impl Iterator<Item = (&Entry, &Wrote)> {
+        self.entries.iter().filter_map(|entry| match &entry.note {
+            Note::Wrote(wrote) => Some((entry, wrote)),
+            _ => None,
+        })
+    }
+
+    /// The events that were delivered, in order.
+    pub fn events(&self) -> impl Iterator<Item = (&Entry, &EventId)> {
+        self.entries.iter().filter_map(|entry| match &entry.note {
+            Note::Event { id, .. } => Some((entry, id)),
+            _ => None,
+        })
+    }
+
+    /// A number that two runs have in common if the same happened in both.
+    pub fn hash(&self) -> u64 {
+        let lines: Vec<String> = self.entries.iter().map(Entry::to_string).collect();
+        hash(lines.join("\n").as_bytes())
+    }
+
+    /// The first entry in which two runs differ, as lines: this one's and the other's.
+    pub fn divergence(&self, other: &Self) -> Option<(String, String)> {
+        let line = |trace: &Self, at: usize| match trace.entries.get(at) {
+            Some(entry) => entry.to_string(),
+            None => "nothing more happens".to_owned(),
+        };
+        let longest = self.entries.len().max(other.entries.len());
+        let mut pairs = (0..longest).map(|at| (line(self, at), line(other, at)));
+        pairs.find(|(ours, theirs)| ours != theirs)
+    }
+
+    /// The lines around the first fault, at most so many: what led to it and what followed.
+    pub fn timeline(&self, lines: usize) -> Vec<String> {
+        let is_told = |entry: &&Entry| !matches!(entry.note, Note::Listed { .. });
+        let entries: Vec<&Entry> = self.entries.iter().filter(is_told).collect();
+        let mut faults = entries.iter();
+        let fault = faults.position(|entry| matches!(entry.note, Note::Fault(_)));
+        let fault = fault.unwrap_or(entries.len());
+        let first = fault.saturating_sub(lines / 3);
+        let told = entries.iter().skip(first).take(lines);
+        told.map(|entry| entry.to_string()).collect()
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>9.3}s  ", self.at.as_secs_f64())?;
+        match &self.reconcile {
+            Some(id) => write!(f, "{} {} #{}: ", id.controller, id.key.as_str(), id.number)?,
+            None => {}
+        }
+        self.note.fmt(f)
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Step(name) => write!(f, "STEP {name}"),
+            Self::Started(number) => write!(f, "operator starts (process {number})"),
+            Self::Ended(why) => write!(f, "operator ends: {why}"),
+            Self::Reconcile => f.write_str("reconcile"),
+            Self::Reconciled(ended) => write!(f, "ended: {ended}"),
+            Self::Read {
+                resource,
+                key,
+                version,
+            } => match version {
+                Some(version) => write!(f, "reads {resource} {key} at {version}"),
+                None => write!(f, "reads {resource} {key}: absent"),
+            },
+            Self::Listed { resource, count } => write!(f, "lists {count} {resource}"),
+            Self::Wrote(wrote) => wrote.fmt(f),
+            Self::Event { id, revision } => {
+                write!(
+                    f,
+                    "sees {} {} {} at {revision}",
+                    id.kind, id.resource, id.key
+                )
+            }
+            Self::Fault(text) => write!(f, "FAULT {text}"),
+            Self::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Display for Wrote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WriteId {
+            verb,
+            resource,
+            key,
+            ..
+        } = &self.id;
+        write!(f, "{verb} {resource} {key}")?;
+        match (self.code, self.effective) {
+            (0, _) => f.write_str(" -> no answer"),
+            (200..300, true) => Ok(()),
+            (200..300, false) => f.write_str(" -> unchanged"),
+            (code, _) => write!(f, " -> {code}"),
+        }
+    }
+}

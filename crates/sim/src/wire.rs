@@ -1,0 +1,258 @@
+//! The connection between a process of the operator and the API server: every call passes a gate on its way there and one on
+//! its way back.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use kube::client::Body;
+use kubewright_cluster::Cluster;
+use kubewright_server::ApiService;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tower::{BoxError, Service, ServiceExt};
+
+use crate::identity::WriteId;
+use crate::life::Life;
+use crate::plan::Fault;
+use crate::target::{Target, is_noise};
+use crate::trace::Wrote;
+use crate::watch::watched;
+
+pub(crate) type WireBody = UnsyncBoxBody<Bytes, BoxError>;
+type Answer = Result<Response<WireBody>, BoxError>;
+
+/// How long a connection is silent before it breaks, for clients that wait longer.
+const SILENT_FOR: Duration = Duration::from_secs(40);
+
+/// A process's end of its connection.
+#[derive(Clone)]
+pub(crate) struct Wire {
+    pub(crate) service: ApiService,
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) life: Life,
+}
+
+/// A write on its way.
+struct Sent {
+    id: WriteId,
+    target: Target,
+    by_uid: bool,
+    /// The newest revision when it was sent.
+    revision: u64,
+}
+
+impl Wire {
+    pub(crate) fn client(self) -> kube::Client {
+        kube::Client::new(self, "default")
+    }
+
+    async fn handle(self, request: Request<Body>) -> Answer {
+        self.life.check().await;
+        let Some(target) = Target::of(request.uri().path()) else {
+            return self.pass(request).await;
+        };
+        match verb(request.method()) {
+            Some(_) if is_noise(&target.resource) => self.write_noise(target, request).await,
+            Some(verb) => self.write(verb, target, request).await,
+            None if is_watch(&request) => self.watch(target, request).await,
+            None if target.name.is_none() => self.list(target, request).await,
+            None => self.pass(request).await,
+        }
+    }
+
+    /// Lets a call pass that no fault is for.
+    async fn pass(&self, request: Request<Body>) -> Answer {
+        let response = self.service.clone().oneshot(request).await?;
+        self.life.check().await;
+        Ok(response.map(|body| body.map_err(BoxError::from).boxed_unsync()))
+    }
+
+    /// Events and leases are no part of what an operator is for; that it holds a lease is worth knowing.
+    async fn write_noise(&self, target: Target, request: Request<Body>) -> Answer {
+        if target.plain() == "leases.coordination.k8s.io"
+            && let Some(name) = &target.name
+        {
+            self.life.director.note_lease(target.key(name));
+        }
+        self.pass(request).await
+    }
+
+    async fn write(&self, verb: &str, target: Target, request: Request<Body>) -> Answer {
+        let (head, body) = request.into_parts();
+        let body = body.collect().await?.to_bytes();
+        let director = &self.life.director;
+        let id = director.name_write(verb, &target, &body);
+        let fault = director.fault_at_write(&id);
+        let sent = Sent {
+            by_uid: names_uid(&body),
+            revision: self.cluster.server().revision(),
+            id,
+            target,
+        };
+        match &fault {
+            Some(Fault::CrashBefore(_)) => self.life.crash().await,
+            Some(Fault::Refuse(code, _)) => {
+                self.note(&sent, *code, None);
+                return refusal(*code);
+            }
+            Some(Fault::Silence(_)) => {
+                self.note(&sent, 0, None);
+                tokio::time::sleep(SILENT_FOR).await;
+                return Err("the connection timed out".into());
+            }
+            _ => {}
+        }
+        let request = Request::from_parts(head, Body::from(body.to_vec()));
+        let response = self.service.clone().oneshot(request).await?;
+        let (head, body) = response.into_parts();
+        let body = body.map_err(BoxError::from).collect().await?.to_bytes();
+        self.note(&sent, head.status.as_u16(), Some(&body));
+        self.life.check().await;
+        match fault {
+            Some(Fault::CrashAfter(_)) => self.life.crash().await,
+            Some(Fault::LoseAnswer(_)) => Err("connection reset before the answer arrived".into()),
+            _ => Ok(Response::from_parts(head, full(body))),
+        }
+    }
+
+    fn note(&self, sent: &Sent, code: u16, answer: Option<&Bytes>) {
+        let answer = answer.map(|body| serde_json::from_slice::<Value>(body).unwrap_or_default());
+        let answer = answer.unwrap_or_default();
+        let done = (200..300).contains(&code);
+        let meta = &answer["metadata"];
+        let name = meta["name"].as_str().unwrap_or_default();
+        let created =
+            (code == 201 && sent.id.resource == sent.target.plain()).then(|| sent.target.key(name));
+        self.life.director.wrote(Wrote {
+            id: sent.id.clone(),
+            code,
+            effective: done && self.is_effective(sent, &answer),
+            created,
+            by_uid: sent.by_uid,
+        });
+    }
+
+    /// Whether a write that was accepted has changed anything.
+    fn is_effective(&self, sent: &Sent, answer: &Value) -> bool {
+        let version = answer["metadata"]["resourceVersion"].as_str();
+        let version = version.and_then(|version| version.parse::<u64>().ok());
+        match version {
+            Some(version) => version > sent.revision,
+            None if sent.id.verb == "delete" => true,
+            None => self.cluster.server().revision() > sent.revision,
+        }
+    }
+
+    async fn list(&self, target: Target, mut request: Request<Body>) -> Answer {
+        self.life.director.released(&target.resource).await;
+        self.life.check().await;
+        if let Some(held) = self.life.held_at()
+            && query(&request, "resourceVersion").as_deref() == Some("0")
+        {
+            let at = format!("resourceVersion={held}&resourceVersionMatch=Exact");
+            replace_version(&mut request, &at)?;
+        }
+        self.pass(request).await
+    }
+
+    async fn watch(&self, target: Target, request: Request<Body>) -> Answer {
+        self.life.director.released(&target.resource).await;
+        self.life.check().await;
+        if self.life.held_at().is_some() && query(&request, "sendInitialEvents").is_some() {
+            // A server that cannot stream a list gives one from its cache instead, which may be old.
+            return refusal(422);
+        }
+        let response = self.pass(request).await?;
+        if !response.status().is_success() {
+            return Ok(response);
+        }
+        Ok(response.map(|body| watched(body, target.resource, self.life.clone())))
+    }
+}
+
+impl Service<Request<Body>> for Wire {
+    type Response = Response<WireBody>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        Box::pin(self.clone().handle(request))
+    }
+}
+
+fn verb(method: &Method) -> Option<&'static str> {
+    match method.as_str() {
+        "POST" => Some("create"),
+        "PUT" => Some("update"),
+        "PATCH" => Some("patch"),
+        "DELETE" => Some("delete"),
+        _ => None,
+    }
+}
+
+fn query(request: &Request<Body>, name: &str) -> Option<String> {
+    let query = request.uri().query().unwrap_or_default();
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let found = pairs.find(|(known, _)| *known == name);
+    found.map(|(_, value)| value.to_owned())
+}
+
+fn is_watch(request: &Request<Body>) -> bool {
+    matches!(query(request, "watch").as_deref(), Some("true" | "1"))
+}
+
+/// Puts other parameters in place of those that name a version.
+fn replace_version(request: &mut Request<Body>, parameters: &str) -> Result<(), BoxError> {
+    let query = request.uri().query().unwrap_or_default();
+    let others = query
+        .split('&')
+        .filter(|pair| !pair.starts_with("resourceVersion") && !pair.is_empty());
+    let query: Vec<&str> = others.chain([parameters]).collect();
+    let path = format!("{}?{}", request.uri().path(), query.join("&"));
+    *request.uri_mut() = path.parse()?;
+    Ok(())
+}
+
+fn names_uid(body: &[u8]) -> bool {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    !body["preconditions"]["uid"].is_null()
+}
+
+pub(crate) fn full(bytes: Bytes) -> WireBody {
+    Full::new(bytes)
+        .map_err(|never| match never {})
+        .boxed_unsync()
+}
+
+/// The answer of a server that does nothing.
+fn refusal(code: u16) -> Answer {
+    let reason = match code {
+        409 => "Conflict",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        503 => "ServiceUnavailable",
+        _ => "InternalError",
+    };
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
+        "message": format!("the simulation answers {code}"),
+    });
+    let mut response = Response::new(full(Bytes::from(status.to_string())));
+    *response.status_mut() = StatusCode::from_u16(code)?;
+    let header = |value| http::HeaderValue::from_static(value);
+    let headers = response.headers_mut();
+    headers.insert("content-type", header("application/json"));
+    if code == 429 {
+        headers.insert("retry-after", header("1"));
+    }
+    Ok(response)
+}
