@@ -2,17 +2,22 @@
 //! system, and the default roles where roles decide.
 
 mod api_services;
+mod flow_control;
+mod flow_task;
+mod policy;
 
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
 use crate::access::Authorization;
-use crate::api::write::Part;
 use crate::core::Core;
-use crate::fields::Writer;
 use crate::object;
+use crate::request::Part;
 use crate::status::ApiError;
+use crate::write::WriteRequest;
+
+pub(crate) use flow_task::follow_flow_control;
 
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 /// Parts of a control plane that `kubectl get componentstatuses` asks after. They are this process, and well while it is.
@@ -84,8 +89,8 @@ impl Core {
         let namespace = value["metadata"]["namespace"].as_str().map(str::to_owned);
         let key = served.key(namespace.as_deref(), object::name(&value));
         if served.collection.get(&key).is_none() {
-            let (namespace, writer) = (namespace.as_deref(), Writer::server(""));
-            Box::pin(self.create(&served, namespace, value, &writer, &mut Vec::new())).await?;
+            let request = WriteRequest::by_server(&served, &key, Part::Whole);
+            Box::pin(self.create(&request, value)).await?;
         }
         Ok(())
     }
@@ -103,8 +108,8 @@ impl Core {
             new["metadata"] = old["metadata"].clone();
             Ok(new)
         };
-        let writer = Writer::server("");
-        Box::pin(self.update(&served, &key, Part::Whole, &writer, &mut Vec::new(), change)).await?;
+        let request = WriteRequest::by_server(&served, &key, Part::Whole);
+        Box::pin(self.update(&request, change)).await?;
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ mod services;
 mod target;
 mod trust;
 
-pub(crate) use client::call;
+pub(crate) use client::Callout;
+pub(crate) use services::Directory;
 pub use services::Services;
 pub(crate) use target::Target;

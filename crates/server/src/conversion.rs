@@ -1,7 +1,6 @@
 //! Conversion between the versions of a kind: those of built-in kinds that are stored at one version and served at
 //! two, and those of custom kinds that a webhook converts.
 
-mod stored;
 mod webhook;
 
 use kubewright_schema::{Table, TypeId};

@@ -1,50 +1,81 @@
 //! The heart of a server: its objects, its resources, and what all requests share.
 
+use std::fmt;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
-use crate::admission::{Admission, Gate};
-use crate::api::watch::Watches;
+use crate::access::token::TokenChecker;
+use crate::admission::{Admission, AdmissionChain};
 use crate::auth::Tokens;
-use crate::callout::Services;
+use crate::callout::{Callout, Directory, Services};
+use crate::converter::Converter;
 use crate::derived::Derived;
 use crate::documents::Documents;
 use crate::environment::Environment;
-use crate::fields::FieldManagement;
-use crate::flow::FlowControl;
-use crate::fork::ForkOptions;
+use crate::flow::{FlowControl, RequestLimits, Watches};
 use crate::logs::PodLogs;
 use crate::registry::Registry;
 use crate::storage::{RestoreError, Store};
 
-/// Limits on what requests may cost together, as in Kubernetes.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct RequestLimits {
-    /// Seats for reads. Together with those for writes they are shared out among the priority levels.
-    pub reads: usize,
-    /// Seats for writes.
-    pub writes: usize,
-    /// Most watches at once for one user.
-    pub watches_per_user: usize,
-    /// Most bytes of request bodies and unread answers at once for one user; members of `system:masters` do not count.
-    pub bytes_per_user: usize,
-    /// Most bytes of request bodies and unread answers at once.
-    pub bytes: usize,
+/// Whether the server keeps account of who manages which fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FieldManagement {
+    /// It does, as Kubernetes does.
+    #[default]
+    Tracked,
+    /// It does not: objects have no `managedFields`, writes are cheaper, and every apply takes what it wants.
+    Off,
 }
 
-impl Default for RequestLimits {
-    fn default() -> Self {
+/// What a copy of a server has for itself. An [`Environment`] alone will do.
+#[derive(Clone)]
+#[must_use]
+pub struct ForkOptions {
+    pub(crate) environment: Environment,
+    pub(crate) pod_logs: Option<Arc<dyn PodLogs>>,
+}
+
+impl ForkOptions {
+    /// Time and randomness of its own, and everything else as the original has it.
+    pub fn new(environment: Environment) -> Self {
         Self {
-            reads: 400,
-            writes: 200,
-            watches_per_user: 10_000,
-            bytes_per_user: 128 << 20,
-            bytes: 512 << 20,
+            environment,
+            pod_logs: None,
         }
     }
+
+    /// Who is asked for logs of containers, in place of whom the original asks.
+    pub fn pod_logs(mut self, logs: Arc<dyn PodLogs>) -> Self {
+        self.pod_logs = Some(logs);
+        self
+    }
+}
+
+impl From<Environment> for ForkOptions {
+    fn from(environment: Environment) -> Self {
+        Self::new(environment)
+    }
+}
+
+impl fmt::Debug for ForkOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ForkOptions")
+    }
+}
+
+/// What a server is made of, each set once.
+pub(crate) struct CoreParts {
+    pub(crate) store: Store,
+    pub(crate) environment: Environment,
+    pub(crate) tokens: Tokens,
+    pub(crate) access: Access,
+    pub(crate) limits: RequestLimits,
+    pub(crate) field_management: FieldManagement,
+    pub(crate) pod_logs: Option<Arc<dyn PodLogs>>,
+    pub(crate) admission: Admission,
+    pub(crate) services: Services,
 }
 
 /// What all requests share.
@@ -58,10 +89,9 @@ pub(crate) struct Core {
     pub(crate) documents: Documents,
     pub(crate) watches: Watches,
     pub(crate) tokens: Tokens,
-    pub(crate) access: Access,
-    pub(crate) gate: Gate,
-    /// Where the Services are that webhooks refer to.
-    pub(crate) services: Services,
+    pub(crate) access: Arc<Access>,
+    pub(crate) admission: AdmissionChain,
+    pub(crate) converter: Arc<Converter>,
     pub(crate) field_management: FieldManagement,
     limits: RequestLimits,
     /// Who is asked for logs of containers, if anybody.
@@ -73,36 +103,55 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "the parts of one server, each set once"
-    )]
-    pub(crate) fn new(
-        store: Store,
-        environment: Environment,
-        tokens: Tokens,
-        access: Access,
-        limits: &RequestLimits,
-        field_management: FieldManagement,
-        pod_logs: Option<Arc<dyn PodLogs>>,
-        admission: Admission,
-        services: Services,
-    ) -> Arc<Self> {
-        let derived = Derived::follow(&store, None);
-        Arc::new(Self {
-            registry: derived.registry.clone(),
-            documents: Documents::default(),
-            watches: Watches::new(limits.watches_per_user),
+    /// A server over the objects of a store.
+    pub(crate) fn new(parts: CoreParts) -> Arc<Self> {
+        let derived = Derived::follow(&parts.store, None);
+        let flow = FlowControl::new(&parts.limits);
+        Self::assemble(parts, derived, flow)
+    }
+
+    fn assemble(parts: CoreParts, derived: Arc<Derived>, flow: FlowControl) -> Arc<Self> {
+        let CoreParts {
+            store,
+            environment,
             tokens,
-            access: access.by(derived.policy.clone()),
-            gate: Gate::new(admission, derived.hooks.clone()),
-            derived,
-            services,
+            access,
+            limits,
             field_management,
-            limits: limits.clone(),
             pod_logs,
+            admission,
+            services,
+        } = parts;
+        let registry = derived.registry.clone();
+        let access = Arc::new(access.by(derived.policy.clone()));
+        let callout = Callout {
+            directory: Directory::new(services, &store),
+        };
+        let converter = Converter::new(callout, environment.clone(), flow.slices.clone());
+        let converter = Arc::new(converter);
+        let admission = AdmissionChain {
+            plugins: admission,
+            hooks: derived.hooks.clone(),
+            quotas: derived.quotas.clone(),
+            access: access.clone(),
+            registry: registry.clone(),
+            environment: environment.clone(),
+            converter: converter.clone(),
+        };
+        Arc::new(Self {
+            documents: Documents::new(registry.clone(), environment.clone()),
+            watches: Watches::new(limits.watches_per_user),
             stopping: CancellationToken::new(),
-            flow: FlowControl::new(limits),
+            registry,
+            tokens,
+            access,
+            admission,
+            converter,
+            derived,
+            field_management,
+            limits,
+            pod_logs,
+            flow,
             environment,
             store,
         })
@@ -117,28 +166,37 @@ impl Core {
         } = own;
         let store = self.store.fork(environment.clone());
         let derived = Derived::follow(&store, Some(&self.registry));
-        Arc::new(Self {
-            registry: derived.registry.clone(),
-            documents: Documents::default(),
-            watches: Watches::new(self.limits.watches_per_user),
+        let parts = CoreParts {
+            store,
+            environment,
             tokens: self.tokens.clone(),
-            access: self.access.fork().by(derived.policy.clone()),
-            gate: Gate::new(self.gate.plugins().clone(), derived.hooks.clone()),
-            derived,
-            services: self.services.clone(),
+            access: self.access.fork(),
+            limits: self.limits.clone(),
             field_management: self.field_management,
             pod_logs: pod_logs.or_else(|| self.pod_logs.clone()),
-            limits: self.limits.clone(),
-            stopping: CancellationToken::new(),
-            flow: self.flow.fork(&self.limits),
-            environment,
-            store,
-        })
+            admission: self.admission.plugins.clone(),
+            services: self.services().clone(),
+        };
+        Self::assemble(parts, derived, self.flow.fork(&self.limits))
     }
 
     /// Takes over the objects of another server, and what follows from them.
     pub(crate) fn restore(&self, from: &Self) -> Result<(), RestoreError> {
         self.derived
             .restore(&self.store, &from.store, &from.registry)
+    }
+
+    /// Where the Services are that webhooks refer to.
+    pub(crate) fn services(&self) -> &Services {
+        &self.converter.callout().directory.table
+    }
+
+    /// Checks tokens of service accounts.
+    pub(crate) fn token_checker(&self) -> TokenChecker<'_> {
+        TokenChecker {
+            issuer: &self.access.issuer,
+            registry: &self.registry,
+            environment: &self.environment,
+        }
     }
 }

@@ -13,13 +13,13 @@ use kubewright_schema::{Table, catalog};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha512};
 
-use crate::core::Core;
+use crate::environment::Environment;
 use crate::http::accept::{Accept, DiscoveryVersion, Format, Representation};
 use crate::http::body::full;
 use crate::http::path::{GroupVersion, Target};
 use crate::http::query::Query;
 use crate::http::respond::{self, Answer};
-use crate::registry::Resources;
+use crate::registry::{Registry, Resources};
 use crate::resource::{Nature, Served};
 use crate::status::ApiError;
 
@@ -28,8 +28,11 @@ const OPENAPI_V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.
 const OPENAPI_V2_PROTOBUF_OLD: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 
 /// Documents that were asked for, each until what it is made of changes.
-#[derive(Default)]
-pub(crate) struct Documents(Mutex<HashMap<Name, Kept>>);
+pub(crate) struct Documents {
+    registry: Arc<Registry>,
+    environment: Environment,
+    kept: Mutex<HashMap<Name, Kept>>,
+}
 
 /// A document and what it was made of.
 struct Kept {
@@ -108,6 +111,15 @@ impl Document {
 }
 
 impl Documents {
+    /// Documents about what a registry serves.
+    pub(crate) fn new(registry: Arc<Registry>, environment: Environment) -> Self {
+        Self {
+            registry,
+            environment,
+            kept: Mutex::default(),
+        }
+    }
+
     fn get(
         &self,
         resources: &Resources,
@@ -116,7 +128,7 @@ impl Documents {
     ) -> Option<Document> {
         let basis = Basis::of(resources, &name);
         let document = {
-            let mut kept = self.0.lock();
+            let mut kept = self.kept.lock();
             match kept.get(&name) {
                 Some(known) if known.basis.is(&basis) => known.document.clone(),
                 _ => {
@@ -134,32 +146,30 @@ impl Documents {
 
 /// Answers a request for a document.
 pub(crate) fn answer(
-    core: &Core,
+    documents: &Documents,
     target: &Target,
     headers: &HeaderMap,
     query: &Query,
     accept: Result<Accept, ApiError>,
 ) -> Result<Answer, ApiError> {
-    let resources = core.registry.now();
+    let resources = documents.registry.now();
     match target {
-        Target::CoreVersions | Target::Groups => groups(core, &resources, target, headers, accept?),
+        Target::CoreVersions | Target::Groups => {
+            groups(documents, &resources, target, headers, accept?)
+        }
         Target::Group(group) => {
             let make = || discovery::group(&resources.catalog(), group);
-            let document = core
-                .documents
-                .get(&resources, Name::Group(group.clone()), make);
+            let document = documents.get(&resources, Name::Group(group.clone()), make);
             Ok(plain(document, accept?.format))
         }
         Target::GroupVersion(gv) => {
             let make = || discovery::resource_list(&resources.catalog(), &gv.group, &gv.version);
-            let document = core
-                .documents
-                .get(&resources, Name::Resources(gv.clone()), make);
+            let document = documents.get(&resources, Name::Resources(gv.clone()), make);
             Ok(plain(document, accept?.format))
         }
-        Target::OpenApiV2 => openapi_v2(core, &resources, headers),
-        Target::OpenApiV3Index => Ok(openapi_v3_index(core, &resources)),
-        Target::OpenApiV3(path) => Ok(openapi_v3(core, &resources, path, headers, query)),
+        Target::OpenApiV2 => openapi_v2(documents, &resources, headers),
+        Target::OpenApiV3Index => Ok(openapi_v3_index(documents, &resources)),
+        Target::OpenApiV3(path) => Ok(openapi_v3(documents, &resources, path, headers, query)),
         _ => Ok(respond::page_not_found()),
     }
 }
@@ -173,7 +183,7 @@ fn plain(document: Option<Document>, format: Format) -> Answer {
 
 /// `/api` and `/apis`, aggregated when the client can read that.
 fn groups(
-    core: &Core,
+    documents: &Documents,
     resources: &Resources,
     target: &Target,
     headers: &HeaderMap,
@@ -186,7 +196,7 @@ fn groups(
         } else {
             Name::Groups
         };
-        let document = core.documents.get(resources, name, || {
+        let document = documents.get(resources, name, || {
             let catalog = resources.catalog();
             Some(if is_core {
                 discovery::api_versions(&catalog, "127.0.0.1")
@@ -214,7 +224,7 @@ fn groups(
         core: is_core,
         older: version == DiscoveryVersion::V2Beta1,
     };
-    let document = core.documents.get(resources, name, || {
+    let document = documents.get(resources, name, || {
         let catalog = resources.catalog();
         Some(if is_core {
             discovery::aggregated_core(&catalog, aggregated)
@@ -264,7 +274,11 @@ fn described(resources: &Resources) -> Vec<Described<'_>> {
         .collect()
 }
 
-fn openapi_v2(core: &Core, resources: &Resources, headers: &HeaderMap) -> Result<Answer, ApiError> {
+fn openapi_v2(
+    documents: &Documents,
+    resources: &Resources,
+    headers: &HeaderMap,
+) -> Result<Answer, ApiError> {
     let accepted = headers
         .get(http::header::ACCEPT)
         .and_then(|v| v.to_str().ok())
@@ -289,8 +303,7 @@ fn openapi_v2(core: &Core, resources: &Resources, headers: &HeaderMap) -> Result
         ))
     };
     let missing = || ApiError::internal("no OpenAPI document");
-    let json = core
-        .documents
+    let json = documents
         .get(resources, Name::OpenApiV2, make)
         .ok_or_else(missing)?;
     if form == Name::OpenApiV2 {
@@ -300,22 +313,25 @@ fn openapi_v2(core: &Core, resources: &Resources, headers: &HeaderMap) -> Result
         let document = serde_json::from_slice(&json.bytes).ok()?;
         Some(openapi::gnostic::encode(&document))
     };
-    let document = core.documents.get(resources, form, make);
+    let document = documents.get(resources, form, make);
     let document = document.ok_or_else(missing)?;
     Ok(tagged(document, OPENAPI_V2_PROTOBUF, headers))
 }
 
-fn openapi_v3_document(core: &Core, resources: &Resources, gv: &GroupVersion) -> Option<Document> {
-    core.documents
-        .get(resources, Name::OpenApiV3(gv.clone()), || {
-            let (group, version) = (gv.group.as_str(), gv.version.as_str());
-            Some(openapi::v3::document(
-                Table::builtin(),
-                group,
-                version,
-                &described(resources),
-            ))
-        })
+fn openapi_v3_document(
+    documents: &Documents,
+    resources: &Resources,
+    gv: &GroupVersion,
+) -> Option<Document> {
+    documents.get(resources, Name::OpenApiV3(gv.clone()), || {
+        let (group, version) = (gv.group.as_str(), gv.version.as_str());
+        Some(openapi::v3::document(
+            Table::builtin(),
+            group,
+            version,
+            &described(resources),
+        ))
+    })
 }
 
 /// The groups and versions that are served, once each.
@@ -333,9 +349,9 @@ fn group_versions(resources: &Resources) -> Vec<GroupVersion> {
     all
 }
 
-fn openapi_v3_index(core: &Core, resources: &Resources) -> Answer {
+fn openapi_v3_index(documents: &Documents, resources: &Resources) -> Answer {
     let entries = group_versions(resources).into_iter().filter_map(|gv| {
-        let document = openapi_v3_document(core, resources, &gv)?;
+        let document = openapi_v3_document(documents, resources, &gv)?;
         Some((
             openapi::v3::path(&gv.group, &gv.version),
             document.hash.to_string(),
@@ -349,7 +365,7 @@ fn openapi_v3_index(core: &Core, resources: &Resources) -> Answer {
 }
 
 fn openapi_v3(
-    core: &Core,
+    documents: &Documents,
     resources: &Resources,
     path: &str,
     headers: &HeaderMap,
@@ -359,7 +375,7 @@ fn openapi_v3(
     let found = all
         .iter()
         .find(|gv| openapi::v3::path(&gv.group, &gv.version) == path);
-    let Some(document) = found.and_then(|gv| openapi_v3_document(core, resources, gv)) else {
+    let Some(document) = found.and_then(|gv| openapi_v3_document(documents, resources, gv)) else {
         return respond::page_not_found();
     };
     let asked = query.get("hash");
@@ -369,7 +385,7 @@ fn openapi_v3(
     match asked {
         None => {}
         Some(asked) if *asked == *hash => {
-            let year = core
+            let year = documents
                 .environment
                 .now()
                 .saturating_add(SignedDuration::from_hours(24 * 365));
@@ -398,8 +414,8 @@ fn http_date(at: jiff::Timestamp) -> Option<HeaderValue> {
 }
 
 /// The paths of `/`.
-pub(crate) fn index(core: &Core) -> Answer {
-    let resources = core.registry.now();
+pub(crate) fn index(documents: &Documents) -> Answer {
+    let resources = documents.registry.now();
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
     for gv in group_versions(&resources) {
         let path = catalog::api_version(&gv.group, &gv.version);
@@ -436,15 +452,13 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::environment::Environment;
-    use crate::registry::Registry;
     use crate::storage::{HistoryLimits, Store};
 
     #[test]
     fn a_document_is_made_anew_when_what_it_is_made_of_changes() {
         let store = Store::new(Environment::default(), HistoryLimits::default());
-        let registry = Registry::builtin(&store);
-        let documents = Documents::default();
+        let registry = Arc::new(Registry::builtin(&store));
+        let documents = Documents::new(registry.clone(), Environment::default());
         let made = Cell::new(0);
         let apps = || {
             Name::OpenApiV3(GroupVersion {

@@ -6,10 +6,8 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::core::Core;
-use crate::environment::Environment;
+use crate::core::{Core, ForkOptions};
 use crate::listen::ListenLimits;
-use crate::logs::PodLogs;
 use crate::pki::Authority;
 use crate::server::Server;
 use crate::storage::RestoreError;
@@ -20,42 +18,6 @@ pub struct Snapshot {
     core: Arc<Core>,
     limits: ListenLimits,
     authority: Arc<OnceLock<Authority>>,
-}
-
-/// What a copy of a server has for itself. An [`Environment`] alone will do.
-#[derive(Clone)]
-#[must_use]
-pub struct ForkOptions {
-    pub(crate) environment: Environment,
-    pub(crate) pod_logs: Option<Arc<dyn PodLogs>>,
-}
-
-impl ForkOptions {
-    /// Time and randomness of its own, and everything else as the original has it.
-    pub fn new(environment: Environment) -> Self {
-        Self {
-            environment,
-            pod_logs: None,
-        }
-    }
-
-    /// Who is asked for logs of containers, in place of whom the original asks.
-    pub fn pod_logs(mut self, logs: Arc<dyn PodLogs>) -> Self {
-        self.pod_logs = Some(logs);
-        self
-    }
-}
-
-impl From<Environment> for ForkOptions {
-    fn from(environment: Environment) -> Self {
-        Self::new(environment)
-    }
-}
-
-impl fmt::Debug for ForkOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ForkOptions")
-    }
 }
 
 impl Server {

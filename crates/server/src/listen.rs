@@ -4,25 +4,23 @@
 //! too many, or all places are taken, the oldest is closed, so that a flood of silent connections cannot keep clients
 //! out.
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
-use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Caller, User};
+use crate::connection::{Distance, Stranger, Strangers};
 use crate::http::websocket::Upgraded;
-use crate::service::{ApiService, Distance};
+use crate::service::ApiService;
 
 /// How long a stranger may take for the TLS handshake, and any client for the headers of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -173,112 +171,4 @@ fn builder() -> auto::Builder<TokioExecutor> {
         .initial_stream_window_size(1024 * 1024)
         .initial_connection_window_size(4 * 1024 * 1024);
     builder
-}
-
-/// The connections that nobody has vouched for yet, oldest first.
-struct Strangers {
-    most: usize,
-    next: AtomicU64,
-    waiting: Mutex<VecDeque<(u64, CancellationToken)>>,
-}
-
-impl Strangers {
-    fn new(most: usize) -> Self {
-        Self {
-            most: most.max(1),
-            next: AtomicU64::new(0),
-            waiting: Mutex::default(),
-        }
-    }
-
-    fn arrive(self: &Arc<Self>) -> Stranger {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let evicted = CancellationToken::new();
-        let mut waiting = self.waiting.lock();
-        if waiting.len() >= self.most
-            && let Some((_, oldest)) = waiting.pop_front()
-        {
-            oldest.cancel();
-        }
-        waiting.push_back((id, evicted.clone()));
-        Stranger(Arc::new(Entry {
-            id,
-            evicted,
-            vouched: AtomicBool::new(false),
-            all: self.clone(),
-        }))
-    }
-
-    /// Whether somebody would have to go if all places were taken.
-    fn any(&self) -> bool {
-        !self.waiting.lock().is_empty()
-    }
-
-    fn evict_oldest(&self) {
-        if let Some((_, oldest)) = self.waiting.lock().pop_front() {
-            oldest.cancel();
-        }
-    }
-
-    fn forget(&self, id: u64) {
-        let mut waiting = self.waiting.lock();
-        if let Ok(at) = waiting.binary_search_by_key(&id, |(id, _)| *id) {
-            waiting.remove(at);
-        }
-    }
-}
-
-/// A connection's place among the strangers; given up when it is vouched for or ends.
-#[derive(Clone)]
-pub(crate) struct Stranger(Arc<Entry>);
-
-struct Entry {
-    id: u64,
-    evicted: CancellationToken,
-    /// Whether a request was authenticated: the lock of all strangers is taken once for a connection, not for each request.
-    vouched: AtomicBool,
-    all: Arc<Strangers>,
-}
-
-impl Stranger {
-    /// A request on the connection was authenticated.
-    pub(crate) fn vouch(&self) {
-        if !self.0.vouched.load(Ordering::Relaxed) {
-            self.0.vouched.store(true, Ordering::Relaxed);
-            self.0.all.forget(self.0.id);
-        }
-    }
-
-    fn evicted(&self) -> CancellationToken {
-        self.0.evicted.clone()
-    }
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        self.all.forget(self.id);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_oldest_stranger_leaves_when_there_are_too_many() {
-        let all = Arc::new(Strangers::new(2));
-        let [a, b] = [all.arrive(), all.arrive()];
-        b.vouch();
-        let c = all.arrive();
-        assert!(!a.evicted().is_cancelled(), "two strangers are allowed");
-        let d = all.arrive();
-        assert!(a.evicted().is_cancelled(), "the oldest goes");
-        assert!(
-            !b.evicted().is_cancelled()
-                && !c.evicted().is_cancelled()
-                && !d.evicted().is_cancelled()
-        );
-        drop(c);
-        assert_eq!(all.waiting.lock().len(), 1);
-    }
 }

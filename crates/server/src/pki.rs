@@ -2,6 +2,7 @@
 //!
 //! Made at start and kept in memory, or kept in a directory so that a kubeconfig outlives a restart.
 
+mod certificates;
 mod sec1;
 
 use std::fs;
@@ -22,8 +23,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::server::WebPkiClientVerifier;
 
 use crate::auth::User;
-use crate::certificates::{Certificates, Serving};
 use crate::private_file::write_private;
+
+pub use certificates::Certificates;
+use certificates::Serving;
 
 /// Names under which the server is known besides those it listens on.
 const NAMES: [&str; 5] = [

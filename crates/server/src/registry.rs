@@ -8,13 +8,11 @@ use kubewright_schema::Table;
 use kubewright_schema::catalog::{self, Resource, Verb};
 use parking_lot::RwLock;
 
-use crate::access::review;
 use crate::conversion::{collection_name, conversion};
-use crate::definitions::Incarnation;
 use crate::http::path::GroupVersion;
 use crate::kinds;
 use crate::printers::Printer;
-use crate::resource::{Builtin, Nature, Served};
+use crate::resource::{Builtin, Incarnation, Nature, Served, is_review};
 use crate::storage::{At, Store};
 
 /// Parts of built-in resources that need a node, which this server does not have.
@@ -263,7 +261,7 @@ impl Resources {
 fn builtin(store: &Store, resource: &Resource) -> Option<Served> {
     let stored = resource.verbs.contains(&Verb::Get) && resource.verbs.contains(&Verb::Create);
     let (group, version, kind) = (&*resource.group, &*resource.version, &*resource.kind);
-    if !stored && !review::is_review(group, kind) && kind != READ_ONLY {
+    if !stored && !is_review(group, kind) && kind != READ_ONLY {
         return None;
     }
     let ty = Table::builtin().kind(group, version, kind)?;

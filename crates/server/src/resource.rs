@@ -3,7 +3,9 @@
 //! Built-in and custom kinds differ in how objects are decoded, defaulted and validated; they differ here and
 //! nowhere else. The verbs work on a [`Served`] and do not ask which it is.
 
+mod incarnation;
 mod incoming;
+pub(crate) mod scale;
 mod stored;
 
 use std::sync::Arc;
@@ -13,13 +15,13 @@ use kubewright_schema::{FieldError, Table, TypeId, crd};
 use serde_json::Value;
 
 use crate::conversion::{Conversion, ConversionHook};
-use crate::definitions::Incarnation;
 use crate::http::accept::Protobuf;
 use crate::kinds::Strategy;
 use crate::printers::Printer;
 use crate::status::{About, ApiError};
 use crate::storage::{Collection, Store};
 
+pub(crate) use incarnation::Incarnation;
 pub(crate) use stored::custom_draft;
 
 /// One resource at one version.
@@ -70,6 +72,11 @@ pub(crate) struct Custom {
     pub(crate) schema_revision: u64,
     /// Sent with every answer when the version is deprecated.
     pub(crate) deprecation: Option<String>,
+}
+
+/// Whether a resource is one of reviews, which are answered and not stored.
+pub(crate) fn is_review(group: &str, kind: &str) -> bool {
+    matches!(group, "authentication.k8s.io" | "authorization.k8s.io") && kind.ends_with("Review")
 }
 
 impl Served {

@@ -16,17 +16,16 @@ use crate::access::token::Issuer;
 use crate::access::{Access, Authorization};
 use crate::admission::Admission;
 use crate::auth::{Caller, Tokens, User};
+use crate::bootstrap;
 use crate::callout::Services;
-use crate::certificates::Certificates;
-use crate::core::{Core, RequestLimits};
-use crate::derived;
+use crate::core::{Core, CoreParts, FieldManagement};
 use crate::environment::Environment;
-use crate::fields::FieldManagement;
-use crate::flow;
+use crate::flow::RequestLimits;
 use crate::kubeconfig::Kubeconfig;
 use crate::listen::{self, ListenLimits};
 use crate::logs::PodLogs;
-use crate::pki::{Authority, Pki, PkiError};
+use crate::pki::{Authority, Certificates, Pki, PkiError};
+use crate::reconcile;
 use crate::service::ApiService;
 use crate::storage::{
     Event, Fsync, FutureRevision, HistoryLimits, Observed, OpenError, OpenOptions, Recovery, Store,
@@ -213,17 +212,17 @@ impl Builder {
                 (store, Some(recovery))
             }
         };
-        let core = Core::new(
+        let core = Core::new(CoreParts {
             store,
-            self.environment,
-            self.tokens,
+            environment: self.environment,
+            tokens: self.tokens,
             access,
-            &self.requests,
-            self.field_management,
-            self.pod_logs,
-            self.admission,
-            self.services,
-        );
+            limits: self.requests,
+            field_management: self.field_management,
+            pod_logs: self.pod_logs,
+            admission: self.admission,
+            services: self.services,
+        });
         core.bootstrap()
             .await
             .map_err(|e| StartError::Bootstrap(e.to_string()))?;
@@ -281,8 +280,11 @@ impl Server {
     ) -> Self {
         let mut tasks = JoinSet::new();
         tasks.spawn(trim_history(Arc::downgrade(&core), core.stopping.clone()));
-        tasks.spawn(derived::run(Arc::downgrade(&core), core.stopping.clone()));
-        tasks.spawn(flow::follow(Arc::downgrade(&core), core.stopping.clone()));
+        tasks.spawn(reconcile::run(Arc::downgrade(&core), core.stopping.clone()));
+        tasks.spawn(bootstrap::follow_flow_control(
+            Arc::downgrade(&core),
+            core.stopping.clone(),
+        ));
         Self {
             _tasks: tasks,
             core: Stopping(core),
@@ -319,7 +321,7 @@ impl Server {
 
     /// The table of Services that are processes of this machine; more can be added while the server runs.
     pub fn services(&self) -> &Services {
-        &self.core.0.services
+        self.core.0.services()
     }
 
     /// What was found in the data directory, if there is one.

@@ -14,8 +14,9 @@ use tower_service::Service;
 
 use crate::access::audit::{Exchange, Trail};
 use crate::access::{Attributes, Decision, impersonate, token};
-use crate::api;
+use crate::api::{self, ObjectRequest};
 use crate::auth::{self, Caller, User};
+use crate::connection::{Distance, Stranger};
 use crate::core::Core;
 use crate::documents;
 use crate::flow::{self, Classified, FlowId, Holdings, Receiver, Seat};
@@ -28,8 +29,7 @@ use crate::http::path::{ResourcePath, Target};
 use crate::http::query::Query;
 use crate::http::respond::{self, Answer};
 use crate::http::websocket::Upgraded;
-use crate::listen::Stranger;
-use crate::request::RequestInfo;
+use crate::request::{RequestInfo, Warnings};
 use crate::status::ApiError;
 
 /// Objects for which a list takes a seat, and the most seats that it takes, as in Kubernetes.
@@ -49,17 +49,10 @@ pub struct ApiService {
     upgraded: Option<Upgraded>,
 }
 
-/// How far away a client is. Compression costs more than it saves on the same machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Distance {
-    SameMachine,
-    Network,
-}
-
 /// What became known of a request while it was answered, and goes into its answer or the audit log.
 #[derive(Default)]
 struct Notes {
-    warnings: Vec<String>,
+    warnings: Warnings,
     trail: Trail,
     flow: Option<Classified>,
 }
@@ -69,15 +62,6 @@ impl Notes {
     fn flow(&self) -> Option<&FlowId> {
         self.flow.as_ref().and_then(|found| found.flow.as_ref())
     }
-}
-
-/// A request for objects that may be done.
-struct ObjectRequest<'a> {
-    head: &'a Head,
-    info: &'a RequestInfo<'a>,
-    user: User,
-    /// How many seats it takes.
-    width: usize,
 }
 
 impl ApiService {
@@ -157,8 +141,18 @@ impl ApiService {
         if let Some(flow) = &notes.flow {
             respond::name_flow(&mut answer, &flow.schema_uid, &flow.level_uid);
         }
-        self.write_down((&head, &info), &audit_id, received, &notes.trail, &answer);
-        respond::finish(&mut answer, &audit_id, &notes.warnings);
+        if let Some(audit) = &self.core.access.audit {
+            let exchange = Exchange {
+                id: &audit_id,
+                head: &head,
+                asked: Attributes::of_request(&info),
+                trail: &notes.trail,
+                code: answer.status().as_u16(),
+                received,
+            };
+            audit.record(&exchange, &self.core.environment);
+        }
+        respond::finish(&mut answer, &audit_id, &notes.warnings.to_vec());
         match self.distance {
             Distance::SameMachine => answer,
             Distance::Network => compress::compress(&head.headers, answer),
@@ -185,12 +179,12 @@ impl ApiService {
             Target::Resource(path) => {
                 let width = self.width(&asked, path, &info.query);
                 let request = ObjectRequest {
-                    head,
                     info,
+                    headers: &head.headers,
                     user,
-                    width,
+                    warnings: notes.warnings.clone(),
                 };
-                self.objects(request, body, notes).await
+                self.objects(request, width, body, notes.flow()).await
             }
             _ if !info.reads() => Err(ApiError::method_not_allowed()),
             Target::Health(path) => Ok(health::health(&self.core, path, &info.query)),
@@ -209,7 +203,7 @@ impl ApiService {
         query: &Query,
     ) -> Result<Answer, ApiError> {
         match target {
-            Target::Index => Ok(documents::index(&self.core)),
+            Target::Index => Ok(documents::index(&self.core.documents)),
             Target::Version => Ok(health::version()),
             Target::Metrics => Ok(health::metrics(&self.core)),
             Target::OpenIdConfiguration => Ok(token::configuration(&self.core.access.issuer)),
@@ -219,7 +213,8 @@ impl ApiService {
                 let accept = Accept::read(&head.headers, query, Protobuf::Objects);
                 let (core, document) = (self.core.clone(), document.clone());
                 let (headers, query) = (head.headers.clone(), query.clone());
-                let make = move || documents::answer(&core, &document, &headers, &query, accept);
+                let make =
+                    move || documents::answer(&core.documents, &document, &headers, &query, accept);
                 // A description of all kinds takes a while to write.
                 match target {
                     Target::OpenApiV2 | Target::OpenApiV3Index | Target::OpenApiV3(_) => {
@@ -238,7 +233,7 @@ impl ApiService {
         info: &RequestInfo<'_>,
         trail: &mut Trail,
     ) -> Result<User, ApiError> {
-        let service_account = |token: &str| self.core.service_account(token);
+        let service_account = |token: &str| self.core.token_checker().service_account(token);
         let user = auth::authenticate(
             &self.core.tokens,
             service_account,
@@ -287,28 +282,6 @@ impl ApiService {
         result
     }
 
-    /// Writes the exchange into the audit log, if there is one.
-    fn write_down(
-        &self,
-        (head, info): (&Head, &RequestInfo<'_>),
-        id: &str,
-        received: jiff::Timestamp,
-        trail: &Trail,
-        answer: &Answer,
-    ) {
-        if let Some(audit) = &self.core.access.audit {
-            let exchange = Exchange {
-                id,
-                head,
-                asked: Attributes::of_request(info),
-                trail,
-                code: answer.status().as_u16(),
-                received,
-            };
-            audit.record(&exchange, &self.core.environment);
-        }
-    }
-
     /// Waits for a seat, unless the request is exempt.
     async fn seat(&self, flow: Option<&FlowId>, width: usize) -> Result<Option<Seat>, ApiError> {
         match flow {
@@ -345,31 +318,25 @@ impl ApiService {
     async fn objects<B>(
         &self,
         request: ObjectRequest<'_>,
+        width: usize,
         body: B,
-        notes: &mut Notes,
+        flow: Option<&FlowId>,
     ) -> Result<Answer, ApiError>
     where
         B: Body<Data = Bytes> + Send + 'static,
     {
-        let (core, head) = (&self.core, request.head);
-        let mut charge = notes.flow().map(|_| core.flow.charge(&request.user));
+        let core = &self.core;
+        let mut charge = flow.map(|_| core.flow.charge(&request.user));
         if let Some(charge) = &mut charge {
             charge.begin()?;
         }
         let bytes = if request.info.reads() {
             Bytes::new()
         } else {
-            body::read(&head.headers, body, charge.as_mut()).await?
+            body::read(request.headers, body, charge.as_mut()).await?
         };
-        let seat = self.seat(notes.flow(), request.width).await?;
-        let answer = Box::pin(api::dispatch(
-            core,
-            request.info,
-            &head.headers,
-            request.user,
-            bytes,
-            &mut notes.warnings,
-        ));
+        let seat = self.seat(flow, width).await?;
+        let answer = Box::pin(api::dispatch(core, request, bytes));
         let (answer, seat) = match seat {
             Some(seat) => flow::with_seat(seat, answer).await,
             None => (answer.await, None),

@@ -6,7 +6,7 @@ use super::conflict::Conflicts;
 use super::entry::{Entry, Managed, ManagedError, Operation};
 use super::form::Typed;
 use super::last_applied;
-use super::manager::{FieldManager, Force, UNMANAGED, remove_managed};
+use super::manager::{Claim, FieldManager, Force, UNMANAGED, remove_managed};
 use super::merge::merge;
 use super::reconcile::with_parents;
 use super::remove::remove_items;
@@ -136,7 +136,7 @@ impl FieldManager<'_> {
             Some(last) if !last.fields.is_empty() => self.prune(merged, &managed, last),
             _ => merged,
         };
-        self.settle(&mut managed, live, &new, Some(own), force)?;
+        self.withdraw(&mut managed, live, &new, Claim::Apply { own, force })?;
         let changed = !equal(live, &new);
         if let Some(entry) = managed.0.last_mut() {
             entry.fields.subtract(&UNMANAGED);

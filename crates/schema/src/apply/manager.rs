@@ -43,6 +43,15 @@ pub enum Force {
     Yes,
 }
 
+/// Whose fields a change takes away from others.
+#[derive(Clone, Copy)]
+pub(super) enum Claim {
+    /// An update takes whatever it changes.
+    Update,
+    /// An apply takes what others manage only by force. Its own entry is already among the managers.
+    Apply { own: usize, force: Force },
+}
+
 /// Everything about one write that decides who manages what after it.
 pub struct FieldManager<'a> {
     /// The versions of the kind.
@@ -103,7 +112,7 @@ impl FieldManager<'_> {
         let nothing = Value::Object(Map::new());
         let live = live.unwrap_or(&nothing);
         self.reconcile(managed);
-        let Ok(comparison) = self.settle(managed, live, new, None, Force::Yes) else {
+        let Ok(comparison) = self.withdraw(managed, live, new, Claim::Update) else {
             return;
         };
         let mut fields = comparison.into_taken();
@@ -123,15 +132,18 @@ impl FieldManager<'_> {
     }
 
     /// Brings all managers in line with a change: they lose what is removed, and what they managed and is now
-    /// changed, unless that is a conflict. The entry at `own` is left alone.
-    pub(super) fn settle(
+    /// changed, unless that is a conflict. The entry of an apply itself is left alone.
+    pub(super) fn withdraw(
         &self,
         managed: &mut Managed,
         live: &Value,
         new: &Value,
-        own: Option<usize>,
-        force: Force,
+        claim: Claim,
     ) -> Result<Comparison, Conflicts> {
+        let (own, force) = match claim {
+            Claim::Update => (None, Force::Yes),
+            Claim::Apply { own, force } => (Some(own), force),
+        };
         let mut seen = Seen::new(
             self.api_version,
             self.compare_at(self.api_version, live, new),

@@ -14,13 +14,37 @@ const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 const WATCH_EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
 
+/// What an operation does, in the three places that name it.
+struct Action {
+    method: &'static str,
+    /// The beginning of the operation's identifier.
+    verb: &'static str,
+    /// The value of `x-kubernetes-action`.
+    extension: &'static str,
+}
+
+impl Action {
+    const fn new(method: &'static str, verb: &'static str, extension: &'static str) -> Self {
+        Self {
+            method,
+            verb,
+            extension,
+        }
+    }
+}
+
 impl<'a> Route<'a> {
     pub(super) fn list(&self, named: String, list: Cow<'a, str>) -> Operation<'a> {
         Operation {
             description: format!("list or watch objects of kind {}", self.resource.kind),
             produces: if self.custom { CUSTOM } else { STREAM },
             answer: Answer::Definition(list),
-            ..self.operation("get", "list", "list", &named, None, parameter::LIST)
+            ..self.operation(
+                Action::new("get", "list", "list"),
+                &named,
+                None,
+                parameter::LIST,
+            )
         }
     }
 
@@ -29,13 +53,19 @@ impl<'a> Route<'a> {
             description: format!("watch changes to objects of kind {}", self.resource.kind),
             produces: STREAM,
             answer: Answer::Definition(WATCH_EVENT.into()),
-            ..self.operation("get", "watch", action, &named, None, parameter::LIST)
+            ..self.operation(
+                Action::new("get", "watch", action),
+                &named,
+                None,
+                parameter::LIST,
+            )
         }
     }
 
     pub(super) fn read(&self, named: &str, sub: Option<&'a Subresource>) -> Operation<'a> {
         let parameters = sub.map_or(&[PRETTY][..], |s| parameter::of_reading(&s.name));
-        let mut operation = self.operation("get", "read", "get", named, sub, parameters);
+        let mut operation =
+            self.operation(Action::new("get", "read", "get"), named, sub, parameters);
         operation.description = self.about("read", "the specified", sub);
         if sub.is_some_and(|s| &*s.name == "log") {
             operation.produces = LOG;
@@ -49,7 +79,12 @@ impl<'a> Route<'a> {
             description: self.about("create", "a", sub),
             body: self.body(self.speaks(sub)),
             statuses: &[200, 201, 202],
-            ..self.operation("post", "create", "post", named, sub, parameter::WRITE)
+            ..self.operation(
+                Action::new("post", "create", "post"),
+                named,
+                sub,
+                parameter::WRITE,
+            )
         }
     }
 
@@ -58,7 +93,12 @@ impl<'a> Route<'a> {
             description: self.about("replace", "the specified", sub),
             body: self.body(self.speaks(sub)),
             statuses: &[200, 201],
-            ..self.operation("put", "replace", "put", named, sub, parameter::WRITE)
+            ..self.operation(
+                Action::new("put", "replace", "put"),
+                named,
+                sub,
+                parameter::WRITE,
+            )
         }
     }
 
@@ -71,7 +111,12 @@ impl<'a> Route<'a> {
                 consumes: if self.custom { CUSTOM_PATCHES } else { PATCHES },
             }),
             statuses: if self.custom { &[200] } else { &[200, 201] },
-            ..self.operation("patch", "patch", "patch", named, sub, parameter::PATCH)
+            ..self.operation(
+                Action::new("patch", "patch", "patch"),
+                named,
+                sub,
+                parameter::PATCH,
+            )
         }
     }
 
@@ -90,7 +135,12 @@ impl<'a> Route<'a> {
             }),
             answer: Answer::Definition(answer),
             statuses: &[200, 202],
-            ..self.operation("delete", "delete", "delete", named, None, parameters)
+            ..self.operation(
+                Action::new("delete", "delete", "delete"),
+                named,
+                None,
+                parameters,
+            )
         }
     }
 
@@ -110,16 +160,19 @@ impl<'a> Route<'a> {
             ),
             produces: ANY,
             answer: Answer::Text,
-            ..self.operation(method, "connect", "connect", named, Some(sub), parameters)
+            ..self.operation(
+                Action::new(method, "connect", "connect"),
+                named,
+                Some(sub),
+                parameters,
+            )
         }
     }
 
     /// An operation that answers the object itself; the callers change what differs.
     fn operation(
         &self,
-        method: &'static str,
-        verb: &str,
-        action: &'static str,
+        action: Action,
         named: &str,
         sub: Option<&'a Subresource>,
         parameters: &[Parameter],
@@ -129,11 +182,11 @@ impl<'a> Route<'a> {
             parameters.push(NAMESPACE);
         }
         Operation {
-            method,
-            id: format!("{verb}{}{named}", self.gv.infix),
+            method: action.method,
+            id: format!("{}{}{named}", action.verb, self.gv.infix),
             description: String::new(),
             tag: &self.gv.tag,
-            acts: self.acts(action, sub),
+            acts: self.acts(action.extension, sub),
             parameters,
             body: None,
             produces: if self.custom { CUSTOM } else { OBJECT },

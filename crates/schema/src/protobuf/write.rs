@@ -54,8 +54,8 @@ impl Writer<'_> {
                 put_message(number, out, |out| message(self.table, ty, value, out));
             }
             (Shape::Map { value: inner, .. }, Value::Object(map)) => {
-                for (key, value) in map {
-                    self.entry(number, key, *inner, value, out);
+                for entry in map {
+                    self.entry(number, entry, *inner, out);
                 }
             }
             (Shape::List(list), Value::Array(items)) => {
@@ -75,7 +75,8 @@ impl Writer<'_> {
         }
     }
 
-    fn entry(self, number: u32, key: &str, ty: TypeId, value: &Value, out: &mut Vec<u8>) {
+    fn entry(self, number: u32, entry: (&String, &Value), ty: TypeId, out: &mut Vec<u8>) {
+        let (key, value) = entry;
         put_message(number, out, |out| {
             put_bytes(1, key.as_bytes(), out);
             match (&self.table.get(ty).shape, value) {

@@ -1,15 +1,12 @@
 //! Nobody grants what they do not have: checks on writes of roles and bindings.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
+use super::Access;
 use super::attributes::{Attributes, Resource, Subject};
 use super::policy::{RoleKind, RoleRef};
 use super::rule::{self, Missing, Rule};
-use crate::api::call::Call;
 use crate::auth::User;
-use crate::core::Core;
 use crate::object;
 use crate::resource::Served;
 use crate::status::{About, ApiError};
@@ -19,45 +16,27 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 const MAX_LINES: usize = 1_000;
 const NEEDS_EVERYTHING: &str = "must have cluster-admin privileges to use the aggregationRule";
 
-/// The check for one request. It owns what it needs, so that it can go along into a write.
-pub(crate) struct Guard(Option<Check>);
-
-struct Check {
-    core: Arc<Core>,
-    served: Arc<Served>,
-    user: User,
-    namespace: String,
+/// The check of one write.
+pub(crate) struct Check<'a> {
+    pub(crate) access: &'a Access,
+    pub(crate) served: &'a Served,
+    pub(crate) user: &'a User,
+    pub(crate) namespace: &'a str,
     /// The name in the request's path; empty for a create.
-    name: String,
+    pub(crate) name: &'a str,
 }
 
-impl Guard {
-    /// The check for a request; none for other kinds and for users who may do everything.
-    pub(crate) fn of(call: &Call) -> Self {
-        let concerned = &*call.served.resource.group == GROUP;
-        if !concerned || call.core.access.is_unrestricted(&call.user) {
-            return Self(None);
+impl Check<'_> {
+    /// Refuses an object that grants more than its writer has. `old` is what it replaces. Other kinds pass, and so do
+    /// users who may do everything.
+    pub(crate) fn run(&self, old: Option<&Value>, new: &Value) -> Result<(), ApiError> {
+        let concerned = &*self.served.resource.group == GROUP;
+        if !concerned || self.access.is_unrestricted(self.user) {
+            return Ok(());
         }
-        Self(Some(Check {
-            core: call.core.clone(),
-            served: call.served.clone(),
-            user: call.user.clone(),
-            namespace: call.namespace.clone().unwrap_or_default(),
-            name: call.name.clone(),
-        }))
-    }
-
-    /// Refuses an object that grants more than its writer has. `old` is what it replaces.
-    pub(crate) fn check(&self, old: Option<&Value>, new: &Value) -> Result<(), ApiError> {
-        match &self.0 {
-            Some(check) if !old.is_some_and(|old| grants_the_same(old, new)) => check.run(old, new),
-            _ => Ok(()),
+        if old.is_some_and(|old| grants_the_same(old, new)) {
+            return Ok(());
         }
-    }
-}
-
-impl Check {
-    fn run(&self, old: Option<&Value>, new: &Value) -> Result<(), ApiError> {
         match &*self.served.resource.plural {
             "roles" | "clusterroles" => self.role(old, new),
             _ => self.binding(new),
@@ -65,7 +44,7 @@ impl Check {
     }
 
     fn role(&self, old: Option<&Value>, new: &Value) -> Result<(), ApiError> {
-        if self.may("escalate", &self.served.resource.plural, &self.name) {
+        if self.may("escalate", &self.served.resource.plural, self.name) {
             return Ok(());
         }
         self.confirm(&Rule::of_role(new), new)?;
@@ -93,8 +72,8 @@ impl Check {
             return Ok(());
         }
         let rules = {
-            let policy = self.core.access.policy.read();
-            policy.rules(&role, &self.namespace).map(<[Rule]>::to_vec)
+            let policy = self.access.policy.read();
+            policy.rules(&role, self.namespace).map(<[Rule]>::to_vec)
         };
         let about = About {
             group: GROUP,
@@ -109,7 +88,7 @@ impl Check {
             group: GROUP,
             version: "*",
             plural,
-            namespace: &self.namespace,
+            namespace: self.namespace,
             name: name.into(),
             ..Resource::default()
         };
@@ -117,16 +96,11 @@ impl Check {
             verb: verb.into(),
             subject: Subject::Resource(resource),
         };
-        self.core.access.allows(&self.user, &asked)
+        self.access.allows(self.user, &asked)
     }
 
     fn missing(&self, wanted: &[Rule]) -> Option<Missing> {
-        let held = self
-            .core
-            .access
-            .policy
-            .read()
-            .held(&self.user, &self.namespace);
+        let held = self.access.policy.read().held(self.user, self.namespace);
         rule::missing(&held.rules, wanted)
     }
 

@@ -2,12 +2,12 @@
 //!
 //! The policy is what the stored roles and bindings come to, rules of aggregated ClusterRoles included. Those are
 //! computed when such a role is written; when another write makes one outdated, the server writes it again
-//! (`derived/reconcile.rs`).
+//! (`reconcile`).
 
 use serde_json::Value;
 
+use super::Access;
 use super::policy::Policy;
-use crate::core::Core;
 use crate::resource::Served;
 use crate::storage::{Change, Event, Record};
 
@@ -34,11 +34,11 @@ pub(crate) fn is_policy_collection(collection: &str) -> bool {
 }
 
 /// Gives an aggregated ClusterRole the rules that it comes to, whatever its writer says.
-pub(crate) fn aggregate(core: &Core, served: &Served, value: &mut Value) {
+pub(crate) fn aggregate(access: &Access, served: &Served, value: &mut Value) {
     if !served.is(GROUP, "ClusterRole") {
         return;
     }
-    if let Some(rules) = core.access.policy.read().aggregated(value) {
+    if let Some(rules) = access.policy.read().aggregated(value) {
         value["rules"] = serde_json::to_value(rules).expect("rules are plain data");
     }
 }

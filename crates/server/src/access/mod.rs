@@ -1,23 +1,21 @@
 //! Access control: who may do what, who a token belongs to, and what was done.
 //!
 //! - `attributes` puts a request into the words of roles, `policy` answers whether roles allow it. Both are pure.
-//! - `follow` keeps the policy in step with the stored roles and bindings; `defaults` makes those every cluster has.
+//! - `follow` keeps the policy in step with the stored roles and bindings.
 //! - `escalation` keeps users from granting what they do not have.
-//! - `impersonation` lets users act as others, `token` makes and checks the tokens of service accounts.
-//! - `review` answers questions about all of this, `audit` writes down what was asked and answered.
+//! - `impersonation` lets users act as others, `token` signs and checks the tokens of service accounts.
+//! - `audit` writes down what was asked and answered.
 //!
 //! Nobody is anonymous but for health and version: a request without credentials is answered with 401, not with the
 //! 403 that a server with anonymous requests sends.
 
 mod attributes;
 pub(crate) mod audit;
-mod defaults;
 pub(crate) mod escalation;
 pub(crate) mod follow;
 mod impersonation;
-mod policy;
-pub(crate) mod review;
-mod rule;
+pub(crate) mod policy;
+pub(crate) mod rule;
 pub(crate) mod token;
 
 use std::sync::Arc;
@@ -49,7 +47,7 @@ pub enum Authorization {
 pub(crate) struct Access {
     mode: Authorization,
     /// What the stored roles and bindings come to; `derived` keeps it in step with them.
-    policy: Arc<RwLock<Policy>>,
+    pub(crate) policy: Arc<RwLock<Policy>>,
     pub(crate) issuer: Arc<Issuer>,
     pub(crate) audit: Option<AuditLog>,
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::auth::User;
 use crate::http::query::{Persist, Query};
 use crate::object;
+use crate::request::Warnings;
 use crate::resource::Served;
 use crate::status::ApiError;
 
@@ -89,9 +90,9 @@ impl Kind {
     }
 }
 
-/// One question to admission. The objects are not part of it: they change on the way.
+/// One request to admission. The objects are not part of it: they change on the way.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct AdmissionRequest<'a> {
     pub(crate) served: &'a Arc<Served>,
     pub(crate) operation: Operation,
     /// Empty for the object itself.
@@ -101,9 +102,10 @@ pub(crate) struct Asked<'a> {
     pub(crate) name: &'a str,
     pub(crate) requester: &'a Requester,
     pub(crate) persist: Persist,
+    pub(crate) warnings: &'a Warnings,
 }
 
-impl Asked<'_> {
+impl AdmissionRequest<'_> {
     /// Whether it is about an object of this kind, or a part of one.
     pub(crate) fn is(&self, group: &str, kind: &str) -> bool {
         self.served.is(group, kind)

@@ -2,31 +2,31 @@
 
 use kubewright_schema::cel::{Authority, Question, Verdict};
 
-use super::attributes::Asked;
+use super::AdmissionChain;
+use super::attributes::AdmissionRequest;
 use crate::access::{Attributes, Resource, Subject, service_account_groups, service_account_name};
 use crate::auth::User;
-use crate::core::Core;
 
 /// Asks the server's roles on behalf of one request.
 pub(super) struct Asker<'c> {
-    core: &'c Core,
+    chain: &'c AdmissionChain,
     user: User,
     /// The resource of the request.
     pub(super) request: Question,
 }
 
 impl<'c> Asker<'c> {
-    pub(super) fn new(core: &'c Core, asked: &Asked<'_>) -> Self {
-        let resource = &asked.served.resource;
+    pub(super) fn new(chain: &'c AdmissionChain, request: &AdmissionRequest<'_>) -> Self {
+        let resource = &request.served.resource;
         Self {
-            core,
-            user: asked.requester.user.clone(),
+            chain,
+            user: request.requester.user.clone(),
             request: Question {
                 group: resource.group.to_string(),
                 resource: resource.plural.to_string(),
-                subresource: asked.subresource.to_owned(),
-                namespace: asked.namespace().to_owned(),
-                name: asked.name.to_owned(),
+                subresource: request.subresource.to_owned(),
+                namespace: request.namespace().to_owned(),
+                name: request.name.to_owned(),
                 ..Question::default()
             },
         }
@@ -53,12 +53,12 @@ impl Authority for Asker<'_> {
                 name: question.name.as_str().into(),
             }),
         };
-        let asked = Attributes {
+        let request = Attributes {
             verb: question.verb.as_str().into(),
             subject,
         };
         let user = account.as_ref().unwrap_or(&self.user);
-        let decision = self.core.access.decide(user, &asked);
+        let decision = self.chain.access.decide(user, &request);
         Verdict {
             allowed: decision.allowed,
             reason: decision.reason,

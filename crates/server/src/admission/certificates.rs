@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use super::attributes::{Asked, Operation};
+use super::AdmissionChain;
+use super::attributes::{AdmissionRequest, Operation};
 use crate::access::{Attributes, Resource, Subject};
-use crate::core::Core;
 use crate::kinds::certificates::pem;
 use crate::kinds::value::text;
 
@@ -15,34 +15,38 @@ const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 const ADMINISTRATORS: &str = "system:masters";
 
 /// Refuses an approval or a denial by somebody who may not `approve` requests of this signer.
-pub(super) fn check_approval(core: &Core, asked: &Asked<'_>, old: &Value) -> Result<(), String> {
-    if asked.subresource != "approval" || !asked.is(GROUP, KIND) {
+pub(super) fn check_approval(
+    chain: &AdmissionChain,
+    request: &AdmissionRequest<'_>,
+    old: &Value,
+) -> Result<(), String> {
+    if request.subresource != "approval" || !request.is(GROUP, KIND) {
         return Ok(());
     }
-    check_signer(core, asked, "approve", old)
+    check_signer(chain, request, "approve", old)
 }
 
 /// Refuses a certificate or a condition by somebody who may not `sign` requests of this signer.
 pub(super) fn check_signing(
-    core: &Core,
-    asked: &Asked<'_>,
+    chain: &AdmissionChain,
+    request: &AdmissionRequest<'_>,
     object: &Value,
     old: &Value,
 ) -> Result<(), String> {
     let changes = |field: &str| object["status"][field] != old["status"][field];
-    if asked.subresource != "status"
-        || !asked.is(GROUP, KIND)
+    if request.subresource != "status"
+        || !request.is(GROUP, KIND)
         || !(changes("certificate") || changes("conditions"))
     {
         return Ok(());
     }
-    check_signer(core, asked, "sign", old)
+    check_signer(chain, request, "sign", old)
 }
 
 /// Refuses requests for a client certificate of the administrators' group.
-pub(super) fn check_subject(asked: &Asked<'_>, object: &Value) -> Result<(), String> {
-    if asked.operation != Operation::Create
-        || !asked.is_whole(GROUP, KIND)
+pub(super) fn check_subject(request: &AdmissionRequest<'_>, object: &Value) -> Result<(), String> {
+    if request.operation != Operation::Create
+        || !request.is_whole(GROUP, KIND)
         || object["spec"]["signerName"] != CLIENT_SIGNER
     {
         return Ok(());
@@ -58,7 +62,12 @@ pub(super) fn check_subject(asked: &Asked<'_>, object: &Value) -> Result<(), Str
 }
 
 /// Asks for the verb on the signer, or on all signers of its domain (authorization.go: `IsAuthorizedForSignerName`).
-fn check_signer(core: &Core, asked: &Asked<'_>, verb: &str, old: &Value) -> Result<(), String> {
+fn check_signer(
+    chain: &AdmissionChain,
+    request: &AdmissionRequest<'_>,
+    verb: &str,
+    old: &Value,
+) -> Result<(), String> {
     let signer = text(&old["spec"]["signerName"]);
     let domain = signer.split('/').next().unwrap_or_default();
     let may = |name: &str| {
@@ -73,7 +82,10 @@ fn check_signer(core: &Core, asked: &Asked<'_>, verb: &str, old: &Value) -> Resu
             verb: verb.to_owned().into(),
             subject: Subject::Resource(resource),
         };
-        core.access.decide(&asked.requester.user, &question).allowed
+        chain
+            .access
+            .decide(&request.requester.user, &question)
+            .allowed
     };
     if may(signer) || may(&format!("{domain}/*")) {
         return Ok(());

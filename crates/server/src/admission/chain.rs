@@ -3,17 +3,16 @@
 use kubewright_schema::{Table, decode};
 use serde_json::{Map, Value};
 
-use super::attributes::{Asked, Operation};
+use super::attributes::{AdmissionRequest, Operation};
 use super::pod_security::{self, Concern, Policy};
 use super::quota::{QuotaCheck, QuotaError};
 use super::webhook::Reinvocation;
 use super::{
-    Plugin, certificates, claim_resize, ingress_class, limit_range, lookup, matching, namespace,
-    node_taint, priority, runtime_class, service_account, storage_class, storage_protection,
-    tolerations,
+    AdmissionChain, AdmissionContext, Plugin, certificates, claim_resize, ingress_class,
+    limit_range, lookup, matching, namespace, node_taint, priority, runtime_class, service_account,
+    storage_class, storage_protection, tolerations,
 };
-use crate::api::check_size;
-use crate::core::Core;
+use crate::http::body::check_size;
 use crate::object;
 use crate::resource::Served;
 use crate::status::ApiError;
@@ -25,25 +24,24 @@ const INGRESS_CLASSES: (&str, &str, &str) = ("networking.k8s.io", "v1", "ingress
 const RUNTIME_CLASSES: (&str, &str, &str) = ("node.k8s.io", "v1", "runtimeclasses");
 const ACCOUNTS: (&str, &str, &str) = ("", "v1", "serviceaccounts");
 
-impl Core {
-    /// Lets those who may change an object change it. `object` is null for a delete, `old` for a create.
+impl AdmissionChain {
+    /// Runs mutating admission. `object` is null for a delete, `old` for a create.
     pub(crate) async fn mutate(
         &self,
-        asked: &Asked<'_>,
+        request: &AdmissionRequest<'_>,
         object: &mut Value,
         old: &Value,
-        warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        self.mutating_plugins(asked, object, old)?;
-        if matching::is_exempt(asked) {
+        self.mutating_plugins(request, object, old)?;
+        if matching::is_exempt(request) {
             return Ok(());
         }
         let mut rounds = Reinvocation::default();
-        self.mutate_from_outside(asked, object, old, &mut rounds, warnings)
+        self.mutate_from_outside(request, object, old, &mut rounds)
             .await?;
         if rounds.again() {
-            self.mutating_plugins(asked, object, old)?;
-            self.mutate_from_outside(asked, object, old, &mut rounds, warnings)
+            self.mutating_plugins(request, object, old)?;
+            self.mutate_from_outside(request, object, old, &mut rounds)
                 .await?;
         }
         Ok(())
@@ -51,22 +49,23 @@ impl Core {
 
     async fn mutate_from_outside(
         &self,
-        asked: &Asked<'_>,
+        request: &AdmissionRequest<'_>,
         object: &mut Value,
         old: &Value,
         rounds: &mut Reinvocation,
-        warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
+        let cx = AdmissionContext {
+            chain: self,
+            request,
+        };
         rounds.begin(object);
-        if self.gate.has(Plugin::MutatingAdmissionPolicy) {
-            let policies = &self.gate.hooks.policies;
-            policies.mutate(self, asked, object, old, rounds).await?;
+        if self.has(Plugin::MutatingAdmissionPolicy) {
+            let policies = &self.hooks.policies;
+            policies.mutate(cx, object, old, rounds).await?;
         }
-        if self.gate.has(Plugin::MutatingAdmissionWebhook) {
-            let hooks = &self.gate.hooks.webhooks;
-            hooks
-                .mutate(self, asked, object, old, rounds, warnings)
-                .await?;
+        if self.has(Plugin::MutatingAdmissionWebhook) {
+            let hooks = &self.hooks.webhooks;
+            hooks.mutate(cx, object, old, rounds).await?;
         }
         rounds.end(object);
         Ok(())
@@ -74,37 +73,38 @@ impl Core {
 
     async fn inspect_from_outside(
         &self,
-        asked: &Asked<'_>,
+        request: &AdmissionRequest<'_>,
         object: &Value,
         old: &Value,
-        warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        if self.gate.has(Plugin::ValidatingAdmissionPolicy) {
-            let policies = &self.gate.hooks.policies;
-            policies
-                .validate(self, asked, object, old, warnings)
-                .await?;
+        let cx = AdmissionContext {
+            chain: self,
+            request,
+        };
+        if self.has(Plugin::ValidatingAdmissionPolicy) {
+            let policies = &self.hooks.policies;
+            policies.validate(cx, object, old).await?;
         }
-        if self.gate.has(Plugin::ValidatingAdmissionWebhook) {
-            let hooks = &self.gate.hooks.webhooks;
-            hooks.validate(self, asked, object, old, warnings).await?;
+        if self.has(Plugin::ValidatingAdmissionWebhook) {
+            let hooks = &self.hooks.webhooks;
+            hooks.validate(cx, object, old).await?;
         }
         Ok(())
     }
 
     /// Brings an object that was changed from outside into the form it has in the request: of the right type, with its
     /// defaults, at the version of the request. Who manages which field is not for others to say.
-    pub(super) async fn settle(
+    pub(super) async fn normalize(
         &self,
-        asked: &Asked<'_>,
+        request: &AdmissionRequest<'_>,
         shown: &Served,
         object: &mut Value,
         before: &Value,
     ) -> Result<(), ApiError> {
         check_size(object)?;
         object::copy_meta(object, before, "managedFields");
-        let kind = asked.kind();
-        if kind.kind != *asked.served.resource.kind {
+        let kind = request.kind();
+        if kind.kind != *request.served.resource.kind {
             let table = Table::builtin();
             let ty = table.kind(&kind.group, &kind.version, &kind.kind);
             let ty = ty.ok_or_else(|| ApiError::internal(format!("{} is unknown", kind.kind)))?;
@@ -113,10 +113,13 @@ impl Core {
         }
         shown.conform(object)?;
         shown.default(object);
-        if shown.api_version != asked.served.api_version {
+        if shown.api_version != request.served.api_version {
             let value = std::mem::take(object);
-            *object = self.shown_at(shown, asked.served, value).await?;
-            asked.served.default(object);
+            *object = self
+                .converter
+                .shown_at(shown, request.served, value)
+                .await?;
+            request.served.default(object);
         }
         Ok(())
     }
@@ -124,196 +127,207 @@ impl Core {
     /// Runs validating admission. What comes back has to hold when the object is stored.
     pub(crate) async fn inspect(
         &self,
-        asked: &Asked<'_>,
+        request: &AdmissionRequest<'_>,
         object: &Value,
         old: &Value,
-        warnings: &mut Vec<String>,
     ) -> Result<Option<QuotaCheck>, ApiError> {
-        self.validating_plugins(asked, object, old, warnings)?;
-        if !matching::is_exempt(asked) {
-            self.inspect_from_outside(asked, object, old, warnings)
-                .await?;
+        self.validating_plugins(request, object, old)?;
+        if !matching::is_exempt(request) {
+            self.inspect_from_outside(request, object, old).await?;
         }
-        self.quota(asked, object, old)
+        self.quota(request, object, old)
     }
 
     fn mutating_plugins(
         &self,
-        asked: &Asked<'_>,
+        request: &AdmissionRequest<'_>,
         object: &mut Value,
         old: &Value,
     ) -> Result<(), ApiError> {
-        let has = |plugin| self.gate.has(plugin);
+        let has = |plugin| self.has(plugin);
         if has(Plugin::NamespaceLifecycle) {
-            namespace::admit(self, asked, object)?;
+            namespace::admit(self, request, object)?;
         }
-        if has(Plugin::LimitRanger) && asked.is("", "Pod") && limit_range::concerns(asked, old) {
-            for range in lookup::all(self, LIMIT_RANGES, asked.namespace())? {
+        if has(Plugin::LimitRanger) && request.is("", "Pod") && limit_range::concerns(request, old)
+        {
+            for range in lookup::all(self, LIMIT_RANGES, request.namespace())? {
                 limit_range::default(&range, object);
             }
         }
-        if has(Plugin::ServiceAccount) && service_account::concerns(asked) {
-            self.equip_with_account(asked, object)?;
+        if has(Plugin::ServiceAccount) && service_account::concerns(request) {
+            self.equip_with_account(request, object)?;
         }
-        if has(Plugin::TaintNodesByCondition) && node_taint::concerns(asked) {
+        if has(Plugin::TaintNodesByCondition) && node_taint::concerns(request) {
             node_taint::taint(object);
         }
-        if has(Plugin::Priority) && priority::concerns(asked) {
+        if has(Plugin::Priority) && priority::concerns(request) {
             let classes = lookup::all(self, PRIORITY_CLASSES, "")?;
             let assigned = priority::assign(&classes, object);
-            assigned.map_err(|why| asked.forbidden(object, &why))?;
+            assigned.map_err(|why| request.forbidden(object, &why))?;
         }
-        if has(Plugin::DefaultTolerationSeconds) && tolerations::concerns(asked) {
+        if has(Plugin::DefaultTolerationSeconds) && tolerations::concerns(request) {
             tolerations::default(object);
         }
-        if has(Plugin::DefaultStorageClass) && storage_class::concerns(asked, object) {
+        if has(Plugin::DefaultStorageClass) && storage_class::concerns(request, object) {
             storage_class::default(&lookup::all(self, STORAGE_CLASSES, "")?, object);
         }
         if has(Plugin::StorageObjectInUseProtection)
-            && let Some(finalizer) = storage_protection::finalizer(asked)
+            && let Some(finalizer) = storage_protection::finalizer(request)
         {
             storage_protection::protect(finalizer, object);
         }
         if has(Plugin::RuntimeClass)
-            && runtime_class::concerns(asked)
-            && let Some(class) = self.runtime_class(asked, object)?
+            && runtime_class::concerns(request)
+            && let Some(class) = self.runtime_class(request, object)?
         {
             let applied = runtime_class::apply(&class, object);
-            applied.map_err(|why| asked.forbidden(object, &why))?;
+            applied.map_err(|why| request.forbidden(object, &why))?;
         }
-        if has(Plugin::DefaultIngressClass) && ingress_class::concerns(asked, object) {
+        if has(Plugin::DefaultIngressClass) && ingress_class::concerns(request, object) {
             ingress_class::default(&lookup::all(self, INGRESS_CLASSES, "")?, object);
         }
         Ok(())
     }
 
     /// The runtime class that a pod names, which must be there.
-    fn runtime_class(&self, asked: &Asked<'_>, pod: &Value) -> Result<Option<Value>, ApiError> {
+    fn runtime_class(
+        &self,
+        request: &AdmissionRequest<'_>,
+        pod: &Value,
+    ) -> Result<Option<Value>, ApiError> {
         let Some(name) = pod["spec"]["runtimeClassName"].as_str() else {
             return Ok(None);
         };
         match lookup::one(self, RUNTIME_CLASSES, None, name)? {
             Some(class) => Ok(Some(class)),
-            None => Err(asked.forbidden(pod, &runtime_class::not_found(name))),
+            None => Err(request.forbidden(pod, &runtime_class::not_found(name))),
         }
     }
 
-    fn equip_with_account(&self, asked: &Asked<'_>, pod: &mut Value) -> Result<(), ApiError> {
+    fn equip_with_account(
+        &self,
+        request: &AdmissionRequest<'_>,
+        pod: &mut Value,
+    ) -> Result<(), ApiError> {
         if service_account::is_mirror(pod) {
             return Ok(());
         }
         let name = service_account::name(pod);
-        let account = self.account(asked, pod, &name)?;
+        let account = self.account(request, pod, &name)?;
         let suffix = self.environment.name_suffix();
         service_account::equip(&account, pod, &suffix);
         Ok(())
     }
 
-    fn account(&self, asked: &Asked<'_>, pod: &Value, name: &str) -> Result<Value, ApiError> {
-        let namespace = asked.namespace();
+    fn account(
+        &self,
+        request: &AdmissionRequest<'_>,
+        pod: &Value,
+        name: &str,
+    ) -> Result<Value, ApiError> {
+        let namespace = request.namespace();
         let found = lookup::one(self, ACCOUNTS, Some(namespace), name)?;
         found.ok_or_else(|| {
             let why = format!(
                 "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
             );
-            asked.forbidden(pod, &why)
+            request.forbidden(pod, &why)
         })
     }
 
     fn validating_plugins(
         &self,
-        asked: &Asked<'_>,
+        request: &AdmissionRequest<'_>,
         object: &Value,
         old: &Value,
-        warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        let has = |plugin| self.gate.has(plugin);
-        let forbidden = |why: String| asked.forbidden(object, &why);
-        if has(Plugin::LimitRanger) && limit_range::concerns(asked, old) {
-            let kind = &asked.served.resource.kind;
-            for range in lookup::all(self, LIMIT_RANGES, asked.namespace())? {
+        let has = |plugin| self.has(plugin);
+        let forbidden = |why: String| request.forbidden(object, &why);
+        if has(Plugin::LimitRanger) && limit_range::concerns(request, old) {
+            let kind = &request.served.resource.kind;
+            for range in lookup::all(self, LIMIT_RANGES, request.namespace())? {
                 limit_range::validate(&range, kind, object).map_err(forbidden)?;
             }
         }
-        if has(Plugin::ServiceAccount) && service_account::concerns(asked) {
-            self.check_account(asked, object)?;
+        if has(Plugin::ServiceAccount) && service_account::concerns(request) {
+            self.check_account(request, object)?;
         }
-        if has(Plugin::ServiceAccount) && service_account::concerns_ephemeral(asked) {
+        if has(Plugin::ServiceAccount) && service_account::concerns_ephemeral(request) {
             let name = object["spec"]["serviceAccountName"].as_str().unwrap_or("");
-            let account = self.account(asked, object, name)?;
+            let account = self.account(request, object, name)?;
             service_account::validate_ephemeral(&account, object).map_err(forbidden)?;
         }
         if has(Plugin::PodSecurity)
-            && let Some(concern) = pod_security::concern(asked, object, old)
+            && let Some(concern) = pod_security::concern(request, object, old)
         {
-            self.pod_security(asked, concern, object, old, warnings)?;
+            self.pod_security(request, concern, object, old)?;
         }
-        let is_class = asked.is_whole("scheduling.k8s.io", "PriorityClass");
-        if has(Plugin::Priority) && is_class && asked.operation != Operation::Delete {
+        let is_class = request.is_whole("scheduling.k8s.io", "PriorityClass");
+        if has(Plugin::Priority) && is_class && request.operation != Operation::Delete {
             let classes = lookup::all(self, PRIORITY_CLASSES, "")?;
-            priority::validate(asked.operation, &classes, object).map_err(forbidden)?;
+            priority::validate(request.operation, &classes, object).map_err(forbidden)?;
         }
-        self.validating_class_plugins(asked, object, old)
+        self.validating_class_plugins(request, object, old)
     }
 
     /// The plugins that look at what an object's class or signer says.
     fn validating_class_plugins(
         &self,
-        asked: &Asked<'_>,
+        request: &AdmissionRequest<'_>,
         object: &Value,
         old: &Value,
     ) -> Result<(), ApiError> {
-        let has = |plugin| self.gate.has(plugin);
-        let forbidden = |why: String| asked.forbidden(object, &why);
-        if has(Plugin::PersistentVolumeClaimResize) && claim_resize::concerns(asked, object, old) {
+        let has = |plugin| self.has(plugin);
+        let forbidden = |why: String| request.forbidden(object, &why);
+        if has(Plugin::PersistentVolumeClaimResize) && claim_resize::concerns(request, object, old)
+        {
             let name = claim_resize::class_name(object);
             let class = lookup::one(self, STORAGE_CLASSES, None, name)?;
             claim_resize::check(class.as_ref(), object, old).map_err(forbidden)?;
         }
-        if has(Plugin::RuntimeClass) && runtime_class::concerns(asked) {
-            let class = self.runtime_class(asked, object)?;
+        if has(Plugin::RuntimeClass) && runtime_class::concerns(request) {
+            let class = self.runtime_class(request, object)?;
             runtime_class::validate(class.as_ref(), object).map_err(forbidden)?;
         }
         if has(Plugin::CertificateApproval) {
-            certificates::check_approval(self, asked, old).map_err(forbidden)?;
+            certificates::check_approval(self, request, old).map_err(forbidden)?;
         }
         if has(Plugin::CertificateSigning) {
-            certificates::check_signing(self, asked, object, old).map_err(forbidden)?;
+            certificates::check_signing(self, request, object, old).map_err(forbidden)?;
         }
         if has(Plugin::CertificateSubjectRestriction) {
-            certificates::check_subject(asked, object).map_err(forbidden)?;
+            certificates::check_subject(request, object).map_err(forbidden)?;
         }
         Ok(())
     }
 
-    fn check_account(&self, asked: &Asked<'_>, pod: &Value) -> Result<(), ApiError> {
-        let forbidden = |why: String| asked.forbidden(pod, &why);
+    fn check_account(&self, request: &AdmissionRequest<'_>, pod: &Value) -> Result<(), ApiError> {
+        let forbidden = |why: String| request.forbidden(pod, &why);
         if service_account::is_mirror(pod) {
             return service_account::validate_mirror(pod).map_err(forbidden);
         }
         let name = pod["spec"]["serviceAccountName"].as_str().unwrap_or("");
         if name.is_empty() {
-            let (namespace, pod) = (asked.namespace(), object::name(pod));
+            let (namespace, pod) = (request.namespace(), object::name(pod));
             return Err(forbidden(format!(
                 "no service account specified for pod {namespace}/{pod}"
             )));
         }
-        let account = self.account(asked, pod, name)?;
+        let account = self.account(request, pod, name)?;
         service_account::validate_secrets(&account, pod).map_err(forbidden)
     }
 
     fn pod_security(
         &self,
-        asked: &Asked<'_>,
+        request: &AdmissionRequest<'_>,
         concern: Concern,
         object: &Value,
         old: &Value,
-        warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         if concern == Concern::Namespace {
-            return self.namespace_security(asked, object, old, warnings);
+            return self.namespace_security(request, object, old);
         }
-        let namespace = asked.namespace();
+        let namespace = request.namespace();
         let Some(record) = lookup::namespaces(self).collection.get(namespace) else {
             let why = format!("failed to lookup namespace {namespace:?}");
             return Err(ApiError::internal(why));
@@ -327,36 +341,33 @@ impl Core {
         if policy.is_privileged() {
             return Ok(());
         }
-        let template = pod_security::template(&asked.served.resource.kind, object);
+        let template = pod_security::template(&request.served.resource.kind, object);
         let verdict = pod_security::judge(&policy, concern, template);
-        extend(warnings, verdict.warning);
+        request.warnings.extend(verdict.warning);
         match verdict.refusal {
-            Some(why) => Err(asked.forbidden(object, &why)),
+            Some(why) => Err(request.forbidden(object, &why)),
             None => Ok(()),
         }
     }
 
     fn namespace_security(
         &self,
-        asked: &Asked<'_>,
+        request: &AdmissionRequest<'_>,
         object: &Value,
         old: &Value,
-        warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         let (policy, errors) = Policy::read(&object["metadata"]["labels"]);
         let (before, old_errors) = Policy::read(&old["metadata"]["labels"]);
-        let is_update = asked.operation == Operation::Update;
+        let is_update = request.operation == Operation::Update;
         let known = is_update && errors == old_errors;
         if !errors.is_empty() && !known {
-            return Err(asked.invalid(object, &errors));
+            return Err(request.invalid(object, &errors));
         }
         if is_update {
             let name = object::name(object);
             let pods = || lookup::all(self, ("", "v1", "pods"), name).unwrap_or_default();
-            extend(
-                warnings,
-                pod_security::judge_namespace(name, &policy, &before, pods),
-            );
+            let warnings = pod_security::judge_namespace(name, &policy, &before, pods);
+            request.warnings.extend(warnings);
         }
         Ok(())
     }
@@ -365,36 +376,27 @@ impl Core {
     /// first; here so that a dry run and a request that fails later are refused as well.
     fn quota(
         &self,
-        asked: &Asked<'_>,
+        request: &AdmissionRequest<'_>,
         object: &Value,
         old: &Value,
     ) -> Result<Option<QuotaCheck>, ApiError> {
-        let on = self.gate.has(Plugin::ResourceQuota);
-        let Some(namespace) = asked.namespace.filter(|_| on) else {
+        let on = self.has(Plugin::ResourceQuota);
+        let Some(namespace) = request.namespace.filter(|_| on) else {
             return Ok(None);
         };
-        let ledger = &self.derived.quotas;
+        let ledger = &self.quotas;
         if !ledger.concerns(namespace) {
             return Ok(None);
         }
-        let check = QuotaCheck::new(asked, namespace, object, self.environment.now_rfc3339());
-        if !check.measure().concerns(asked, object, old) {
+        let check = QuotaCheck::new(request, namespace, object, self.environment.now_rfc3339());
+        if !check.measure().concerns(request, object, old) {
             return Ok(None);
         }
         ledger.count(namespace, &self.registry.now());
         match ledger.check(&check) {
-            Err(QuotaError::Exceeded(why)) => Err(asked.forbidden(object, &why)),
+            Err(QuotaError::Exceeded(why)) => Err(request.forbidden(object, &why)),
             // A quota that came this moment; the commit looks again.
             Ok(()) | Err(QuotaError::Uncounted) => Ok(Some(check)),
-        }
-    }
-}
-
-/// Adds warnings that have not been given yet.
-pub(super) fn extend(warnings: &mut Vec<String>, more: impl IntoIterator<Item = String>) {
-    for warning in more {
-        if !warnings.contains(&warning) {
-            warnings.push(warning);
         }
     }
 }

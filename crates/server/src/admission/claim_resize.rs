@@ -3,16 +3,16 @@
 use kubewright_schema::quantity::Quantity;
 use serde_json::Value;
 
-use super::attributes::{Asked, Operation};
+use super::attributes::{AdmissionRequest, Operation};
 use crate::kinds::value::text;
 
 /// Whether it is about a claim that grows.
-pub(super) fn concerns(asked: &Asked<'_>, claim: &Value, old: &Value) -> bool {
+pub(super) fn concerns(request: &AdmissionRequest<'_>, claim: &Value, old: &Value) -> bool {
     let size = |claim: &Value| {
         Quantity::parse(text(&claim["spec"]["resources"]["requests"]["storage"])).ok()
     };
-    asked.operation == Operation::Update
-        && asked.is_whole("", "PersistentVolumeClaim")
+    request.operation == Operation::Update
+        && request.is_whole("", "PersistentVolumeClaim")
         && size(claim).is_some_and(|new| size(old).is_none_or(|old| new > old))
 }
 

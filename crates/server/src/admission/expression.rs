@@ -3,9 +3,8 @@
 use kubewright_schema::cel::{EvalError, Expression, Inquiry, Value as Cel};
 use serde_json::Value;
 
-use super::attributes::Asked;
+use super::AdmissionContext;
 use super::authority::Asker;
-use crate::core::Core;
 use crate::kinds::scope::{AUTHORIZER, NAMES, declare};
 use crate::kinds::value::{items, text};
 use crate::resource::Served;
@@ -29,8 +28,7 @@ pub(super) struct Inputs<'c> {
 impl<'c> Inputs<'c> {
     /// A request, with the objects at the version that is shown.
     pub(super) fn new(
-        core: &'c Core,
-        asked: &Asked<'_>,
+        cx: AdmissionContext<'c>,
         shown: &Served,
         object: &Value,
         old: &Value,
@@ -38,10 +36,10 @@ impl<'c> Inputs<'c> {
         Self {
             object: object.clone(),
             old: old.clone(),
-            request: super::webhook::request(asked, shown),
+            request: super::webhook::request(cx.request, shown),
             namespace: Value::Null,
             params: Value::Null,
-            authority: Some(Asker::new(core, asked)),
+            authority: Some(Asker::new(cx.chain, cx.request)),
         }
     }
 

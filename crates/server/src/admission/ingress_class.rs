@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::attributes::{Asked, Operation};
+use super::attributes::{AdmissionRequest, Operation};
 use super::storage_class::newest_marked;
 use crate::kinds::value::{ensure, set};
 use crate::object;
@@ -12,9 +12,9 @@ const MARKS: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
 const CLASS: &str = "kubernetes.io/ingress.class";
 
 /// Whether it is about a new ingress without a class.
-pub(super) fn concerns(asked: &Asked<'_>, ingress: &Value) -> bool {
-    asked.operation == Operation::Create
-        && asked.is_whole("networking.k8s.io", "Ingress")
+pub(super) fn concerns(request: &AdmissionRequest<'_>, ingress: &Value) -> bool {
+    request.operation == Operation::Create
+        && request.is_whole("networking.k8s.io", "Ingress")
         && ingress["spec"]["ingressClassName"].is_null()
         && ingress["metadata"]["annotations"][CLASS].is_null()
 }

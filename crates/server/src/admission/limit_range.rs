@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kubewright_schema::quantity::Quantity;
 use serde_json::{Value, json};
 
-use super::attributes::{Asked, Operation};
+use super::attributes::{AdmissionRequest, Operation};
 use super::resources::{Amounts, Side, amounts, of_pod};
 use crate::kinds::value::{ensure, entries, is_empty, items, items_mut, map, text};
 use crate::object;
@@ -15,18 +15,18 @@ const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 const MAX_MILLI: i64 = i64::MAX / 1000;
 
 /// Whether limits matter: when containers are made or resized, and for claims.
-pub(super) fn concerns(asked: &Asked<'_>, old: &Value) -> bool {
+pub(super) fn concerns(request: &AdmissionRequest<'_>, old: &Value) -> bool {
     if object::is_deleting(old) {
         return false;
     }
-    match asked.operation {
+    match request.operation {
         Operation::Delete => false,
         Operation::Create => {
-            asked.is_whole("", "Pod") || asked.is_whole("", "PersistentVolumeClaim")
+            request.is_whole("", "Pod") || request.is_whole("", "PersistentVolumeClaim")
         }
         Operation::Update => {
-            asked.is_whole("", "PersistentVolumeClaim")
-                || (asked.is("", "Pod") && asked.subresource == "resize")
+            request.is_whole("", "PersistentVolumeClaim")
+                || (request.is("", "Pod") && request.subresource == "resize")
         }
     }
 }
@@ -150,7 +150,7 @@ fn least(
     );
     match (requests.get(name), limits.get(name)) {
         (None, _) => Some(format!("{head}.  No request is specified")),
-        (Some(asked), _) if asked < bound => Some(format!("{head}, but request is {asked}")),
+        (Some(request), _) if request < bound => Some(format!("{head}, but request is {request}")),
         (_, Some(most)) if most < bound => Some(format!("{head}, but limit is {most}")),
         _ => None,
     }
@@ -170,7 +170,7 @@ fn most(
     match (requests.get(name), limits.get(name)) {
         (_, None) => Some(format!("{head}.  No limit is specified")),
         (_, Some(most)) if most > bound => Some(format!("{head}, but limit is {most}")),
-        (Some(asked), _) if asked > bound => Some(format!("{head}, but request is {asked}")),
+        (Some(request), _) if request > bound => Some(format!("{head}, but request is {request}")),
         _ => None,
     }
 }
@@ -187,7 +187,7 @@ fn most_requested(
     );
     match requests.get(name) {
         None => Some(format!("{head}.  No request is specified")),
-        Some(asked) if asked > bound => Some(format!("{head}, but request is {asked}")),
+        Some(request) if request > bound => Some(format!("{head}, but request is {request}")),
         Some(_) => None,
     }
 }
@@ -202,7 +202,7 @@ fn ratio(
     let kind = text(&limit["type"]);
     let head = format!("{name} max limit to request ratio per {kind} is {bound}");
     let given = |amounts: &Amounts| amounts.get(name).filter(|q| !q.is_zero()).cloned();
-    let Some(asked) = given(requests) else {
+    let Some(request) = given(requests) else {
         return Some(format!(
             "{head}, but no request is specified or request is 0"
         ));
@@ -210,7 +210,7 @@ fn ratio(
     let Some(most) = given(limits) else {
         return Some(format!("{head}, but no limit is specified or limit is 0"));
     };
-    let found = most.approximate() / asked.approximate();
+    let found = most.approximate() / request.approximate();
     let allowed = match bound.value() {
         Some(whole) if whole <= MAX_MILLI => bound.milli_value().map(|m| m as f64 / 1000.0),
         whole => whole.map(|whole| whole as f64),

@@ -4,30 +4,30 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::core::Core;
+use super::AdmissionChain;
 use crate::resource::Served;
 use crate::status::ApiError;
 use crate::storage::At;
 
 /// The namespaces.
-pub(super) fn namespaces(core: &Core) -> Arc<Served> {
-    core.registry.now().builtin("", "v1", "namespaces")
+pub(super) fn namespaces(chain: &AdmissionChain) -> Arc<Served> {
+    chain.registry.now().builtin("", "v1", "namespaces")
 }
 
 /// A namespace, if it is there.
-pub(super) fn namespace(core: &Core, name: &str) -> Result<Option<Value>, ApiError> {
-    let served = namespaces(core);
+pub(super) fn namespace(chain: &AdmissionChain, name: &str) -> Result<Option<Value>, ApiError> {
+    let served = namespaces(chain);
     let record = served.collection.get(name);
     record.map(|record| served.revive(&record)).transpose()
 }
 
 /// The objects of a built-in resource in a namespace, or all of them for an empty one.
 pub(super) fn all(
-    core: &Core,
+    chain: &AdmissionChain,
     (group, version, plural): (&str, &str, &str),
     namespace: &str,
 ) -> Result<Vec<Value>, ApiError> {
-    let served = core.registry.now().builtin(group, version, plural);
+    let served = chain.registry.now().builtin(group, version, plural);
     let snapshot = served.collection.snapshot(At::Latest);
     let snapshot = snapshot.map_err(ApiError::internal)?;
     let prefix = match namespace {
@@ -40,12 +40,12 @@ pub(super) fn all(
 
 /// One object of a built-in resource.
 pub(super) fn one(
-    core: &Core,
+    chain: &AdmissionChain,
     (group, version, plural): (&str, &str, &str),
     namespace: Option<&str>,
     name: &str,
 ) -> Result<Option<Value>, ApiError> {
-    let served = core.registry.now().builtin(group, version, plural);
+    let served = chain.registry.now().builtin(group, version, plural);
     let record = served.collection.get(&served.key(namespace, name));
     record.map(|record| served.revive(&record)).transpose()
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use kubewright_schema::selector::LabelSelector;
 use serde_json::Value;
 
-use super::attributes::{Asked, Operation};
+use super::AdmissionChain;
+use super::attributes::{AdmissionRequest, Operation};
 use super::lookup;
-use crate::core::Core;
 use crate::kinds::value::{items, strings, text};
 use crate::object::{self, StoredLabels};
 use crate::resource::Served;
@@ -24,8 +24,8 @@ const EXEMPT: [&str; 6] = [
 ];
 
 /// Whether webhooks and policies are not asked at all.
-pub(super) fn is_exempt(asked: &Asked<'_>) -> bool {
-    let resource = &asked.served.resource;
+pub(super) fn is_exempt(request: &AdmissionRequest<'_>) -> bool {
+    let resource = &request.served.resource;
     &*resource.group == "admissionregistration.k8s.io" && EXEMPT.contains(&&*resource.kind)
 }
 
@@ -67,21 +67,21 @@ impl Rule {
     }
 
     /// Whether it is about a request, taken as one of this resource.
-    fn matches(&self, asked: &Asked<'_>, served: &Served) -> bool {
+    fn matches(&self, request: &AdmissionRequest<'_>, served: &Served) -> bool {
         let resource = &served.resource;
         let any =
             |list: &[String], wanted: &str| list.iter().any(|one| one == "*" || one == wanted);
         let scope = match self.scope {
             Scope::All => true,
-            Scope::Namespaced => asked.namespace.is_some(),
-            Scope::Cluster => asked.namespace.is_none(),
+            Scope::Namespaced => request.namespace.is_some(),
+            Scope::Cluster => request.namespace.is_none(),
         };
         scope
-            && any(&self.operations, asked.operation.as_str())
+            && any(&self.operations, request.operation.as_str())
             && any(&self.groups, &resource.group)
             && any(&self.versions, &resource.version)
-            && self.has_resource(&resource.plural, asked.subresource)
-            && (self.names.is_empty() || self.names.iter().any(|name| name == asked.name))
+            && self.has_resource(&resource.plural, request.subresource)
+            && (self.names.is_empty() || self.names.iter().any(|name| name == request.name))
     }
 
     fn has_resource(&self, plural: &str, subresource: &str) -> bool {
@@ -139,43 +139,43 @@ impl Criteria {
     /// The version at which the object is to be shown, or nothing when the request is none of its business.
     pub(super) fn matches(
         &self,
-        core: &Core,
-        asked: &Asked<'_>,
+        chain: &AdmissionChain,
+        request: &AdmissionRequest<'_>,
         object: &Value,
         old: &Value,
     ) -> Result<Option<Arc<Served>>, ApiError> {
-        let Some(shown) = self.ruled(core, asked) else {
+        let Some(shown) = self.ruled(chain, request) else {
             return Ok(None);
         };
-        if self.is_excluded(core, asked) || !self.selects_object(object, old) {
+        if self.is_excluded(chain, request) || !self.selects_object(object, old) {
             return Ok(None);
         }
-        let selected = self.selects_namespace(core, asked, object, old)?;
+        let selected = self.selects_namespace(chain, request, object, old)?;
         Ok(selected.then_some(shown))
     }
 
     /// As [`Criteria::matches`] for a binding, where no rules at all mean every request.
     pub(super) fn includes(
         &self,
-        core: &Core,
-        asked: &Asked<'_>,
+        chain: &AdmissionChain,
+        request: &AdmissionRequest<'_>,
         object: &Value,
         old: &Value,
     ) -> Result<bool, ApiError> {
         if !self.rules.is_empty() {
-            return Ok(self.matches(core, asked, object, old)?.is_some());
+            return Ok(self.matches(chain, request, object, old)?.is_some());
         }
-        Ok(!self.is_excluded(core, asked)
+        Ok(!self.is_excluded(chain, request)
             && self.selects_object(object, old)
-            && self.selects_namespace(core, asked, object, old)?)
+            && self.selects_namespace(chain, request, object, old)?)
     }
 
-    fn ruled(&self, core: &Core, asked: &Asked<'_>) -> Option<Arc<Served>> {
-        first_match(&self.rules, self.equivalence, core, asked)
+    fn ruled(&self, chain: &AdmissionChain, request: &AdmissionRequest<'_>) -> Option<Arc<Served>> {
+        first_match(&self.rules, self.equivalence, chain, request)
     }
 
-    fn is_excluded(&self, core: &Core, asked: &Asked<'_>) -> bool {
-        first_match(&self.excluded, self.equivalence, core, asked).is_some()
+    fn is_excluded(&self, chain: &AdmissionChain, request: &AdmissionRequest<'_>) -> bool {
+        first_match(&self.excluded, self.equivalence, chain, request).is_some()
     }
 
     fn selects_object(&self, object: &Value, old: &Value) -> bool {
@@ -188,16 +188,16 @@ impl Criteria {
     /// Objects outside of namespaces are always selected; a namespace is judged by its own labels.
     fn selects_namespace(
         &self,
-        core: &Core,
-        asked: &Asked<'_>,
+        chain: &AdmissionChain,
+        request: &AdmissionRequest<'_>,
         object: &Value,
         old: &Value,
     ) -> Result<bool, ApiError> {
         if self.namespaces.is_everything() {
             return Ok(true);
         }
-        if asked.is("", "Namespace") {
-            let current = match asked.operation {
+        if request.is("", "Namespace") {
+            let current = match request.operation {
                 Operation::Delete => old,
                 _ => object,
             };
@@ -205,10 +205,10 @@ impl Criteria {
                 .namespaces
                 .matches(&StoredLabels(&object::labels(current))));
         }
-        let Some(namespace) = asked.namespace else {
+        let Some(namespace) = request.namespace else {
             return Ok(true);
         };
-        let found = lookup::namespaces(core).collection.get(namespace);
+        let found = lookup::namespaces(chain).collection.get(namespace);
         Ok(found.is_some_and(|record| self.namespaces.matches(&StoredLabels(record.labels()))))
     }
 }
@@ -217,27 +217,31 @@ impl Criteria {
 fn first_match(
     rules: &[Rule],
     equivalence: Equivalence,
-    core: &Core,
-    asked: &Asked<'_>,
+    chain: &AdmissionChain,
+    request: &AdmissionRequest<'_>,
 ) -> Option<Arc<Served>> {
-    if rules.iter().any(|rule| rule.matches(asked, asked.served)) {
-        return Some(asked.served.clone());
+    if rules
+        .iter()
+        .any(|rule| rule.matches(request, request.served))
+    {
+        return Some(request.served.clone());
     }
     if equivalence == Equivalence::Exact || rules.is_empty() {
         return None;
     }
-    let resources = core.registry.now();
+    let resources = chain.registry.now();
     let others: Vec<&Arc<Served>> = resources
         .all
         .iter()
-        .filter(|other| other.collection.name() == asked.served.collection.name())
+        .filter(|other| other.collection.name() == request.served.collection.name())
         .filter(|other| {
-            asked.subresource.is_empty() || other.resource.subresource(asked.subresource).is_some()
+            request.subresource.is_empty()
+                || other.resource.subresource(request.subresource).is_some()
         })
         .collect();
     let mut found = rules
         .iter()
-        .filter_map(|rule| others.iter().find(|other| rule.matches(asked, other)));
+        .filter_map(|rule| others.iter().find(|other| rule.matches(request, other)));
     found.next().map(|other| Arc::clone(other))
 }
 

@@ -5,9 +5,8 @@
 //! which is not here. Then those that only look: plugins, validating policies, validating webhooks, quota last.
 //!
 //! Each plugin is a file with a pure decision over the object and what the store has; [`chain`] reads the store,
-//! calls out, and keeps the order. [`around`] is what holds for the server's own writes too.
+//! calls out, and keeps the order.
 
-mod around;
 mod attributes;
 mod authority;
 mod cache;
@@ -39,11 +38,16 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-pub(crate) use around::{
-    before_create, before_delete, before_update, kind_accepts, mark_deleted, validate_create,
-    validate_update,
-};
-pub(crate) use attributes::{Asked, Operation, Requester};
+use serde_json::Value;
+
+use crate::access::Access;
+use crate::converter::Converter;
+use crate::environment::Environment;
+use crate::registry::Registry;
+use crate::resource::Served;
+use crate::status::ApiError;
+
+pub(crate) use attributes::{AdmissionRequest, Operation, Requester};
 pub(crate) use hooks::Hooks;
 pub(crate) use quota::{Ledger, QuotaCheck, QuotaError};
 
@@ -216,25 +220,37 @@ impl Admission {
     }
 }
 
-/// What admission keeps from request to request.
-#[derive(Debug)]
-pub(crate) struct Gate {
-    plugins: Admission,
-    hooks: Arc<Hooks>,
+/// Admission of one server: which plugins are asked, and all that they ask in turn.
+pub(crate) struct AdmissionChain {
+    pub(crate) plugins: Admission,
+    /// What is compiled from the stored webhook configurations and policies.
+    pub(crate) hooks: Arc<Hooks>,
+    pub(crate) quotas: Arc<Ledger>,
+    pub(crate) access: Arc<Access>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) environment: Environment,
+    pub(crate) converter: Arc<Converter>,
 }
 
-impl Gate {
-    pub(crate) fn new(plugins: Admission, hooks: Arc<Hooks>) -> Self {
-        Self { plugins, hooks }
-    }
-
-    /// Which plugins are asked.
-    pub(crate) fn plugins(&self) -> &Admission {
-        &self.plugins
-    }
-
+impl AdmissionChain {
     fn has(&self, plugin: Plugin) -> bool {
         self.plugins.has(plugin)
+    }
+}
+
+/// Admission of one request.
+#[derive(Clone, Copy)]
+struct AdmissionContext<'a> {
+    chain: &'a AdmissionChain,
+    request: &'a AdmissionRequest<'a>,
+}
+
+impl AdmissionContext<'_> {
+    /// An object of the request at the version at which it is shown. Subresources with a kind of their own have one
+    /// version.
+    async fn shown_at(&self, shown: &Served, object: Value) -> Result<Value, ApiError> {
+        let served = self.request.served;
+        self.chain.converter.shown_at(served, shown, object).await
     }
 }
 

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::attributes::{Asked, Operation};
+use super::AdmissionChain;
+use super::attributes::{AdmissionRequest, Operation};
 use super::lookup;
-use crate::core::Core;
 use crate::status::{About, ApiError};
 
 const NAMESPACES: About<'static> = About {
@@ -13,14 +13,18 @@ const NAMESPACES: About<'static> = About {
 };
 
 /// Refuses new objects where there is no namespace, or one that is on its way out.
-pub(super) fn admit(core: &Core, asked: &Asked<'_>, object: &Value) -> Result<(), ApiError> {
-    let Some(namespace) = asked
+pub(super) fn admit(
+    chain: &AdmissionChain,
+    request: &AdmissionRequest<'_>,
+    object: &Value,
+) -> Result<(), ApiError> {
+    let Some(namespace) = request
         .namespace
-        .filter(|_| asked.operation == Operation::Create)
+        .filter(|_| request.operation == Operation::Create)
     else {
         return Ok(());
     };
-    let Some(record) = lookup::namespaces(core).collection.get(namespace) else {
+    let Some(record) = lookup::namespaces(chain).collection.get(namespace) else {
         return Err(ApiError::not_found(NAMESPACES, namespace));
     };
     if record.fields().get("status.phase") != Some("Terminating") {
@@ -30,7 +34,7 @@ pub(super) fn admit(core: &Core, asked: &Asked<'_>, object: &Value) -> Result<()
         "unable to create new content in namespace {namespace} because it is being terminated"
     );
     let cause = format!("namespace {namespace} is being terminated");
-    Err(asked.forbidden(object, &why).with_cause(
+    Err(request.forbidden(object, &why).with_cause(
         "NamespaceTerminating",
         &cause,
         "metadata.namespace",

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::attributes::{Asked, Operation};
+use super::attributes::{AdmissionRequest, Operation};
 use crate::kinds::value::{ensure, items, map};
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const EFFECT: &str = "NoSchedule";
 
 /// Whether it is about a new node.
-pub(super) fn concerns(asked: &Asked<'_>) -> bool {
-    asked.operation == Operation::Create && asked.is_whole("", "Node")
+pub(super) fn concerns(request: &AdmissionRequest<'_>) -> bool {
+    request.operation == Operation::Create && request.is_whole("", "Node")
 }
 
 /// Taints a node as not ready.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 pub(super) use level::{Policy, Standard};
 
-use super::attributes::{Asked, Operation};
+use super::attributes::{AdmissionRequest, Operation};
 use crate::kinds::value::{NULL, items, text};
 use crate::object;
 use checks::Violations;
@@ -31,24 +31,28 @@ pub(super) enum Concern {
 }
 
 /// What it is about, if it is about pods at all.
-pub(super) fn concern(asked: &Asked<'_>, object: &Value, old: &Value) -> Option<Concern> {
-    if asked.operation == Operation::Delete {
+pub(super) fn concern(
+    request: &AdmissionRequest<'_>,
+    object: &Value,
+    old: &Value,
+) -> Option<Concern> {
+    if request.operation == Operation::Delete {
         return None;
     }
-    if asked.is("", "Pod") {
-        let same = asked.operation == Operation::Update && !is_significant(object, old);
-        return (!same && !IGNORED.contains(&asked.subresource)).then_some(Concern::Pod);
+    if request.is("", "Pod") {
+        let same = request.operation == Operation::Update && !is_significant(object, old);
+        return (!same && !IGNORED.contains(&request.subresource)).then_some(Concern::Pod);
     }
-    if !asked.subresource.is_empty() {
+    if !request.subresource.is_empty() {
         return None;
     }
-    if asked.is("", "Namespace") {
+    if request.is("", "Namespace") {
         return Some(Concern::Namespace);
     }
-    let (metadata, spec) = template(&asked.kind().kind, object);
-    let known = match &*asked.served.resource.group {
+    let (metadata, spec) = template(&request.kind().kind, object);
+    let known = match &*request.served.resource.group {
         "" => matches!(
-            &*asked.served.resource.kind,
+            &*request.served.resource.kind,
             "PodTemplate" | "ReplicationController"
         ),
         "apps" | "batch" => true,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::attributes::{Asked, Operation};
+use super::attributes::{AdmissionRequest, Operation};
 use crate::kinds::value::{ensure, is_true, set, set_default, text};
 use crate::object;
 
@@ -13,8 +13,8 @@ const SYSTEM: [(&str, i64); 2] = [
 ];
 
 /// Whether it is about a new pod.
-pub(super) fn concerns(asked: &Asked<'_>) -> bool {
-    asked.operation == Operation::Create && asked.is_whole("", "Pod")
+pub(super) fn concerns(request: &AdmissionRequest<'_>) -> bool {
+    request.operation == Operation::Create && request.is_whole("", "Pod")
 }
 
 /// Gives a new pod the priority of its class.

@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::attributes::{Asked, Operation};
+use super::attributes::{AdmissionRequest, Operation};
 use super::resources::amounts;
 use crate::kinds::value::{ensure, entries, is_empty, items, map, set, text};
 
 const MISMATCH: &str = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
 
 /// Whether it is about a new pod.
-pub(super) fn concerns(asked: &Asked<'_>) -> bool {
-    asked.operation == Operation::Create && asked.is_whole("", "Pod")
+pub(super) fn concerns(request: &AdmissionRequest<'_>) -> bool {
+    request.operation == Operation::Create && request.is_whole("", "Pod")
 }
 
 /// The refusal of a pod whose class is not there.

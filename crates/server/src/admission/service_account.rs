@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::attributes::{Asked, Operation};
+use super::attributes::{AdmissionRequest, Operation};
 use crate::kinds::value::{ensure, is_empty, items, items_mut, map, set, strings, text};
 
 const DEFAULT: &str = "default";
@@ -16,15 +16,15 @@ const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
 const TOKEN_SECONDS: u32 = 3607;
 
 /// Whether it is about a new pod.
-pub(super) fn concerns(asked: &Asked<'_>) -> bool {
-    asked.operation == Operation::Create && asked.is_whole("", "Pod")
+pub(super) fn concerns(request: &AdmissionRequest<'_>) -> bool {
+    request.operation == Operation::Create && request.is_whole("", "Pod")
 }
 
 /// Whether it is about containers that are added to a pod that runs.
-pub(super) fn concerns_ephemeral(asked: &Asked<'_>) -> bool {
-    asked.operation == Operation::Update
-        && asked.subresource == "ephemeralcontainers"
-        && asked.is("", "Pod")
+pub(super) fn concerns_ephemeral(request: &AdmissionRequest<'_>) -> bool {
+    request.operation == Operation::Update
+        && request.subresource == "ephemeralcontainers"
+        && request.is("", "Pod")
 }
 
 /// Whether a pod stands for one that a node runs by itself; such pods are left as they are.
@@ -44,9 +44,9 @@ pub(super) fn name(pod: &mut Value) -> String {
 
 /// Gives a pod what comes with its account. `suffix` makes the volume's name unlike others.
 pub(super) fn equip(account: &Value, pod: &mut Value, suffix: &str) {
-    let asked = pod["spec"]["automountServiceAccountToken"].as_bool();
+    let own = pod["spec"]["automountServiceAccountToken"].as_bool();
     let usual = account["automountServiceAccountToken"].as_bool();
-    if asked.or(usual).unwrap_or(true) {
+    if own.or(usual).unwrap_or(true) {
         mount_token(pod, suffix);
     }
     let spec = ensure(pod, "spec");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::attributes::{Asked, Operation};
+use super::attributes::{AdmissionRequest, Operation};
 use crate::kinds::value::{ensure, set};
 use crate::object;
 
@@ -14,9 +14,9 @@ const MARKS: [&str; 2] = [
 const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// Whether it is about a new claim without a class.
-pub(super) fn concerns(asked: &Asked<'_>, claim: &Value) -> bool {
-    asked.operation == Operation::Create
-        && asked.is_whole("", "PersistentVolumeClaim")
+pub(super) fn concerns(request: &AdmissionRequest<'_>, claim: &Value) -> bool {
+    request.operation == Operation::Create
+        && request.is_whole("", "PersistentVolumeClaim")
         && claim["spec"]["storageClassName"].is_null()
         && claim["metadata"]["annotations"][CLASS].is_null()
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::attributes::{Asked, Operation};
+use super::attributes::{AdmissionRequest, Operation};
 use crate::object;
 
 /// Keeps a claim as long as a pod uses it.
@@ -12,15 +12,15 @@ const CLAIM: &str = "kubernetes.io/pvc-protection";
 const VOLUME: &str = "kubernetes.io/pv-protection";
 
 /// The finalizer that a new object gets.
-pub(super) fn finalizer(asked: &Asked<'_>) -> Option<&'static str> {
-    if asked.operation != Operation::Create {
+pub(super) fn finalizer(request: &AdmissionRequest<'_>) -> Option<&'static str> {
+    if request.operation != Operation::Create {
         return None;
     }
     let of = [
         ("PersistentVolumeClaim", CLAIM),
         ("PersistentVolume", VOLUME),
     ];
-    let found = of.into_iter().find(|(kind, _)| asked.is_whole("", kind));
+    let found = of.into_iter().find(|(kind, _)| request.is_whole("", kind));
     found.map(|(_, finalizer)| finalizer)
 }
 

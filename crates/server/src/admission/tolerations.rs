@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::attributes::{Asked, Operation};
+use super::attributes::{AdmissionRequest, Operation};
 use crate::kinds::value::{ensure, items, map, text};
 
 const KEYS: [&str; 2] = [
@@ -12,8 +12,8 @@ const KEYS: [&str; 2] = [
 const SECONDS: u32 = 300;
 
 /// Whether it is about a pod that is created or changed.
-pub(super) fn concerns(asked: &Asked<'_>) -> bool {
-    asked.operation != Operation::Delete && asked.is_whole("", "Pod")
+pub(super) fn concerns(request: &AdmissionRequest<'_>) -> bool {
+    request.operation != Operation::Delete && request.is_whole("", "Pod")
 }
 
 /// Adds the tolerations that a pod does not have already.

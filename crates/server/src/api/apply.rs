@@ -7,14 +7,13 @@ use kubewright_schema::decode::{self, Format, Parsed};
 use serde_json::Value;
 
 use super::call::Call;
-use super::patch::check_size;
-use super::write::{self, Part, Written};
-use crate::access::escalation::Guard;
-use crate::fields::Writer;
+use crate::http::body;
 use crate::http::query::{FieldValidation, WriteOptions};
 use crate::http::respond::Answer;
 use crate::object;
+use crate::request::Part;
 use crate::status::ApiError;
+use crate::write::{WriteRequest, Written, match_namespace};
 
 /// The media type of configurations.
 pub(crate) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
@@ -30,7 +29,7 @@ pub(crate) struct Config {
 
 impl Config {
     /// Reads the configuration of a request.
-    pub(crate) fn read(call: &mut Call, bytes: &[u8]) -> Result<Self, ApiError> {
+    pub(crate) fn read(call: &Call, bytes: &[u8]) -> Result<Self, ApiError> {
         let options = WriteOptions::read(&call.query, "PatchOptions")?;
         if call.query.get("fieldManager").is_none() {
             let error = FieldError::required("fieldManager", "is required for apply patch");
@@ -45,9 +44,10 @@ impl Config {
         check_duplicates(call, &parsed.duplicates, options.field_validation)?;
         Ok(Self {
             value: parsed.value,
-            force: match call.query.flag("force") {
-                true => Force::Yes,
-                false => Force::No,
+            force: if call.query.flag("force") {
+                Force::Yes
+            } else {
+                Force::No
             },
             options,
         })
@@ -65,7 +65,7 @@ fn parse(bytes: &[u8]) -> Result<Parsed, ApiError> {
 }
 
 fn check_duplicates(
-    call: &mut Call,
+    call: &Call,
     duplicates: &[String],
     validation: FieldValidation,
 ) -> Result<(), ApiError> {
@@ -89,25 +89,27 @@ fn check_duplicates(
 
 /// Applies a configuration to an object, or to the part of it that the request names. An object that is not there
 /// is made.
-pub(crate) async fn apply(call: &mut Call, bytes: &[u8], part: Part) -> Result<Answer, ApiError> {
+pub(crate) async fn apply(call: &Call, bytes: &[u8], part: Part) -> Result<Answer, ApiError> {
     let config = Config::read(call, bytes)?;
-    let writer = call.writer(&config.options, part.subresource());
-    for attempt in 1.. {
+    let request = call.write_request(config.options.persist, part);
+    let request = request.with_managers_as_given();
+    let mut attempts = ATTEMPTS;
+    loop {
         let absent = call.served.collection.get(&call.key()).is_none();
         let written = if absent && part == Part::Whole {
-            let created = create(call, &config, &writer).await;
+            let created = create(call, &request, &config).await;
             created.map(|written| (StatusCode::CREATED, written))
         } else {
-            let updated = update(call, &config, &writer, part).await;
+            let updated = update(call, &request, &config).await;
             updated.map(|written| (StatusCode::OK, written))
         };
+        attempts -= 1;
         match written {
             Ok((code, written)) => return call.answer_written(code, &written).await,
-            Err(error) if attempt == ATTEMPTS || !came_or_went(&error, part) => return Err(error),
+            Err(error) if attempts == 0 || !came_or_went(&error, part) => return Err(error),
             Err(_) => {}
         }
     }
-    unreachable!("the loop returns at the last attempt")
 }
 
 /// Whether the object was made or removed by somebody else in the meantime.
@@ -116,71 +118,40 @@ fn came_or_went(error: &ApiError, part: Part) -> bool {
     gone || error.reason() == Some("AlreadyExists")
 }
 
-async fn create(call: &mut Call, config: &Config, writer: &Writer) -> Result<Written, ApiError> {
-    let (core, served) = (call.core.clone(), call.served.clone());
-    let mut new = core.apply(
-        &served,
-        None,
-        &config.value,
-        Part::Whole,
-        writer,
-        config.force,
-    )?;
+async fn create(call: &Call, request: &WriteRequest, config: &Config) -> Result<Written, ApiError> {
+    let mut new = call
+        .core
+        .apply(request, None, &config.value, config.force)?;
     let uid = object::uid(&new);
     if !uid.is_empty() {
         let why = format!(
             "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         );
-        return Err(ApiError::conflict(served.about(), &call.name, &why));
+        return Err(ApiError::conflict(call.served.about(), &call.name, &why));
     }
     check_place(call, &mut new)?;
-    served.conform(&mut new)?;
+    call.served.conform(&mut new)?;
     call.authorize("create")?;
-    Guard::of(call).check(None, &new)?;
-    let namespace = call.namespace.clone();
-    core.create(
-        &served,
-        namespace.as_deref(),
-        new,
-        &writer.clone().settled(),
-        &mut call.warnings,
-    )
-    .await
+    call.core.create(request, new).await
 }
 
-async fn update(
-    call: &mut Call,
-    config: &Config,
-    writer: &Writer,
-    part: Part,
-) -> Result<Written, ApiError> {
-    let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
-    let (name, namespace) = (call.name.clone(), call.namespace.clone());
-    let guard = Guard::of(call);
+async fn update(call: &Call, request: &WriteRequest, config: &Config) -> Result<Written, ApiError> {
     let change = |old: &Value| {
-        let mut new = core.apply(
-            &served,
-            Some(old),
-            &config.value,
-            part,
-            writer,
-            config.force,
-        )?;
-        check_size(&new)?;
-        check_name(&new, &name)?;
-        write::match_namespace(&mut new, namespace.as_deref())?;
-        served.conform(&mut new)?;
-        guard.check(Some(old), &new)?;
+        let live = Some(old);
+        let mut new = call
+            .core
+            .apply(request, live, &config.value, config.force)?;
+        body::check_size(&new)?;
+        check_place(call, &mut new)?;
+        call.served.conform(&mut new)?;
         Ok(new)
     };
-    let settled = writer.clone().settled();
-    core.update(&served, &key, part, &settled, &mut call.warnings, change)
-        .await
+    call.core.update(request, change).await
 }
 
 fn check_place(call: &Call, new: &mut Value) -> Result<(), ApiError> {
     check_name(new, &call.name)?;
-    write::match_namespace(new, call.namespace.as_deref())
+    match_namespace(new, call.namespace.as_deref())
 }
 
 /// The name in the object must be that of the path.

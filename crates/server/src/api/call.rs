@@ -6,19 +6,19 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-use super::write::Written;
 use crate::access::{Attributes, Resource, Subject};
-use crate::admission::{Asked, Operation, Requester};
+use crate::admission::{Operation, Requester};
 use crate::auth::User;
 use crate::core::Core;
-use crate::fields::Writer;
 use crate::http::accept::{Accept, Representation};
 use crate::http::body::{self, BodyFormat};
-use crate::http::query::{FieldValidation, Persist, Query, WriteOptions};
+use crate::http::query::{FieldValidation, Persist, Query};
 use crate::http::respond::{self, Answer};
-use crate::printers::{self, Headers, InvalidIncludeObject, MetaVersion, Options};
+use crate::printers::{self, Headers, InvalidIncludeObject, MetaVersion, Options, Row};
+use crate::request::{Part, Warnings};
 use crate::resource::Served;
 use crate::status::ApiError;
+use crate::write::{WriteRequest, Written, field_manager};
 
 /// A request for objects.
 pub(crate) struct Call {
@@ -32,7 +32,7 @@ pub(crate) struct Call {
     pub(crate) accept: Accept,
     pub(crate) user: User,
     /// Sent along whether the request succeeds or not.
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Warnings,
 }
 
 impl Call {
@@ -41,10 +41,17 @@ impl Call {
         self.served.key(self.namespace.as_deref(), &self.name)
     }
 
-    /// Who sends the request, and what part of the object it is sent to; empty for the object itself.
-    pub(crate) fn writer(&self, options: &WriteOptions, subresource: &'static str) -> Writer {
-        let requester = Requester::writing(self.user.clone(), &self.query);
-        Writer::client(&self.headers, &self.query, options.persist, subresource).by(requester)
+    /// The write that the request asks for, of a part of the object.
+    pub(crate) fn write_request(&self, persist: Persist, part: Part) -> WriteRequest {
+        let server = WriteRequest::by_server(&self.served, &self.name, part);
+        let request = WriteRequest {
+            namespace: self.namespace.clone(),
+            persist,
+            manager: field_manager(&self.headers, &self.query),
+            warnings: self.warnings.clone(),
+            ..server
+        };
+        request.by(Requester::writing(self.user.clone(), &self.query))
     }
 
     /// The refusal when that object is not there.
@@ -75,31 +82,23 @@ impl Call {
         self.core.access.authorize(&self.user, &asked)
     }
 
-    /// Lets an object that is posted to a part of the object be changed and looked at.
-    pub(crate) async fn admit_part(
-        &mut self,
-        part: &'static str,
-        mut object: Value,
+    /// Admits an object that is posted to a subresource and is not stored. It comes back as admission changed it.
+    pub(crate) async fn admit_posted(
+        &self,
+        subresource: &'static str,
+        object: Value,
         persist: Persist,
     ) -> Result<Value, ApiError> {
-        let asked = Asked {
-            served: &self.served,
-            operation: Operation::Create,
-            subresource: part,
-            namespace: self.namespace.as_deref(),
-            name: &self.name,
-            requester: &Requester::writing(self.user.clone(), &self.query),
-            persist,
-        };
-        let (core, warnings) = (&self.core, &mut self.warnings);
-        Box::pin(core.mutate(&asked, &mut object, &Value::Null, warnings)).await?;
-        Box::pin(core.inspect(&asked, &object, &Value::Null, warnings)).await?;
-        Ok(object)
+        let request = self.write_request(persist, Part::Own(subresource));
+        match request.admission(Operation::Create, &self.name) {
+            Some(admission) => self.core.admit_posted(&admission, object).await,
+            None => Ok(object),
+        }
     }
 
     /// Deals with unknown and duplicate fields as the client wished.
     pub(crate) fn strict(
-        &mut self,
+        &self,
         strict: Vec<String>,
         validation: FieldValidation,
     ) -> Result<(), ApiError> {
@@ -137,10 +136,12 @@ impl Call {
                 let object: Value = serde_json::from_slice(&body).map_err(ApiError::internal)?;
                 let options = self.table_options(version)?;
                 let now = self.core.environment.now();
-                self.served
-                    .printer
-                    .single(options, Headers::Shown, &object, &body, now)
-                    .into()
+                let row = Row {
+                    object: &object,
+                    bytes: &body,
+                };
+                let printer = &self.served.printer;
+                printer.single(options, Headers::Shown, row, now).into()
             }
         };
         Ok(respond::json(code, self.accept.format, body))

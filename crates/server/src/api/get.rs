@@ -14,7 +14,7 @@ use crate::status::ApiError;
 const FRESHNESS: Duration = Duration::from_secs(3);
 
 /// Answers with one object.
-pub(crate) async fn get(call: &mut Call) -> Result<Answer, ApiError> {
+pub(crate) async fn get(call: &Call) -> Result<Answer, ApiError> {
     if let Some(text) = call.query.get("resourceVersion") {
         let version = text.parse().map_err(|_| {
             ApiError::bad_request(format!(
@@ -29,7 +29,7 @@ pub(crate) async fn get(call: &mut Call) -> Result<Answer, ApiError> {
         .collection
         .get(&call.key())
         .ok_or_else(|| call.not_found())?;
-    let body = call.core.body(&call.served, &record).await?;
+    let body = call.core.converter.body(&call.served, &record).await?;
     call.answer_object(StatusCode::OK, body)
 }
 

@@ -102,7 +102,7 @@ impl Matcher {
 }
 
 /// Answers with a list.
-pub(crate) async fn list(call: &mut Call) -> Result<Answer, ApiError> {
+pub(crate) async fn list(call: &Call) -> Result<Answer, ApiError> {
     let options = ListOptions::read(&call.query)?;
     let page = select(call, &options).await?;
     answer(call, page).await
@@ -237,7 +237,7 @@ pub(crate) async fn answer(call: &Call, page: Selection) -> Result<Answer, ApiEr
         remaining_item_count: page.remaining.map(|n| n as i64),
     };
     let (served, slices) = (&call.served, &call.core.flow.slices);
-    let bodies = call.core.bodies(served, &page.records).await?;
+    let bodies = call.core.converter.bodies(served, &page.records).await?;
     match call.accept.representation {
         Representation::Object | Representation::Discovery(_) => {
             Ok(objects(call, bodies, &meta).await)

@@ -1,7 +1,7 @@
 //! The verbs of the API, from a parsed request to an answer.
 //!
 //! Each file is one verb. A verb reads its options, works on a [`Served`](crate::resource::Served) resource and
-//! writes through [`write`], where all changes of objects pass.
+//! writes through [`crate::write`], where all changes of objects pass.
 
 mod apply;
 pub(crate) mod call;
@@ -11,13 +11,11 @@ mod get;
 mod list;
 mod options;
 mod patch;
+mod review;
 mod subresource;
 mod token;
 mod update;
 pub(crate) mod watch;
-pub(crate) mod write;
-
-pub(crate) use patch::check_size;
 
 use std::sync::Arc;
 
@@ -25,7 +23,6 @@ use bytes::Bytes;
 use http::HeaderMap;
 use kubewright_schema::catalog::Verb;
 
-use crate::access::review;
 use crate::auth::User;
 use crate::core::Core;
 use crate::http::accept::Accept;
@@ -33,21 +30,27 @@ use crate::http::path::{ResourcePath, Target};
 use crate::http::respond::{self, Answer};
 use crate::http::websocket::Stream;
 use crate::registry::Lookup;
-use crate::request::RequestInfo;
-use crate::resource::Served;
+use crate::request::{Part, RequestInfo, Warnings};
+use crate::resource::{Served, is_review};
 use crate::status::ApiError;
 use call::Call;
-use write::Part;
+
+/// A request for objects that may be done.
+pub(crate) struct ObjectRequest<'a> {
+    pub(crate) info: &'a RequestInfo<'a>,
+    pub(crate) headers: &'a Arc<HeaderMap>,
+    pub(crate) user: User,
+    /// Sent along whether the request succeeds or not.
+    pub(crate) warnings: Warnings,
+}
 
 /// Answers a request for objects.
 pub(crate) async fn dispatch(
     core: &Arc<Core>,
-    info: &RequestInfo<'_>,
-    headers: &Arc<HeaderMap>,
-    user: User,
+    request: ObjectRequest<'_>,
     body: Bytes,
-    warnings: &mut Vec<String>,
 ) -> Result<Answer, ApiError> {
+    let info = request.info;
     let reads = info.reads();
     let Target::Resource(path) = &info.target else {
         return Ok(respond::page_not_found());
@@ -64,28 +67,27 @@ pub(crate) async fn dispatch(
     }
     let verb = info.verb.filter(|_| reads || !path.watch);
     let verb = verb.ok_or_else(ApiError::method_not_allowed)?;
-    warnings.extend(
+    request.warnings.extend(
         served
             .custom()
             .and_then(|custom| custom.deprecation.clone()),
     );
-    let mut call = Call {
+    let call = Call {
         core: core.clone(),
-        accept: Accept::read(headers, &info.query, served.protobuf())?,
+        accept: Accept::read(request.headers, &info.query, served.protobuf())?,
         namespace: path.namespace.clone(),
         name: path.name.clone().unwrap_or_default(),
         query: info.query.clone(),
-        headers: headers.clone(),
-        user,
-        warnings: std::mem::take(warnings),
+        headers: request.headers.clone(),
+        user: request.user,
+        warnings: request.warnings,
         served,
     };
     let stream = stream_of(verb, path.subresource.as_deref());
     let result = match &path.subresource {
-        Some(part) => subresource::dispatch(&mut call, verb, part, &body).await,
-        None => perform(&mut call, verb, &body).await,
+        Some(part) => subresource::dispatch(&call, verb, part, &body).await,
+        None => perform(&call, verb, &body).await,
     };
-    *warnings = call.warnings;
     let mut answer = result?;
     if !reads {
         core.wait_for_tasks(&call.served).await;
@@ -106,7 +108,7 @@ fn stream_of(verb: Verb, subresource: Option<&str>) -> Option<Stream> {
 }
 
 /// Does what the verb says to an object or a collection.
-async fn perform(call: &mut Call, verb: Verb, body: &[u8]) -> Result<Answer, ApiError> {
+async fn perform(call: &Call, verb: Verb, body: &[u8]) -> Result<Answer, ApiError> {
     let fits = match verb {
         Verb::Get | Verb::Update | Verb::Patch | Verb::Delete => !call.name.is_empty(),
         Verb::List | Verb::Create | Verb::DeleteCollection => call.name.is_empty(),
@@ -128,9 +130,7 @@ async fn perform(call: &mut Call, verb: Verb, body: &[u8]) -> Result<Answer, Api
         Verb::Watch => watch::watch(call).await,
         Verb::Get => get::get(call).await,
         Verb::List => list::list(call).await,
-        Verb::Create
-            if review::is_review(&call.served.resource.group, &call.served.resource.kind) =>
-        {
+        Verb::Create if is_review(&call.served.resource.group, &call.served.resource.kind) => {
             review::create(call, body)
         }
         Verb::Create => create::create(call, body).await,

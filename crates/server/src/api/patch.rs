@@ -8,17 +8,13 @@ use serde_json::Value;
 
 use super::apply;
 use super::call::Call;
-use super::write::Part;
-use crate::access::escalation::Guard;
 use crate::http::body;
 use crate::http::query::{FieldValidation, WriteOptions};
 use crate::http::respond::Answer;
 use crate::object;
+use crate::request::Part;
 use crate::resource::{Nature, Served};
 use crate::status::ApiError;
-
-/// Largest result of a patch, as a multiple of the body limit: a patch may add to what is there, not blow it up.
-const MAX_RESULT: usize = body::MAX_BODY;
 
 /// A patch that has been read and can be applied again and again.
 pub(crate) enum Patch {
@@ -28,24 +24,20 @@ pub(crate) enum Patch {
 }
 
 /// Changes an object, or the part of it that the request names.
-pub(crate) async fn patch(call: &mut Call, bytes: &[u8], part: Part) -> Result<Answer, ApiError> {
+pub(crate) async fn patch(call: &Call, bytes: &[u8], part: Part) -> Result<Answer, ApiError> {
     if body::media_type(&call.headers) == apply::MEDIA_TYPE {
         return apply::apply(call, bytes, part).await;
     }
     let options = WriteOptions::read(&call.query, "PatchOptions")?;
     let (patch, duplicates) = Patch::read(call, bytes)?;
     call.strict(duplicates, options.field_validation)?;
-    let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
     let mut dropped = Vec::new();
-    let guard = Guard::of(call);
     let change = |old: &Value| {
-        let new = change(&served, &patch, old, &mut dropped, options.field_validation)?;
-        guard.check(Some(old), &new).map(|()| new)
+        let served = &call.served;
+        change(served, &patch, old, &mut dropped, options.field_validation)
     };
-    let writer = call.writer(&options, part.subresource());
-    let written = core
-        .update(&served, &key, part, &writer, &mut call.warnings, change)
-        .await;
+    let request = call.write_request(options.persist, part);
+    let written = call.core.update(&request, change).await;
     if options.field_validation == FieldValidation::Warn {
         call.warnings.extend(dropped);
     }
@@ -61,7 +53,7 @@ fn change(
     validation: FieldValidation,
 ) -> Result<Value, ApiError> {
     let mut new = patch.apply(served, old)?;
-    check_size(&new)?;
+    body::check_size(&new)?;
     let strict = served.conform(&mut new)?;
     if validation == FieldValidation::Strict && !strict.is_empty() {
         return Err(served.unhandled(&format!("strict decoding error: {}", strict.join(", "))));
@@ -179,28 +171,4 @@ fn unsupported(served: &Served) -> ApiError {
         "the body of the request was in an unknown format - accepted media types include: {}",
         accepted.join(", ")
     ))
-}
-
-/// Counts what a value would take as JSON, roughly, and refuses what no request could have sent.
-pub(crate) fn check_size(value: &Value) -> Result<(), ApiError> {
-    fn size(value: &Value, left: &mut usize) -> Option<()> {
-        let own = match value {
-            Value::String(s) => s.len() + 2,
-            Value::Object(o) => o.keys().map(|k| k.len() + 4).sum::<usize>() + 2,
-            Value::Array(a) => a.len() + 2,
-            _ => 4,
-        };
-        *left = left.checked_sub(own)?;
-        match value {
-            Value::Object(o) => o.values().try_for_each(|v| size(v, left)),
-            Value::Array(a) => a.iter().try_for_each(|v| size(v, left)),
-            _ => Some(()),
-        }
-    }
-    let mut left = MAX_RESULT;
-    size(value, &mut left).ok_or_else(|| {
-        ApiError::too_large(format!(
-            "Request entity too large: the patched object exceeds {MAX_RESULT} bytes"
-        ))
-    })
 }

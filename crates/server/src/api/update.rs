@@ -4,37 +4,31 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::call::Call;
-use super::write::Part;
-use crate::access::escalation::Guard;
 use crate::http::query::WriteOptions;
 use crate::http::respond::Answer;
 use crate::object;
+use crate::request::Part;
 use crate::status::ApiError;
+use crate::write::{WriteRequest, match_namespace};
 
 /// Replaces an object, or the part of it that the request names.
-pub(crate) async fn update(call: &mut Call, body: &[u8], part: Part) -> Result<Answer, ApiError> {
+pub(crate) async fn update(call: &Call, body: &[u8], part: Part) -> Result<Answer, ApiError> {
     let options = WriteOptions::read(&call.query, "UpdateOptions")?;
     let incoming = call.served.decode(body, call.body_format()?)?;
     call.strict(incoming.strict, options.field_validation)?;
     let mut object = incoming.object;
     check_name(call, &mut object)?;
-    let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
-    let absent = served.collection.get(&key).is_none();
-    if absent && part == Part::Whole && served.strategy().allow_create_on_update {
-        return create_instead(call, object, options).await;
+    let request = call.write_request(options.persist, part);
+    let absent = call.served.collection.get(&call.key()).is_none();
+    if absent && part == Part::Whole && call.served.strategy().allow_create_on_update {
+        return create_instead(call, &request, object).await;
     }
-    let guard = Guard::of(call);
-    let writer = call.writer(&options, part.subresource());
-    let name = call.name.clone();
     let mut sent = Sent::new(object);
-    let change = |old: &Value| {
+    let change = |_: &Value| {
         let object = sent.take();
-        let object = object.ok_or_else(|| ApiError::modified(served.about(), &name))?;
-        guard.check(Some(old), &object).map(|()| object)
+        object.ok_or_else(|| ApiError::modified(call.served.about(), &call.name))
     };
-    let written = core
-        .update(&served, &key, part, &writer, &mut call.warnings, change)
-        .await?;
+    let written = call.core.update(&request, change).await?;
     call.answer_written(StatusCode::OK, &written).await
 }
 
@@ -62,30 +56,15 @@ impl Sent {
 }
 
 async fn create_instead(
-    call: &mut Call,
+    call: &Call,
+    request: &WriteRequest,
     object: Value,
-    options: WriteOptions,
 ) -> Result<Answer, ApiError> {
-    let (core, served, namespace) = (
-        call.core.clone(),
-        call.served.clone(),
-        call.namespace.clone(),
-    );
     if !object::resource_version(&object).is_empty() {
         return Err(call.not_found());
     }
     call.authorize("create")?;
-    Guard::of(call).check(None, &object)?;
-    let writer = call.writer(&options, "");
-    let written = core
-        .create(
-            &served,
-            namespace.as_deref(),
-            object,
-            &writer,
-            &mut call.warnings,
-        )
-        .await?;
+    let written = call.core.create(request, object).await?;
     call.answer_written(StatusCode::CREATED, &written).await
 }
 
@@ -103,5 +82,5 @@ fn check_name(call: &Call, object: &mut Value) -> Result<(), ApiError> {
             call.name
         )));
     }
-    super::write::match_namespace(object, call.namespace.as_deref())
+    match_namespace(object, call.namespace.as_deref())
 }

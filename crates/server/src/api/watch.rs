@@ -3,7 +3,6 @@
 //! A watch is a cursor on the store's history, read when the client takes more. A client that does not read costs
 //! nothing; when it comes back too late it is told that its version expired.
 
-mod permit;
 mod render;
 
 use std::convert::Infallible;
@@ -18,9 +17,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-pub(crate) use permit::Watches;
-
-use permit::WatchPermit;
+use crate::flow::WatchPermit;
 use render::{Framing, Renderer};
 
 use super::call::Call;
@@ -46,7 +43,7 @@ const SHORTEST_DEFAULT: u64 = 30 * 60;
 const BATCH: usize = 128;
 
 /// Answers with a stream of events.
-pub(crate) async fn watch(call: &mut Call) -> Result<Answer, ApiError> {
+pub(crate) async fn watch(call: &Call) -> Result<Answer, ApiError> {
     let options = WatchOptions::read(&call.query)?;
     let matcher = Matcher::new(call, &options.list)?;
     let permit = call.core.watches.enter(&call.user.name)?;
@@ -214,7 +211,11 @@ impl Watcher {
             match self.ready() {
                 Some(Ready::Frame(frame)) => return Some(frame),
                 Some(Ready::Convert(kind, body, revision)) => {
-                    let body = self.core.present(&self.served, body, revision).await;
+                    let body = self
+                        .core
+                        .converter
+                        .present(&self.served, body, revision)
+                        .await;
                     return Some(self.render(kind, body));
                 }
                 None if self.finished => return None,

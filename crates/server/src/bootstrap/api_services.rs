@@ -6,11 +6,11 @@ use futures::future::try_join_all;
 use serde_json::{Value, json};
 
 use super::Builtin;
-use crate::api::write::Part;
 use crate::core::Core;
-use crate::fields::Writer;
 use crate::object;
+use crate::request::Part;
 use crate::status::ApiError;
+use crate::write::WriteRequest;
 
 const API_SERVICES: Builtin = ("apiregistration.k8s.io", "v1", "apiservices");
 
@@ -78,16 +78,8 @@ impl Core {
             new["status"] = json!({ "conditions": [available] });
             Ok(new)
         };
-        let writer = Writer::server("status");
-        Box::pin(self.update(
-            &served,
-            &name,
-            Part::Status,
-            &writer,
-            &mut Vec::new(),
-            change,
-        ))
-        .await?;
+        let request = WriteRequest::by_server(&served, &name, Part::Status);
+        Box::pin(self.update(&request, change)).await?;
         Ok(())
     }
 }

@@ -14,104 +14,121 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
-use super::services::resolve;
+use super::services::Directory;
 use super::target::{Place, Target};
-use crate::core::Core;
-use crate::flow::release_while;
 
 /// Largest answer of a webhook: an object of the largest size, in base64, and more than that.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
 /// Most of an unexpected answer that is told.
 const MAX_SHOWN: usize = 256;
 
-/// Posts JSON to a webhook and gives the JSON it answers with, or why there is none in the words of a Go client.
-pub(crate) async fn call(
-    core: &Core,
-    target: &Target,
-    body: &Value,
-    timeout: Option<Duration>,
-) -> Result<Value, String> {
-    let query = timeout.map_or(String::new(), |t| format!("?timeout={}s", t.as_secs()));
-    let path = format!("{}{query}", target.path);
-    let shown = format!("Post \"https://{}{path}\"", target.authority);
-    let exchange = exchange(core, target, &path, body);
-    let result = match timeout {
-        None => release_while(exchange).await,
-        Some(timeout) => match release_while(tokio::time::timeout(timeout, exchange)).await {
-            Ok(result) => result,
-            Err(_) => Err(Failure::Transport("context deadline exceeded".into())),
-        },
-    };
-    result.map_err(|failure| match failure {
-        Failure::Transport(why) => format!("{shown}: {why}"),
-        Failure::Answer(why) => why,
-    })
+/// Calls webhooks on behalf of a server.
+#[derive(Debug)]
+pub(crate) struct Callout {
+    /// Where the Services are that targets refer to.
+    pub(crate) directory: Directory,
+}
+
+/// Why a webhook gave no answer, in the words of a Go client.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CalloutError {
+    /// It was not reached.
+    #[error("Post \"https://{url}\": {why}")]
+    Transport { url: String, why: String },
+    /// It did not answer as it should.
+    #[error("{0}")]
+    Answer(String),
+}
+
+impl Callout {
+    /// Posts JSON to a webhook and gives the JSON that it answers with.
+    pub(crate) async fn call(
+        &self,
+        target: &Target,
+        body: &Value,
+        timeout: Option<Duration>,
+    ) -> Result<Value, CalloutError> {
+        let query = timeout.map_or(String::new(), |t| format!("?timeout={}s", t.as_secs()));
+        let path = format!("{}{query}", target.path);
+        let exchange = self.exchange(target, &path, body);
+        let result = match timeout {
+            None => exchange.await,
+            Some(timeout) => match tokio::time::timeout(timeout, exchange).await {
+                Ok(result) => result,
+                Err(_) => Err(Failure::Transport("context deadline exceeded".into())),
+            },
+        };
+        result.map_err(|failure| match failure {
+            Failure::Transport(why) => CalloutError::Transport {
+                url: format!("{}{path}", target.authority),
+                why,
+            },
+            Failure::Answer(why) => CalloutError::Answer(why),
+        })
+    }
+
+    async fn exchange(&self, target: &Target, path: &str, body: &Value) -> Result<Value, Failure> {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(path)
+            .header(HOST, &target.authority)
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json, */*")
+            .header(USER_AGENT, "kube-apiserver-admission")
+            .body(Full::new(Bytes::from(body.to_string())))
+            .map_err(transport)?;
+        let stream = self.connect(target).await?;
+        let tls = TlsConnector::from(target.tls.clone());
+        let stream = tls.connect(target.server_name.clone(), stream).await;
+        let stream = stream.map_err(|e| Failure::Transport(tls_error(&e)))?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(transport)?;
+        // The connection ends with the call, however the call ends.
+        let mut driver = JoinSet::new();
+        driver.spawn(connection);
+        let response = sender.send_request(request).await.map_err(transport)?;
+        let status = response.status();
+        let answer = Limited::new(response.into_body(), MAX_ANSWER)
+            .collect()
+            .await;
+        let answer = answer.map_err(transport)?.to_bytes();
+        read(status, &answer).map_err(Failure::Answer)
+    }
+
+    async fn connect(&self, target: &Target) -> Result<TcpStream, Failure> {
+        let (dialled, stream) = match &target.place {
+            Place::Host(host, port) => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await;
+                (format!("{host}:{port}"), stream)
+            }
+            Place::Service {
+                namespace,
+                name,
+                port,
+            } => {
+                let address: SocketAddr = self
+                    .directory
+                    .resolve(namespace, name, *port)
+                    .map_err(Failure::Transport)?;
+                (address.to_string(), TcpStream::connect(address).await)
+            }
+        };
+        stream.map_err(|error| {
+            let why = match error.kind() {
+                std::io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+                std::io::ErrorKind::HostUnreachable => "no route to host".to_owned(),
+                _ => error.to_string(),
+            };
+            Failure::Transport(format!("dial tcp {dialled}: connect: {why}"))
+        })
+    }
 }
 
 /// What went wrong: on the way, or with the answer.
 enum Failure {
     Transport(String),
     Answer(String),
-}
-
-async fn exchange(
-    core: &Core,
-    target: &Target,
-    path: &str,
-    body: &Value,
-) -> Result<Value, Failure> {
-    let request = Request::builder()
-        .method(Method::POST)
-        .uri(path)
-        .header(HOST, &target.authority)
-        .header(CONTENT_TYPE, "application/json")
-        .header(ACCEPT, "application/json, */*")
-        .header(USER_AGENT, "kube-apiserver-admission")
-        .body(Full::new(Bytes::from(body.to_string())))
-        .map_err(transport)?;
-    let stream = connect(core, target).await?;
-    let tls = TlsConnector::from(target.tls.clone());
-    let stream = tls.connect(target.server_name.clone(), stream).await;
-    let stream = stream.map_err(|e| Failure::Transport(tls_error(&e)))?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(transport)?;
-    // The connection ends with the call, however the call ends.
-    let mut driver = JoinSet::new();
-    driver.spawn(connection);
-    let response = sender.send_request(request).await.map_err(transport)?;
-    let status = response.status();
-    let answer = Limited::new(response.into_body(), MAX_ANSWER)
-        .collect()
-        .await;
-    let answer = answer.map_err(transport)?.to_bytes();
-    read(status, &answer).map_err(Failure::Answer)
-}
-
-async fn connect(core: &Core, target: &Target) -> Result<TcpStream, Failure> {
-    let (dialled, stream) = match &target.place {
-        Place::Host(host, port) => {
-            let stream = TcpStream::connect((host.as_str(), *port)).await;
-            (format!("{host}:{port}"), stream)
-        }
-        Place::Service {
-            namespace,
-            name,
-            port,
-        } => {
-            let address: SocketAddr =
-                resolve(core, namespace, name, *port).map_err(Failure::Transport)?;
-            (address.to_string(), TcpStream::connect(address).await)
-        }
-    };
-    stream.map_err(|error| {
-        let why = match error.kind() {
-            std::io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
-            std::io::ErrorKind::HostUnreachable => "no route to host".to_owned(),
-            _ => error.to_string(),
-        };
-        Failure::Transport(format!("dial tcp {dialled}: connect: {why}"))
-    })
 }
 
 fn transport(error: impl std::fmt::Display) -> Failure {

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use serde_json::Value;
 
-use crate::core::Core;
 use crate::kinds::value::{items, strings, text};
 use crate::object;
-use crate::storage::At;
+use crate::storage::{At, Collection, Store};
 
 /// Services that are processes of this machine. Clones share one table, so that a process can be added once its port
 /// is known.
@@ -59,51 +58,63 @@ impl fmt::Debug for Services {
     }
 }
 
-/// The address of a port of a Service, or why there is none.
-pub(crate) fn resolve(
-    core: &Core,
-    namespace: &str,
-    name: &str,
-    port: u16,
-) -> Result<SocketAddr, String> {
-    if let Some(address) = core.services.get(namespace, name, port) {
-        return Ok(address);
-    }
-    let services = core.registry.now().builtin("", "v1", "services");
-    let record = services.collection.get(&format!("{namespace}/{name}"));
-    let record = record.ok_or_else(|| format!("service {name:?} not found"))?;
-    let service = services.revive(&record).map_err(|e| e.to_string())?;
-    let ports = items(&service["spec"]["ports"]);
-    let found = ports
-        .iter()
-        .find(|p| p["port"].as_i64() == Some(i64::from(port)));
-    let found =
-        found.ok_or_else(|| format!("no service port {port} found for service {name:?}"))?;
-    let slices = slices(core, namespace, name)?;
-    match endpoint(&slices, text(&found["name"])) {
-        Found::Address(address) => Ok(address),
-        Found::Nothing => Err(format!("no endpoints available for service {name:?}")),
-        Found::Pods => Err(format!(
-            "service {name:?} leads to simulated pods, which no process is behind: say where its process listens, with \
-             `kubewright up --webhook-service {namespace}/{name}:{port}=127.0.0.1:PORT` or `Server::services`, or give the \
-             Service no selector and an EndpointSlice of its own"
-        )),
-    }
+/// Says where Services are: by the table that programs fill, or else by the stored EndpointSlices.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    pub(crate) table: Services,
+    services: Collection,
+    slices: Collection,
 }
 
-fn slices(core: &Core, namespace: &str, service: &str) -> Result<Vec<Value>, String> {
-    let served = core
-        .registry
-        .now()
-        .builtin("discovery.k8s.io", "v1", "endpointslices");
-    let snapshot = served.collection.snapshot(At::Latest);
-    let snapshot = snapshot.map_err(|e| e.to_string())?;
-    let prefix = format!("{namespace}/");
-    let of_service = snapshot
-        .range(&prefix, None)
-        .filter(|record| record.labels().get("kubernetes.io/service-name") == Some(service));
-    let values = of_service.map(|record| served.revive(record).map_err(|e| e.to_string()));
-    values.collect()
+impl Directory {
+    pub(crate) fn new(table: Services, store: &Store) -> Self {
+        Self {
+            table,
+            services: store.collection("services"),
+            slices: store.collection("discovery.k8s.io/endpointslices"),
+        }
+    }
+
+    /// The address of a port of a Service, or why there is none.
+    pub(super) fn resolve(
+        &self,
+        namespace: &str,
+        name: &str,
+        port: u16,
+    ) -> Result<SocketAddr, String> {
+        if let Some(address) = self.table.get(namespace, name, port) {
+            return Ok(address);
+        }
+        let record = self.services.get(&format!("{namespace}/{name}"));
+        let record = record.ok_or_else(|| format!("service {name:?} not found"))?;
+        let service: Value = serde_json::from_slice(record.body()).map_err(|e| e.to_string())?;
+        let ports = items(&service["spec"]["ports"]);
+        let found = ports
+            .iter()
+            .find(|p| p["port"].as_i64() == Some(i64::from(port)));
+        let found =
+            found.ok_or_else(|| format!("no service port {port} found for service {name:?}"))?;
+        match endpoint(&self.slices_of(namespace, name), text(&found["name"])) {
+            Found::Address(address) => Ok(address),
+            Found::Nothing => Err(format!("no endpoints available for service {name:?}")),
+            Found::Pods => Err(format!(
+                "service {name:?} leads to simulated pods, which no process is behind: say where its process listens, with \
+                 `kubewright up --webhook-service {namespace}/{name}:{port}=127.0.0.1:PORT` or `Server::services`, or give the \
+                 Service no selector and an EndpointSlice of its own"
+            )),
+        }
+    }
+
+    fn slices_of(&self, namespace: &str, service: &str) -> Vec<Value> {
+        let Ok(snapshot) = self.slices.snapshot(At::Latest) else {
+            return Vec::new();
+        };
+        snapshot
+            .range(&format!("{namespace}/"), None)
+            .filter(|record| record.labels().get("kubernetes.io/service-name") == Some(service))
+            .filter_map(|record| serde_json::from_slice(record.body()).ok())
+            .collect()
+    }
 }
 
 /// What the endpoints of a Service come to.

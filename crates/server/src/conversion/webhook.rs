@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::callout::{self, Target};
-use crate::core::Core;
+use crate::callout::{Callout, Target};
+use crate::environment::Environment;
 use crate::kinds::meta;
 use crate::kinds::value::{items, strings, text};
 use crate::object;
@@ -41,7 +41,7 @@ impl ConversionHook {
     /// stay as they are.
     pub(crate) async fn convert(
         &self,
-        core: &Core,
+        (callout, environment): (&Callout, &Environment),
         mut objects: Vec<Value>,
         to: &str,
     ) -> Result<Vec<Value>, String> {
@@ -50,7 +50,9 @@ impl ConversionHook {
             .collect();
         for batch in batches(&places, |i| objects[i].to_string().len()) {
             let originals: Vec<&Value> = batch.iter().map(|i| &objects[*i]).collect();
-            let converted = self.convert_batch(core, &originals, to).await?;
+            let converted = self
+                .convert_batch((callout, environment), &originals, to)
+                .await?;
             for (place, object) in batch.into_iter().zip(converted) {
                 objects[place] = object;
             }
@@ -60,7 +62,7 @@ impl ConversionHook {
 
     async fn convert_batch(
         &self,
-        core: &Core,
+        (callout, environment): (&Callout, &Environment),
         originals: &[&Value],
         to: &str,
     ) -> Result<Vec<Value>, String> {
@@ -71,12 +73,12 @@ impl ConversionHook {
         let version = self
             .review_version()
             .ok_or("no supported conversion review versions")?;
-        let uid = core.environment.uid();
+        let uid = environment.uid();
         let question = question(version, &uid, originals, to);
         let failed = |why: String| format!("conversion webhook for {about} failed: {why}");
         let target = self.target.as_ref().map_err(|why| failed(why.clone()))?;
-        let review = callout::call(core, target, &question, Some(TIMEOUT)).await;
-        let review = review.map_err(failed)?;
+        let review = callout.call(target, &question, Some(TIMEOUT)).await;
+        let review = review.map_err(|why| failed(why.to_string()))?;
         let converted = read_answer(&review, version, &uid).map_err(failed)?;
         accept(originals, converted, to, &about)
     }

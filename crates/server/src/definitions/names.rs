@@ -5,79 +5,64 @@ use std::collections::HashSet;
 use kubewright_schema::crd::{Definition, Names};
 use serde_json::{Value, json};
 
-use crate::core::Core;
+use crate::registry::Resources;
 
-impl Core {
-    /// The status that a definition should have: which of its names are free, and whether it is served.
-    pub(super) fn next_status(&self, name: &str, value: &Value) -> Value {
-        let wanted = Definition::parse(value);
-        let taken = self.taken_names(name, &wanted.group);
-        let conflict = conflict(&wanted.names, &taken);
-        let mut status = value["status"].clone();
-        if !status.is_object() {
-            status = json!({});
-        }
-        let now = self.environment.now_rfc3339();
-        match &conflict {
-            None => {
-                status["acceptedNames"] = value["spec"]["names"].clone();
-                set_condition(
-                    &mut status,
-                    &now,
-                    "NamesAccepted",
-                    "True",
-                    "NoConflicts",
-                    "no conflicts found",
-                );
-                set_condition(
-                    &mut status,
-                    &now,
-                    "Established",
-                    "True",
-                    "InitialNamesAccepted",
-                    "the initial names have been accepted",
-                );
-            }
-            Some((reason, message)) => {
-                set_condition(&mut status, &now, "NamesAccepted", "False", reason, message);
-                // Once served, a definition stays served under the names it was accepted with.
-                if !is_established(&status) {
-                    let why = "not all names are accepted";
-                    set_condition(
-                        &mut status,
-                        &now,
-                        "Established",
-                        "False",
-                        "NotAccepted",
-                        why,
-                    );
-                }
-            }
-        }
-        if status["acceptedNames"].is_null() {
-            status["acceptedNames"] = json!({ "plural": "", "kind": "" });
-        }
-        status
+/// The status that a definition should have: which of its names are free, and whether it is served.
+pub(crate) fn next_status(resources: &Resources, now: &str, name: &str, value: &Value) -> Value {
+    let wanted = Definition::parse(value);
+    let taken = taken_names(resources, name, &wanted.group);
+    let mut status = value["status"].clone();
+    if !status.is_object() {
+        status = json!({});
     }
-
-    /// Names in a group that other resources have.
-    fn taken_names(&self, definition: &str, group: &str) -> Taken {
-        let mut taken = Taken::default();
-        for served in &self.registry.now().all {
-            let resource = &served.resource;
-            if &*resource.group != group || format!("{}.{group}", resource.plural) == definition {
-                continue;
-            }
-            let names = [&resource.plural, &resource.singular]
-                .into_iter()
-                .chain(&resource.short_names);
-            taken.resources.extend(names.map(|n| n.to_string()));
-            taken
-                .kinds
-                .extend([resource.kind.to_string(), resource.list_kind.to_string()]);
+    let mut set = |kind, value, reason, message| {
+        let update = ConditionUpdate {
+            kind,
+            status: value,
+            reason,
+            message,
+        };
+        set_condition(&mut status, now, &update);
+    };
+    match conflict(&wanted.names, &taken) {
+        None => {
+            set("NamesAccepted", "True", "NoConflicts", "no conflicts found");
+            let message = "the initial names have been accepted";
+            set("Established", "True", "InitialNamesAccepted", message);
+            status["acceptedNames"] = value["spec"]["names"].clone();
         }
+        Some((reason, message)) => {
+            set("NamesAccepted", "False", reason, &message);
+            // Once served, a definition stays served under the names it was accepted with.
+            if !is_established(&value["status"]) {
+                let why = "not all names are accepted";
+                set("Established", "False", "NotAccepted", why);
+            }
+        }
+    }
+    if status["acceptedNames"].is_null() {
+        status["acceptedNames"] = json!({ "plural": "", "kind": "" });
+    }
+    status
+}
+
+/// Names in a group that other resources have.
+fn taken_names(resources: &Resources, definition: &str, group: &str) -> Taken {
+    let mut taken = Taken::default();
+    for served in &resources.all {
+        let resource = &served.resource;
+        if &*resource.group != group || format!("{}.{group}", resource.plural) == definition {
+            continue;
+        }
+        let names = [&resource.plural, &resource.singular]
+            .into_iter()
+            .chain(&resource.short_names);
+        taken.resources.extend(names.map(|n| n.to_string()));
         taken
+            .kinds
+            .extend([resource.kind.to_string(), resource.list_kind.to_string()]);
     }
+    taken
 }
 
 /// Names that other resources of a group have.
@@ -126,15 +111,22 @@ pub(crate) fn is_established(status: &Value) -> bool {
         .any(|c| c["type"] == "Established" && c["status"] == "True")
 }
 
+/// What a condition of a definition is to say.
+pub(crate) struct ConditionUpdate<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) status: &'a str,
+    pub(crate) reason: &'a str,
+    pub(crate) message: &'a str,
+}
+
 /// Sets a condition; its time changes only when its status does.
-pub(super) fn set_condition(
-    status: &mut Value,
-    now: &str,
-    kind: &str,
-    value: &str,
-    reason: &str,
-    message: &str,
-) {
+pub(crate) fn set_condition(status: &mut Value, now: &str, update: &ConditionUpdate<'_>) {
+    let ConditionUpdate {
+        kind,
+        status: value,
+        reason,
+        message,
+    } = *update;
     if !status["conditions"].is_array() {
         status["conditions"] = json!([]);
     }

@@ -10,11 +10,10 @@ use kubewright_schema::crd::{
 };
 use serde_json::Value;
 
-use super::Incarnation;
 use crate::conversion::{ConversionHook, collection_name};
 use crate::kinds::custom_strategy;
 use crate::printers::{Column, Printer};
-use crate::resource::{Custom, Nature, Served};
+use crate::resource::{Custom, Incarnation, Nature, Served};
 use crate::status::ApiError;
 use crate::storage::Store;
 

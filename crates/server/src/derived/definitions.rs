@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::queue::Task;
 use super::{Contents, Derived, body};
 use crate::conversion::collection_name;
-use crate::definitions::{Incarnation, is_established, names_are_accepted, versions};
+use crate::definitions::{is_established, names_are_accepted, versions};
 use crate::object;
 use crate::registry::{Defined, Registry};
-use crate::resource::Served;
+use crate::resource::{Incarnation, Served};
 use crate::status::ApiError;
 use crate::storage::{Change, Event, Record, Store};
 
@@ -86,7 +86,7 @@ fn defined(incarnation: Arc<Incarnation>, versions: Vec<Served>, since: u64) -> 
 
 impl Derived {
     /// Hands over what the definition comes to that is committed next. Called under the store's lock.
-    pub(super) fn stage(&self, prepared: Prepared) {
+    pub(crate) fn stage(&self, prepared: Prepared) {
         *self.staged.lock() = Some(prepared);
     }
 

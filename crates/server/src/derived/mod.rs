@@ -12,11 +12,9 @@
 //! Objects that the server itself has to write because of another write (a definition's status, its tear-down, the
 //! rules of an aggregated role) are tasks in the [`queue`], which the server works off by itself.
 
-pub(crate) mod addresses;
-mod commit;
+mod addresses;
 mod definitions;
 mod queue;
-mod reconcile;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -31,15 +29,14 @@ use crate::registry::{Defined, Registry};
 use crate::storage::{At, Change, Event, Observed, Record, RestoreError, Snapshot, Store};
 
 use addresses::Addresses;
-pub(crate) use commit::CommitFailure;
-use definitions::Prepared;
-pub(crate) use queue::Outcome;
-use queue::{Queue, Task};
-pub(crate) use reconcile::run;
+pub(crate) use addresses::{Refusal, Reservation};
+pub(crate) use definitions::Prepared;
+use queue::Queue;
+pub(crate) use queue::{Outcome, Task};
 
 const SERVICES: &str = "services";
 const QUOTAS: &str = "resourcequotas";
-const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
+pub(crate) const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
 /// Everything that a server derives from its objects.
 pub(crate) struct Derived {
@@ -47,7 +44,7 @@ pub(crate) struct Derived {
     pub(crate) addresses: Addresses,
     pub(crate) policy: Arc<RwLock<Policy>>,
     pub(crate) hooks: Arc<Hooks>,
-    pub(crate) quotas: Ledger,
+    pub(crate) quotas: Arc<Ledger>,
     pub(crate) queue: Queue,
     /// Collections whose definition is being torn down, and the name of the definition.
     teardowns: Mutex<HashMap<String, String>>,
@@ -84,7 +81,7 @@ impl Derived {
             addresses: Addresses::default(),
             policy: Arc::default(),
             hooks: Arc::default(),
-            quotas: Ledger::default(),
+            quotas: Arc::default(),
             queue: Queue::default(),
             teardowns: Mutex::default(),
             staged: Mutex::default(),

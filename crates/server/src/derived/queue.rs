@@ -65,8 +65,8 @@ struct Entry {
 
 /// A task that is being done, as it was when it was taken.
 #[derive(Debug)]
-pub(super) struct Taken {
-    pub(super) task: Task,
+pub(crate) struct Taken {
+    pub(crate) task: Task,
     sequence: u64,
 }
 
@@ -91,7 +91,7 @@ impl State {
 
 impl Queue {
     /// Adds tasks. One that is being done will be done again.
-    pub(super) fn extend(&self, tasks: impl IntoIterator<Item = Task>) {
+    pub(crate) fn extend(&self, tasks: impl IntoIterator<Item = Task>) {
         let mut state = self.state.lock();
         for task in tasks {
             let circles = matches!(task, Task::ClusterRole(_)) && state.streak >= MAX_STREAK;
@@ -106,20 +106,20 @@ impl Queue {
     }
 
     /// Adds a task, if there is one.
-    pub(super) fn extend_some(&self, task: Option<Task>) {
+    pub(crate) fn extend_some(&self, task: Option<Task>) {
         if task.is_some() {
             self.extend(task);
         }
     }
 
     /// Forgets all tasks; whoever waits for one has waited enough.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.state.lock().entries.clear();
         self.finished.notify_waiters();
     }
 
     /// The next task to be done, if there is one.
-    pub(super) fn take(&self) -> Option<Taken> {
+    pub(crate) fn take(&self) -> Option<Taken> {
         let now = Instant::now();
         let state = self.state.lock();
         let due = state
@@ -134,7 +134,7 @@ impl Queue {
     }
 
     /// Waits until there may be a task.
-    pub(super) async fn ready(&self) {
+    pub(crate) async fn ready(&self) {
         let due = self
             .state
             .lock()
@@ -152,7 +152,7 @@ impl Queue {
     }
 
     /// Says how a task ended.
-    pub(super) fn finish(&self, taken: Taken, outcome: Outcome) {
+    pub(crate) fn finish(&self, taken: Taken, outcome: Outcome) {
         let mut state = self.state.lock();
         if matches!(taken.task, Task::ClusterRole(_)) {
             state.streak += 1;

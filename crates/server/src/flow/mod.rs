@@ -3,20 +3,21 @@
 //! FlowSchemas sort requests into flows of priority levels ([`schema`], [`config`]). Each level has its share of the
 //! seats, and its flows are served in turn ([`machine`]). [`seat`] is the thin asynchronous shell around that machine,
 //! [`crate::memory`] bounds the bytes that requests and unread answers hold, [`sending`] keeps a seat until a list is sent,
-//! [`slices`] keeps long work from delaying short work, and [`follow`] keeps all of it in step with the stored objects.
+//! and [`slices`] keeps long work from delaying short work. A task of `bootstrap` keeps all of it in step with the stored
+//! objects.
 //!
 //! Guarantees: `system:masters` and health checks never wait. A request holds a seat from when its body has arrived
 //! until its answer is made, and a list until it is sent, but not while it waits for a webhook, a revision or the disk.
 //! A request waits for at most [`seat::LONGEST_WAIT`] and is answered 429 with `Retry-After` otherwise.
 
-mod bootstrap;
 mod config;
-mod follow;
+mod limits;
 mod machine;
 mod schema;
 mod seat;
 mod sending;
 mod slices;
+mod watches;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -26,17 +27,17 @@ use serde_json::Value;
 
 use crate::access::Attributes;
 use crate::auth::User;
-use crate::core::RequestLimits;
 use crate::memory::{Charge, Memory};
 use config::Config;
 use seat::Queues;
 
 pub(crate) use config::Classified;
-pub(crate) use follow::follow;
+pub use limits::RequestLimits;
 pub(crate) use machine::FlowId;
 pub(crate) use seat::{Seat, release_while, with_seat};
 pub(crate) use sending::{Holdings, Receiver, send};
 pub(crate) use slices::{Progress, Slices};
+pub(crate) use watches::{WatchPermit, Watches};
 
 /// Flow control of one server.
 pub(crate) struct FlowControl {
@@ -45,7 +46,7 @@ pub(crate) struct FlowControl {
     config: RwLock<Arc<Config>>,
     queues: Arc<Mutex<Queues>>,
     memory: Arc<Memory>,
-    pub(crate) slices: Slices,
+    pub(crate) slices: Arc<Slices>,
 }
 
 impl FlowControl {
@@ -55,7 +56,7 @@ impl FlowControl {
             config: RwLock::default(),
             queues: Arc::default(),
             memory: Arc::new(Memory::new(limits.bytes_per_user, limits.bytes)),
-            slices: Slices::default(),
+            slices: Arc::default(),
         }
     }
 
@@ -67,7 +68,7 @@ impl FlowControl {
     }
 
     /// Takes over stored FlowSchemas and PriorityLevelConfigurations.
-    fn configure(&self, schemas: &[Value], levels: &[Value]) {
+    pub(crate) fn configure(&self, schemas: &[Value], levels: &[Value]) {
         self.put(Arc::new(Config::read(schemas, levels, self.seats)));
     }
 

@@ -12,6 +12,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use kubewright_schema::protobuf::{self, ProtobufError};
 use kubewright_schema::{Table, TypeId, decode};
+use serde_json::Value;
 
 use super::accept::{PROTOBUF, Protobuf};
 use crate::memory::Charge;
@@ -151,6 +152,30 @@ pub(crate) fn media_type(headers: &HeaderMap) -> &str {
         .and_then(|v| v.to_str().ok())
         .unwrap_or("");
     value.split(';').next().unwrap_or("").trim()
+}
+
+/// Counts what a value would take as JSON, roughly, and refuses what no request could have sent.
+pub(crate) fn check_size(value: &Value) -> Result<(), ApiError> {
+    fn size(value: &Value, left: &mut usize) -> Option<()> {
+        let own = match value {
+            Value::String(s) => s.len() + 2,
+            Value::Object(o) => o.keys().map(|k| k.len() + 4).sum::<usize>() + 2,
+            Value::Array(a) => a.len() + 2,
+            _ => 4,
+        };
+        *left = left.checked_sub(own)?;
+        match value {
+            Value::Object(o) => o.values().try_for_each(|v| size(v, left)),
+            Value::Array(a) => a.iter().try_for_each(|v| size(v, left)),
+            _ => Some(()),
+        }
+    }
+    let mut left = MAX_BODY;
+    size(value, &mut left).ok_or_else(|| {
+        ApiError::too_large(format!(
+            "Request entity too large: the patched object exceeds {MAX_BODY} bytes"
+        ))
+    })
 }
 
 #[cfg(test)]

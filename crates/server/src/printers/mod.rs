@@ -18,7 +18,7 @@ pub(crate) use column::Column;
 pub(crate) use partial::{
     ListMetadata, MetaVersion, PartialList, metadata_of_bytes, partial_metadata,
 };
-pub(crate) use table::{Headers, InvalidIncludeObject, Options, Printer, Table};
+pub(crate) use table::{Headers, InvalidIncludeObject, Options, Printer, Row, Table};
 
 use view::View;
 

@@ -49,22 +49,19 @@ impl Printer {
     }
 
     /// The table of one object: the answer to a GET, or the object of a watch event.
-    ///
-    /// `bytes` is the same object as it is served.
     pub(crate) fn single(
         &self,
         options: Options,
         headers: Headers,
-        object: &Value,
-        bytes: &[u8],
+        row: Row<'_>,
         now: Timestamp,
     ) -> Vec<u8> {
         let metadata = ListMetadata {
-            resource_version: text(object, "metadata.resourceVersion"),
+            resource_version: text(row.object, "metadata.resourceVersion"),
             ..ListMetadata::default()
         };
         let mut table = Table::new(self, options, headers, &metadata, now);
-        table.row(object, bytes);
+        table.row(row.object, row.bytes);
         table.finish()
     }
 }
@@ -75,6 +72,14 @@ impl fmt::Debug for Printer {
             .field("columns", &self.columns)
             .finish_non_exhaustive()
     }
+}
+
+/// An object of which a row is made.
+#[derive(Clone, Copy)]
+pub(crate) struct Row<'a> {
+    pub(crate) object: &'a Value,
+    /// The same object as it is served.
+    pub(crate) bytes: &'a [u8],
 }
 
 /// How a client wants its table.

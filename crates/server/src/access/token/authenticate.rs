@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use memchr::memmem;
 
-use super::Refusal;
 use super::claims::{Claims, Reference};
+use super::{Issuer, Refusal};
 use crate::access::{service_account_groups, service_account_name};
 use crate::auth::User;
-use crate::core::Core;
+use crate::environment::Environment;
 use crate::object;
+use crate::registry::Registry;
 use crate::storage::Record;
 
 /// How far clocks may be apart, in seconds.
@@ -23,10 +24,18 @@ pub(crate) struct Accepted {
     pub(crate) audiences: Vec<String>,
 }
 
-impl Core {
+/// What tokens are checked against.
+#[derive(Clone, Copy)]
+pub(crate) struct TokenChecker<'a> {
+    pub(crate) issuer: &'a Issuer,
+    pub(crate) registry: &'a Registry,
+    pub(crate) environment: &'a Environment,
+}
+
+impl TokenChecker<'_> {
     /// The user of a service account's token that is meant for this server.
     pub(crate) fn service_account(&self, token: &str) -> Option<User> {
-        match self.check_token(token, std::slice::from_ref(&self.access.issuer.name)) {
+        match self.check_token(token, std::slice::from_ref(&self.issuer.name)) {
             Ok(accepted) => Some(accepted.user),
             Err(refusal) => {
                 tracing::debug!(%refusal, "token refused");
@@ -37,7 +46,7 @@ impl Core {
 
     /// Whether a token is good for any of these audiences.
     pub(crate) fn check_token(&self, token: &str, wanted: &[String]) -> Result<Accepted, Refusal> {
-        let claims = self.access.issuer.verify(token)?;
+        let claims = self.issuer.verify(token)?;
         let audiences: Vec<String> = claims
             .audiences
             .iter()

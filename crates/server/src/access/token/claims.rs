@@ -4,45 +4,45 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// The claims of a token, in the order in which they are written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Claims {
+pub(crate) struct Claims {
     #[serde(rename = "aud", deserialize_with = "one_or_many")]
-    pub(super) audiences: Vec<String>,
+    pub(crate) audiences: Vec<String>,
     #[serde(rename = "exp")]
-    pub(super) expires: i64,
+    pub(crate) expires: i64,
     #[serde(rename = "iat")]
-    pub(super) issued: i64,
+    pub(crate) issued: i64,
     #[serde(rename = "iss")]
-    pub(super) issuer: String,
+    pub(crate) issuer: String,
     #[serde(rename = "jti")]
-    pub(super) id: String,
+    pub(crate) id: String,
     #[serde(rename = "kubernetes.io")]
-    pub(super) bound: Bound,
+    pub(crate) bound: Bound,
     #[serde(rename = "nbf")]
-    pub(super) not_before: i64,
+    pub(crate) not_before: i64,
     #[serde(rename = "sub")]
-    pub(super) subject: String,
+    pub(crate) subject: String,
 }
 
 /// What the token stands for, and what it ends with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Bound {
-    pub(super) namespace: String,
+pub(crate) struct Bound {
+    pub(crate) namespace: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(super) node: Option<Reference>,
+    pub(crate) node: Option<Reference>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(super) pod: Option<Reference>,
+    pub(crate) pod: Option<Reference>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(super) secret: Option<Reference>,
+    pub(crate) secret: Option<Reference>,
     #[serde(rename = "serviceaccount")]
-    pub(super) service_account: Reference,
+    pub(crate) service_account: Reference,
 }
 
 /// One object, told from a later one of the same name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Reference {
-    pub(super) name: String,
+pub(crate) struct Reference {
+    pub(crate) name: String,
     #[serde(skip_serializing_if = "String::is_empty", default)]
-    pub(super) uid: String,
+    pub(crate) uid: String,
 }
 
 /// An audience may stand alone, without a list around it.

@@ -4,10 +4,9 @@
 //! account, and the object it is bound to, are still there. Tokens are never kept and never printed.
 
 mod authenticate;
-mod claims;
+pub(crate) mod claims;
 mod discovery;
 mod key;
-mod request;
 
 #[cfg(test)]
 mod tests;
@@ -26,9 +25,8 @@ use self::claims::Claims;
 use self::key::Key;
 use crate::pki::PkiError;
 
-pub(crate) use authenticate::Accepted;
+pub(crate) use authenticate::{Accepted, TokenChecker};
 pub(crate) use discovery::{configuration, keys};
-pub(crate) use request::create;
 
 /// Who signs the tokens when nobody says otherwise.
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
@@ -89,7 +87,7 @@ impl Issuer {
     }
 
     /// A token that says this.
-    fn sign(&self, claims: &Claims) -> Option<String> {
+    pub(crate) fn sign(&self, claims: &Claims) -> Option<String> {
         let header = json!({ "alg": "ES256", "kid": self.key.id() });
         let claims = serde_json::to_vec(claims).ok()?;
         let mut token = URL_SAFE_NO_PAD.encode(header.to_string());

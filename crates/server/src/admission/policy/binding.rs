@@ -5,9 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::definition::Definition;
-use crate::admission::attributes::Asked;
+use crate::admission::AdmissionContext;
 use crate::admission::matching::Criteria;
-use crate::core::Core;
 use crate::kinds::value::{strings, text};
 use crate::object;
 use crate::resource::Served;
@@ -42,15 +41,14 @@ impl Binding {
     /// Whether it puts its policy to use for a request.
     pub(super) fn matches(
         &self,
-        core: &Core,
-        asked: &Asked<'_>,
+        cx: AdmissionContext<'_>,
         object: &Value,
         old: &Value,
     ) -> Result<bool, ApiError> {
         match &self.criteria {
             None => Ok(true),
             Some(Err(why)) => Err(ApiError::internal(why)),
-            Some(Ok(criteria)) => criteria.includes(core, asked, object, old),
+            Some(Ok(criteria)) => criteria.includes(cx.chain, cx.request, object, old),
         }
     }
 }
@@ -67,27 +65,26 @@ pub(super) struct Application<R> {
 
 /// The policies that apply to a request, in the order of their names and those of their bindings.
 pub(super) async fn applications<R>(
-    core: &Core,
+    cx: AdmissionContext<'_>,
     policies: Vec<Arc<Definition<R>>>,
     bindings: Vec<Arc<Binding>>,
-    asked: &Asked<'_>,
     object: &Value,
     old: &Value,
 ) -> Result<Vec<Application<R>>, ApiError> {
     let mut found = Vec::new();
     for policy in policies {
         let criteria = policy.criteria.as_ref().map_err(ApiError::internal)?;
-        let Some(shown) = criteria.matches(core, asked, object, old)? else {
+        let Some(shown) = criteria.matches(cx.chain, cx.request, object, old)? else {
             continue;
         };
         for binding in bindings.iter().filter(|b| b.policy == policy.name) {
-            if !binding.matches(core, asked, object, old)? {
+            if !binding.matches(cx, object, old)? {
                 continue;
             }
             let params = match &policy.param_kind {
                 None => Ok(vec![Value::Null]),
                 Some(kind) => {
-                    kind.collect(core, &binding.param_ref, asked.namespace)
+                    kind.collect(cx.chain, &binding.param_ref, cx.request.namespace)
                         .await
                 }
             };

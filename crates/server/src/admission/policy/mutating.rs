@@ -9,14 +9,13 @@ use kubewright_schema::cel::Expression;
 use serde_json::Value;
 
 use super::binding::{Application, applications};
-use super::definition::Definition;
 use super::mutation::Mutation;
 use super::validating::namespace;
 use super::{OnFailure, Policies, variables};
-use crate::admission::attributes::Asked;
+use crate::admission::AdmissionContext;
+use crate::admission::attributes::AdmissionRequest;
 use crate::admission::expression::Inputs;
 use crate::admission::webhook::Reinvocation;
-use crate::core::Core;
 use crate::object;
 use crate::resource::Served;
 use crate::status::ApiError;
@@ -25,8 +24,7 @@ impl Policies {
     /// Lets the mutating policies change an object, by the names of the policies.
     pub(in crate::admission) async fn mutate(
         &self,
-        core: &Core,
-        asked: &Asked<'_>,
+        cx: AdmissionContext<'_>,
         object: &mut Value,
         old: &Value,
         rounds: &mut Reinvocation,
@@ -36,15 +34,15 @@ impl Policies {
             return Ok(());
         }
         let bindings = self.mutating_bindings.all();
-        let found = applications(core, policies, bindings, asked, object, old).await?;
+        let found = applications(cx, policies, bindings, object, old).await?;
         let mut failures = Vec::new();
         for application in &found {
-            let failed = apply(core, application, asked, object, old, rounds).await?;
+            let failed = apply(cx, application, object, old, rounds).await?;
             if application.policy.on_failure == OnFailure::Fail {
                 failures.extend(failed.into_iter().map(|why| told(application, &why)));
             }
         }
-        refusal(asked, object, &failures)
+        refusal(cx.request, object, &failures)
     }
 }
 
@@ -54,11 +52,15 @@ fn told(application: &Application<Mutation>, why: &str) -> String {
     format!("policy '{policy}' with binding '{binding}' denied request: {why}")
 }
 
-fn refusal(asked: &Asked<'_>, object: &Value, failures: &[String]) -> Result<(), ApiError> {
+fn refusal(
+    request: &AdmissionRequest<'_>,
+    object: &Value,
+    failures: &[String],
+) -> Result<(), ApiError> {
     let Some(first) = failures.first() else {
         return Ok(());
     };
-    let error = asked
+    let error = request
         .forbidden(object, "admission request denied by policy")
         .because(StatusCode::FORBIDDEN, "Invalid")
         .saying(first);
@@ -68,9 +70,8 @@ fn refusal(asked: &Asked<'_>, object: &Value, failures: &[String]) -> Result<(),
 
 /// Applies a policy once for each of its parameters, and gives what went wrong.
 async fn apply(
-    core: &Core,
+    cx: AdmissionContext<'_>,
     application: &Application<Mutation>,
-    asked: &Asked<'_>,
     object: &mut Value,
     old: &Value,
     rounds: &mut Reinvocation,
@@ -89,7 +90,7 @@ async fn apply(
             object::namespace(param),
             object::name(param)
         );
-        let mut inputs = inputs(core, asked, shown, object, old).await?;
+        let mut inputs = inputs(cx, shown, object, old).await?;
         inputs.params = param.clone();
         match policy.conditions.hold(&inputs) {
             Ok(true) => {}
@@ -103,7 +104,7 @@ async fn apply(
             continue;
         }
         let before = object.clone();
-        failures.extend(run(core, policy, asked, shown, object, &mut inputs).await?);
+        failures.extend(run(cx, application, object, &mut inputs).await?);
         if *object != before {
             rounds.changed();
         }
@@ -115,41 +116,41 @@ async fn apply(
 }
 
 async fn inputs<'c>(
-    core: &'c Core,
-    asked: &Asked<'_>,
+    cx: AdmissionContext<'c>,
     shown: &Arc<Served>,
     object: &Value,
     old: &Value,
 ) -> Result<Inputs<'c>, ApiError> {
-    let new = core.shown_at(asked.served, shown, object.clone()).await?;
-    let old = core.shown_at(asked.served, shown, old.clone()).await?;
-    let mut inputs = Inputs::new(core, asked, shown, &new, &old);
-    inputs.namespace = namespace(core, asked)?;
+    let new = cx.shown_at(shown, object.clone()).await?;
+    let old = cx.shown_at(shown, old.clone()).await?;
+    let mut inputs = Inputs::new(cx, shown, &new, &old);
+    inputs.namespace = namespace(cx)?;
     Ok(inputs)
 }
 
 /// Runs the mutations of a policy, each on what the one before it made.
 async fn run(
-    core: &Core,
-    policy: &Definition<Mutation>,
-    asked: &Asked<'_>,
-    shown: &Arc<Served>,
+    cx: AdmissionContext<'_>,
+    application: &Application<Mutation>,
     object: &mut Value,
     inputs: &mut Inputs<'_>,
 ) -> Result<Vec<String>, ApiError> {
+    let (policy, shown) = (&application.policy, &application.shown);
     let mut failures = Vec::new();
     if inputs.object.is_null() {
         return Ok(failures);
     }
     let mut budget = variables::budget();
     for mutation in &policy.rules {
-        match mutated(policy, mutation, asked, shown, inputs, &mut budget) {
+        match mutated(cx.request, application, mutation, inputs, &mut budget) {
             Err(why) => failures.push(why),
             Ok(made) if made == inputs.object => {}
             Ok(mut made) => {
-                core.settle(asked, shown, &mut made, &inputs.object).await?;
+                cx.chain
+                    .normalize(cx.request, shown, &mut made, &inputs.object)
+                    .await?;
                 *object = made.clone();
-                inputs.object = core.shown_at(asked.served, shown, made).await?;
+                inputs.object = cx.shown_at(shown, made).await?;
             }
         }
     }
@@ -157,18 +158,20 @@ async fn run(
 }
 
 fn mutated(
-    policy: &Definition<Mutation>,
+    request: &AdmissionRequest<'_>,
+    application: &Application<Mutation>,
     mutation: &Mutation,
-    asked: &Asked<'_>,
-    shown: &Served,
     inputs: &Inputs<'_>,
     budget: &mut u64,
 ) -> Result<Value, String> {
     let users: Vec<&Expression> = mutation.expression().into_iter().collect();
-    let variables = policy.variables.evaluate(&users, inputs, budget);
-    let kind = asked.kind();
-    let typed = if kind.kind == *asked.served.resource.kind {
-        let (table, ty) = shown.ty();
+    let variables = application
+        .policy
+        .variables
+        .evaluate(&users, inputs, budget);
+    let kind = request.kind();
+    let typed = if kind.kind == *request.served.resource.kind {
+        let (table, ty) = application.shown.ty();
         Typed::new(table, ty)
     } else {
         let table = Table::builtin();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kubewright_schema::selector::LabelSelector;
 use serde_json::Value;
 
-use crate::core::Core;
+use crate::admission::AdmissionChain;
 use crate::kinds::value::text;
 use crate::object::StoredLabels;
 use crate::resource::Served;
@@ -26,8 +26,8 @@ impl ParamKind {
         })
     }
 
-    fn served(&self, core: &Core) -> Option<Arc<Served>> {
-        let resources = core.registry.now();
+    fn served(&self, chain: &AdmissionChain) -> Option<Arc<Served>> {
+        let resources = chain.registry.now();
         let mut all = resources.all.iter();
         let is_it = |served: &&Arc<Served>| {
             served.api_version == self.api_version && *served.resource.kind == *self.kind
@@ -38,21 +38,21 @@ impl ParamKind {
     /// The parameters that a reference means for a request in a namespace.
     pub(super) async fn collect(
         &self,
-        core: &Core,
+        chain: &AdmissionChain,
         reference: &Value,
         namespace: Option<&str>,
     ) -> Result<Vec<Value>, String> {
         if !reference.is_object() {
             return Ok(vec![Value::Null]);
         }
-        let served = self.served(core).ok_or_else(|| {
+        let served = self.served(chain).ok_or_else(|| {
             format!(
                 "failed to find resource referenced by paramKind: '{}, Kind={}'",
                 self.api_version, self.kind
             )
         })?;
         let namespace = place(&served, text(&reference["namespace"]), namespace)?;
-        let found = find(core, &served, reference, namespace).await?;
+        let found = find(chain, &served, reference, namespace).await?;
         let deny = text(&reference["parameterNotFoundAction"]) == "Deny";
         if found.is_empty() && deny {
             return Err(
@@ -84,7 +84,7 @@ fn place<'a>(
 }
 
 async fn find(
-    core: &Core,
+    chain: &AdmissionChain,
     served: &Served,
     reference: &Value,
     namespace: Option<&str>,
@@ -109,7 +109,7 @@ async fn find(
     };
     let mut found = Vec::with_capacity(records.len());
     for record in records {
-        let value = core.revive(served, &record).await;
+        let value = chain.converter.revive(served, &record).await;
         found.push(value.map_err(|e| e.to_string())?);
     }
     Ok(found)

@@ -8,11 +8,9 @@ use super::binding::{Application, applications};
 use super::definition::Definition;
 use super::variables::{self, failure};
 use super::{OnFailure, Policies};
-use crate::admission::attributes::Asked;
-use crate::admission::chain::extend;
+use crate::admission::AdmissionContext;
 use crate::admission::expression::{Compiled, Inputs, compile};
 use crate::admission::lookup;
-use crate::core::Core;
 use crate::kinds::scope::SCOPE;
 use crate::kinds::value::text;
 use crate::object;
@@ -137,22 +135,20 @@ impl Policies {
     /// Asks the validating policies. The first denial is told; others have no say in the answer.
     pub(in crate::admission) async fn validate(
         &self,
-        core: &Core,
-        asked: &Asked<'_>,
+        cx: AdmissionContext<'_>,
         object: &Value,
         old: &Value,
-        warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         let policies = self.validating.all();
         if policies.is_empty() {
             return Ok(());
         }
         let bindings = self.validating_bindings.all();
-        let found = applications(core, policies, bindings, asked, object, old).await?;
+        let found = applications(cx, policies, bindings, object, old).await?;
         let mut refusal = None;
         for application in found {
-            for denial in judge(core, &application, asked, object, old).await? {
-                let refused = act(&application, &denial, asked, object, warnings);
+            for denial in judge(cx, &application, object, old).await? {
+                let refused = act(cx, &application, &denial, object);
                 refusal = refusal.or(refused);
             }
         }
@@ -161,9 +157,8 @@ impl Policies {
 }
 
 async fn judge(
-    core: &Core,
+    cx: AdmissionContext<'_>,
     application: &Application<Validation>,
-    asked: &Asked<'_>,
     object: &Value,
     old: &Value,
 ) -> Result<Vec<Denial>, ApiError> {
@@ -179,10 +174,10 @@ async fn judge(
         }
     };
     let shown = &application.shown;
-    let new = core.shown_at(asked.served, shown, object.clone()).await?;
-    let old = core.shown_at(asked.served, shown, old.clone()).await?;
-    let mut inputs = Inputs::new(core, asked, shown, &new, &old);
-    inputs.namespace = namespace(core, asked)?;
+    let new = cx.shown_at(shown, object.clone()).await?;
+    let old = cx.shown_at(shown, old.clone()).await?;
+    let mut inputs = Inputs::new(cx, shown, &new, &old);
+    inputs.namespace = namespace(cx)?;
     let mut denials = Vec::new();
     for param in params {
         inputs.params = param.clone();
@@ -192,33 +187,29 @@ async fn judge(
 }
 
 /// The namespace of a request, as expressions see it.
-pub(super) fn namespace(core: &Core, asked: &Asked<'_>) -> Result<Value, ApiError> {
-    let Some(name) = asked.namespace else {
+pub(super) fn namespace(cx: AdmissionContext<'_>) -> Result<Value, ApiError> {
+    let Some(name) = cx.request.namespace else {
         return Ok(Value::Null);
     };
-    let mut namespace = lookup::namespace(core, name)?.unwrap_or_default();
+    let mut namespace = lookup::namespace(cx.chain, name)?.unwrap_or_default();
     object::remove_meta(&mut namespace, "managedFields");
     Ok(namespace)
 }
 
 /// What a denial leads to: a refusal, a warning, or nothing that the client sees.
 fn act(
+    cx: AdmissionContext<'_>,
     application: &Application<Validation>,
     denial: &Denial,
-    asked: &Asked<'_>,
     object: &Value,
-    warnings: &mut Vec<String>,
 ) -> Option<ApiError> {
     let (policy, binding) = (&application.policy.name, &application.binding.name);
     let does = |action: &str| application.binding.actions.iter().any(|a| a == action);
     if does("Warn") {
-        extend(
-            warnings,
-            [format!(
-                "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {}",
-                denial.message
-            )],
-        );
+        cx.request.warnings.extend([format!(
+            "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {}",
+            denial.message
+        )]);
     }
     does("Deny").then(|| {
         let message = format!(
@@ -231,7 +222,7 @@ fn act(
             "RequestEntityTooLarge" => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
             _ => (StatusCode::UNPROCESSABLE_ENTITY, "Invalid"),
         };
-        let error = asked.forbidden(object, &message).because(code, reason);
+        let error = cx.request.forbidden(object, &message).because(code, reason);
         error.with_cause("", &message, "")
     })
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::usage::Measure;
 use super::{Terms, check, scope};
-use crate::admission::attributes::Asked;
+use crate::admission::attributes::AdmissionRequest;
 use crate::admission::resources::{Amounts, add, subtract};
 use crate::object;
 use crate::registry::Resources;
@@ -95,12 +95,12 @@ pub(crate) enum QuotaError {
 impl QuotaCheck {
     /// A write of an object that admission is asked about.
     pub(in crate::admission) fn new(
-        asked: &Asked<'_>,
+        request: &AdmissionRequest<'_>,
         namespace: &str,
         object: &Value,
         now: String,
     ) -> Self {
-        let (served, resource) = (asked.served, &asked.served.resource);
+        let (served, resource) = (request.served, &request.served.resource);
         let key = served.key(Some(namespace), object::name(object));
         Self {
             namespace: namespace.to_owned(),

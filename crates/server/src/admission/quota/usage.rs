@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kubewright_schema::quantity::{Format, Quantity};
 use serde_json::Value;
 
-use super::super::attributes::{Asked, Operation};
+use super::super::attributes::{AdmissionRequest, Operation};
 use super::super::resources::{Amounts, Side, amounts, of_pod};
 use crate::kinds::value::{is_empty, items, text};
 use crate::object;
@@ -53,12 +53,12 @@ impl<'a> Measure<'a> {
     /// Whether a write can use up more of a quota.
     pub(in crate::admission) fn concerns(
         &self,
-        asked: &Asked<'_>,
+        request: &AdmissionRequest<'_>,
         new: &Value,
         old: &Value,
     ) -> bool {
         let terminates = |pod: &Value| !pod["spec"]["activeDeadlineSeconds"].is_null();
-        match (asked.operation, self.core(), asked.subresource) {
+        match (request.operation, self.core(), request.subresource) {
             (Operation::Delete, ..) => false,
             (Operation::Create, _, part) => part.is_empty(),
             (Operation::Update, Some("pods"), "resize") => true,

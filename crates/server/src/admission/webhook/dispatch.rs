@@ -8,11 +8,9 @@ use serde_json::Value;
 use super::hook::{Again, Hook, OnFailure, SideEffects};
 use super::review::{self, Answer, Role, decode_patch};
 use super::{Reinvocation, Webhooks};
-use crate::admission::attributes::Asked;
-use crate::admission::chain::extend;
+use crate::admission::AdmissionContext;
 use crate::admission::expression::Inputs;
-use crate::callout;
-use crate::core::Core;
+use crate::flow::release_while;
 use crate::http::query::Persist;
 use crate::resource::Served;
 use crate::status::ApiError;
@@ -28,23 +26,20 @@ impl Webhooks {
     /// Asks the mutating webhooks, by the names of their configurations.
     pub(in crate::admission) async fn mutate(
         &self,
-        core: &Core,
-        asked: &Asked<'_>,
+        cx: AdmissionContext<'_>,
         object: &mut Value,
         old: &Value,
         rounds: &mut Reinvocation,
-        warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         for configuration in self.mutating.all() {
             for hook in &configuration.hooks {
-                let Some(shown) = relevant(core, hook, asked, object, old).await? else {
+                let Some(call) = relevant(cx, hook, object, old).await? else {
                     continue;
                 };
                 if !rounds.wants(&hook.identity) {
                     continue;
                 }
-                let changed = mutate_by(core, hook, &shown, asked, object, old, warnings).await;
-                match changed {
+                match mutate_by(cx, &call, object, old).await {
                     Ok(true) => rounds.changed(),
                     Ok(false) => {}
                     Err(failure) => judge(hook, failure)?,
@@ -60,90 +55,76 @@ impl Webhooks {
     /// Asks the validating webhooks. Of several refusals the one of the first webhook is told.
     pub(in crate::admission) async fn validate(
         &self,
-        core: &Core,
-        asked: &Asked<'_>,
+        cx: AdmissionContext<'_>,
         object: &Value,
         old: &Value,
-        warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         let configurations = self.validating.all();
-        let mut relevant_hooks = Vec::new();
+        let mut calls = Vec::new();
         for hook in configurations.iter().flat_map(|c| &c.hooks) {
-            if let Some(shown) = relevant(core, hook, asked, object, old).await? {
-                relevant_hooks.push((hook, shown));
-            }
+            calls.extend(relevant(cx, hook, object, old).await?);
         }
-        let calls = relevant_hooks.iter().map(|(hook, shown)| async move {
-            let mut told = Vec::new();
-            let result = validate_by(core, hook, shown, asked, object, old, &mut told).await;
-            (*hook, result, told)
-        });
+        let answers = calls.iter().map(|call| validate_by(cx, call, object, old));
         let mut refusal = None;
-        for (hook, result, told) in join_all(calls).await {
-            extend(warnings, told);
-            let judged = result.or_else(|failure| judge(hook, failure));
+        for (call, answer) in calls.iter().zip(join_all(answers).await) {
+            let judged = answer.and_then(|answer| {
+                cx.request.warnings.extend(answer.warnings.iter().cloned());
+                answer.verdict(call.hook)
+            });
+            let judged = judged.or_else(|failure| judge(call.hook, failure));
             refusal = refusal.or(judged.err());
         }
         refusal.map_or(Ok(()), Err)
     }
 }
 
-/// The version at which a webhook wants to see the object; nothing when it does not.
-async fn relevant(
-    core: &Core,
-    hook: &Hook,
-    asked: &Asked<'_>,
+/// A webhook that is to be asked, and the version at which it wants to see the object.
+struct HookCall<'h> {
+    hook: &'h Hook,
+    shown: Arc<Served>,
+}
+
+/// The call of a webhook; nothing when the request does not concern it.
+async fn relevant<'h>(
+    cx: AdmissionContext<'_>,
+    hook: &'h Hook,
     object: &Value,
     old: &Value,
-) -> Result<Option<Arc<Served>>, ApiError> {
+) -> Result<Option<HookCall<'h>>, ApiError> {
     let criteria = hook.criteria.as_ref().map_err(ApiError::internal)?;
-    let Some(shown) = criteria.matches(core, asked, object, old)? else {
+    let Some(shown) = criteria.matches(cx.chain, cx.request, object, old)? else {
         return Ok(None);
     };
     if hook.conditions.is_empty() {
-        return Ok(Some(shown));
+        return Ok(Some(HookCall { hook, shown }));
     }
-    let (object, old) = at_version(core, asked, &shown, object, old).await?;
+    let object = cx.shown_at(&shown, object.clone()).await?;
+    let old = cx.shown_at(&shown, old.clone()).await?;
     let held = hook
         .conditions
-        .hold(&Inputs::new(core, asked, &shown, &object, &old));
+        .hold(&Inputs::new(cx, &shown, &object, &old));
     match (held, hook.on_failure) {
-        (Ok(true), _) => Ok(Some(shown)),
+        (Ok(true), _) => Ok(Some(HookCall { hook, shown })),
         (Ok(false), _) | (Err(_), OnFailure::Ignore) => Ok(None),
-        (Err(why), OnFailure::Fail) => Err(asked.forbidden(&object, &why)),
+        (Err(why), OnFailure::Fail) => Err(cx.request.forbidden(&object, &why)),
     }
 }
 
-/// The objects at the version that is to be shown. Parts with a kind of their own have one version.
-async fn at_version(
-    core: &Core,
-    asked: &Asked<'_>,
-    shown: &Arc<Served>,
-    object: &Value,
-    old: &Value,
-) -> Result<(Value, Value), ApiError> {
-    let object = core.shown_at(asked.served, shown, object.clone()).await?;
-    let old = core.shown_at(asked.served, shown, old.clone()).await?;
-    Ok((object, old))
-}
-
+/// Asks a mutating webhook and applies its patch; says whether that changed the object.
 async fn mutate_by(
-    core: &Core,
-    hook: &Hook,
-    shown: &Arc<Served>,
-    asked: &Asked<'_>,
+    cx: AdmissionContext<'_>,
+    call: &HookCall<'_>,
     object: &mut Value,
     old: &Value,
-    warnings: &mut Vec<String>,
 ) -> Result<bool, Failure> {
-    let (before, old) = at_version(core, asked, shown, object, old)
-        .await
-        .map_err(Failure::Refused)?;
-    let answer = ask(core, hook, shown, asked, &before, &old, Role::Mutating).await?;
-    extend(warnings, answer.warnings.iter().cloned());
-    if !answer.allowed {
-        return Err(Failure::Refused(answer.refusal(&hook.name)));
-    }
+    let hook = call.hook;
+    let before = cx.shown_at(&call.shown, object.clone()).await;
+    let before = before.map_err(Failure::Refused)?;
+    let old = cx.shown_at(&call.shown, old.clone()).await;
+    let old = old.map_err(Failure::Refused)?;
+    let answer = ask(cx, call, Role::Mutating, &before, &old).await?;
+    cx.request.warnings.extend(answer.warnings.iter().cloned());
+    answer.verdict(hook)?;
     let Some(patch) = &answer.patch else {
         return Ok(false);
     };
@@ -163,7 +144,8 @@ async fn mutate_by(
     let mut after = patched.map_err(|e| Failure::Refused(ApiError::internal(e)))?;
     let changed = after != before;
     if changed {
-        core.settle(asked, shown, &mut after, &before)
+        cx.chain
+            .normalize(cx.request, &call.shown, &mut after, &before)
             .await
             .map_err(Failure::Refused)?;
         *object = after;
@@ -171,36 +153,41 @@ async fn mutate_by(
     Ok(changed)
 }
 
+/// Asks a validating webhook. Its warnings and its verdict are in the answer, so that those of several webhooks that are
+/// asked at once come in the order of the webhooks.
 async fn validate_by(
-    core: &Core,
-    hook: &Hook,
-    shown: &Arc<Served>,
-    asked: &Asked<'_>,
+    cx: AdmissionContext<'_>,
+    call: &HookCall<'_>,
     object: &Value,
     old: &Value,
-    warnings: &mut Vec<String>,
-) -> Result<(), Failure> {
-    let (object, old) = at_version(core, asked, shown, object, old)
-        .await
-        .map_err(Failure::Refused)?;
-    let answer = ask(core, hook, shown, asked, &object, &old, Role::Validating).await?;
-    extend(warnings, answer.warnings.iter().cloned());
-    match answer.allowed {
-        true => Ok(()),
-        false => Err(Failure::Refused(answer.refusal(&hook.name))),
+) -> Result<Answer, Failure> {
+    let object = cx.shown_at(&call.shown, object.clone()).await;
+    let object = object.map_err(Failure::Refused)?;
+    let old = cx.shown_at(&call.shown, old.clone()).await;
+    let old = old.map_err(Failure::Refused)?;
+    ask(cx, call, Role::Validating, &object, &old).await
+}
+
+impl Answer {
+    /// Refuses what the webhook refused.
+    fn verdict(&self, hook: &Hook) -> Result<(), Failure> {
+        if self.allowed {
+            Ok(())
+        } else {
+            Err(Failure::Refused(self.refusal(&hook.name)))
+        }
     }
 }
 
 async fn ask(
-    core: &Core,
-    hook: &Hook,
-    shown: &Served,
-    asked: &Asked<'_>,
+    cx: AdmissionContext<'_>,
+    call: &HookCall<'_>,
+    role: Role,
     object: &Value,
     old: &Value,
-    role: Role,
 ) -> Result<Answer, Failure> {
-    if asked.persist == Persist::DryRun && hook.side_effects == SideEffects::Some {
+    let hook = call.hook;
+    if cx.request.persist == Persist::DryRun && hook.side_effects == SideEffects::Some {
         let why = format!("admission webhook {:?} does not support dry run", hook.name);
         return Err(Failure::Refused(ApiError::bad_request(why)));
     }
@@ -211,9 +198,11 @@ async fn ask(
     let target = hook.target.as_ref();
     let target =
         target.map_err(|why| Failure::Call(format!("could not get REST client: {why}")))?;
-    let uid = core.environment.uid();
-    let question = version.question(&uid, review::request(asked, shown), object, old);
-    let answered = callout::call(core, target, &question, Some(hook.timeout)).await;
+    let uid = cx.chain.environment.uid();
+    let question = review::request(cx.request, &call.shown);
+    let question = version.question(&uid, question, object, old);
+    let callout = cx.chain.converter.callout();
+    let answered = release_while(callout.call(target, &question, Some(hook.timeout))).await;
     let answered =
         answered.map_err(|why| Failure::Call(format!("failed to call webhook: {why}")))?;
     Answer::read(&answered, &uid, role, version)

@@ -8,8 +8,8 @@ use serde_json::Value;
 #[derive(Debug, Default)]
 pub(in crate::admission) struct Reinvocation {
     round: Round,
-    /// Asked before, and interested in changes.
-    asked: BTreeSet<String>,
+    /// AdmissionRequest before, and interested in changes.
+    request: BTreeSet<String>,
     /// To be asked once more.
     due: BTreeSet<String>,
     changed: bool,
@@ -28,7 +28,7 @@ impl Reinvocation {
     /// Begins with the object as the plugins left it. In the second round a change of theirs is one to look at.
     pub(in crate::admission) fn begin(&mut self, object: &Value) {
         if self.round == Round::Second && self.last.as_ref() != Some(object) {
-            self.due.append(&mut self.asked);
+            self.due.append(&mut self.request);
         }
     }
 
@@ -39,13 +39,13 @@ impl Reinvocation {
 
     /// Somebody changed the object: those before have to look again.
     pub(in crate::admission) fn changed(&mut self) {
-        self.due.append(&mut self.asked);
+        self.due.append(&mut self.request);
         self.changed = true;
     }
 
-    /// Somebody was asked who is interested in what comes after.
+    /// A webhook or policy with `reinvocationPolicy: IfNeeded` was asked.
     pub(in crate::admission) fn remember(&mut self, who: &str) {
-        self.asked.insert(who.to_owned());
+        self.request.insert(who.to_owned());
     }
 
     /// Ends with the object as it is now. It is kept only if there will be a second round to compare it in.

@@ -5,7 +5,7 @@ use kubewright_schema::patch::json::JsonPatch;
 use serde_json::{Value, json};
 
 use super::hook::ReviewVersion;
-use crate::admission::attributes::{Asked, Kind};
+use crate::admission::attributes::{AdmissionRequest, Kind};
 use crate::auth::User;
 use crate::http::query::Persist;
 use crate::kinds::value::{is_true, set, strings, text};
@@ -13,9 +13,9 @@ use crate::resource::Served;
 use crate::status::ApiError;
 
 /// What a request is, without its objects. `shown` is the version that they are shown at.
-pub(in crate::admission) fn request(asked: &Asked<'_>, shown: &Served) -> Value {
-    let own = asked.kind();
-    let own_resource = &asked.served.resource;
+pub(in crate::admission) fn request(request: &AdmissionRequest<'_>, shown: &Served) -> Value {
+    let own = request.kind();
+    let own_resource = &request.served.resource;
     let is_part = own.kind != *own_resource.kind || own.group != *own_resource.group;
     let kind = match is_part {
         true => own.clone(),
@@ -25,27 +25,27 @@ pub(in crate::admission) fn request(asked: &Asked<'_>, shown: &Served) -> Value 
             kind: shown.resource.kind.to_string(),
         },
     };
-    let mut request = json!({
+    let mut review = json!({
         "kind": kind.to_value(),
         "resource": resource(shown),
         "requestKind": own.to_value(),
-        "requestResource": resource(asked.served),
-        "operation": asked.operation.as_str(),
-        "userInfo": user_info(&asked.requester.user),
-        "dryRun": asked.persist == Persist::DryRun,
-        "options": asked.requester.options(asked.operation),
+        "requestResource": resource(request.served),
+        "operation": request.operation.as_str(),
+        "userInfo": user_info(&request.requester.user),
+        "dryRun": request.persist == Persist::DryRun,
+        "options": request.requester.options(request.operation),
     });
     for (field, value) in [
-        ("subResource", asked.subresource),
-        ("requestSubResource", asked.subresource),
-        ("name", asked.name),
-        ("namespace", asked.namespace()),
+        ("subResource", request.subresource),
+        ("requestSubResource", request.subresource),
+        ("name", request.name),
+        ("namespace", request.namespace()),
     ] {
         if !value.is_empty() {
-            set(&mut request, field, value);
+            set(&mut review, field, value);
         }
     }
-    request
+    review
 }
 
 fn resource(served: &Served) -> Value {

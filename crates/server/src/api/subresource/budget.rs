@@ -6,13 +6,13 @@ use kubewright_schema::selector::LabelSelector;
 use serde_json::{Value, json};
 
 use crate::api::call::Call;
-use crate::api::write::Part;
-use crate::fields::Writer;
 use crate::http::query::Persist;
 use crate::object::{self, StoredLabels};
+use crate::request::Part;
 use crate::resource::Served;
 use crate::status::{About, ApiError};
 use crate::storage::At;
+use crate::write::WriteRequest;
 
 /// Most evictions that a controller has not yet seen through.
 const MAX_DISRUPTED: usize = 2000;
@@ -25,7 +25,7 @@ const BUDGETS: About<'static> = About {
 
 /// Takes one disruption from the budget that covers a pod, if there is one and the pod counts for it.
 pub(super) async fn spend_budget(
-    call: &mut Call,
+    call: &Call,
     pod: &Value,
     persist: Persist,
 ) -> Result<(), ApiError> {
@@ -47,19 +47,14 @@ pub(super) async fn spend_budget(
     if costs_nothing(budget, pod) {
         return Ok(());
     }
-    let (core, now, name) = (
-        call.core.clone(),
-        call.core.environment.now_rfc3339(),
-        call.name.clone(),
-    );
+    let now = call.core.environment.now_rfc3339();
     if persist == Persist::DryRun {
-        return spend(budget, &name, &now).map(drop);
+        return spend(budget, &call.name, &now).map(drop);
     }
-    let change = |old: &Value| spend(old, &name, &now);
-    let writer = Writer::server("").settled();
-    let warnings = &mut call.warnings;
-    core.update(&budgets, key, Part::Own, &writer, warnings, change)
-        .await?;
+    let change = |old: &Value| spend(old, &call.name, &now);
+    let request = WriteRequest::by_server(&budgets, key, Part::Own(""));
+    let request = request.with_managers_as_given();
+    call.core.update(&request, change).await?;
     Ok(())
 }
 

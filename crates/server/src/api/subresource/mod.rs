@@ -4,20 +4,20 @@ mod budget;
 mod log;
 mod namespace;
 mod pod;
-pub(crate) mod scale;
+mod scale;
+mod token;
 
 use kubewright_schema::catalog::Verb;
 
 use super::call::Call;
-use super::write::Part;
 use super::{get, patch, update};
-use crate::access::token;
 use crate::http::respond::Answer;
+use crate::request::Part;
 use crate::status::ApiError;
 
 /// Answers a request for a part of an object.
 pub(crate) async fn dispatch(
-    call: &mut Call,
+    call: &Call,
     verb: Verb,
     part: &str,
     body: &[u8],
@@ -33,9 +33,9 @@ pub(crate) async fn dispatch(
         "log" => log::log(call),
         "scale" => scale::dispatch(call, verb, body).await,
         "status" => whole_or_part(call, verb, body, Part::Status).await,
-        "approval" | "ephemeralcontainers" | "resize" => {
-            pod::restricted(call, verb, part, body).await
-        }
+        "approval" => pod::restricted(call, verb, "approval", body).await,
+        "ephemeralcontainers" => pod::restricted(call, verb, "ephemeralcontainers", body).await,
+        "resize" => pod::restricted(call, verb, "resize", body).await,
         "finalize" => namespace::finalize(call, body).await,
         "binding" => pod::bind(call, body).await,
         "token" => token::create(call, body).await,
@@ -45,7 +45,7 @@ pub(crate) async fn dispatch(
 }
 
 async fn whole_or_part(
-    call: &mut Call,
+    call: &Call,
     verb: Verb,
     body: &[u8],
     part: Part,

@@ -9,20 +9,22 @@ use super::budget::spend_budget;
 use crate::api::call::Call;
 use crate::api::delete;
 use crate::api::patch::Patch;
-use crate::api::write::Part;
-use crate::fields::Writer;
 use crate::http::query::{Persist, WriteOptions};
 use crate::http::respond::{self, Answer};
 use crate::kinds::{self, value};
 use crate::object;
+use crate::request::Part;
 use crate::status::ApiError;
+use crate::write::WriteRequest;
 
 /// Puts a pod on a node.
-pub(crate) async fn bind(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
+pub(crate) async fn bind(call: &Call, body: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::read(&call.query, "CreateOptions")?;
     let binding = read(call, body, "io.k8s.api.core.v1.Binding")?;
     check_name(call, &binding, "Binding")?;
-    let binding = call.admit_part("binding", binding, options.persist).await?;
+    let binding = call
+        .admit_posted("binding", binding, options.persist)
+        .await?;
     let node = binding["target"]["name"].as_str().unwrap_or("").to_owned();
     let kind = binding["target"]["kind"].as_str().unwrap_or("Node");
     if node.is_empty() || kind != "Node" {
@@ -31,20 +33,19 @@ pub(crate) async fn bind(call: &mut Call, body: &[u8]) -> Result<Answer, ApiErro
         ));
     }
     let now = call.core.environment.now_rfc3339();
-    let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
-    let (about, name) = (served.about(), call.name.clone());
+    let (about, name) = (call.served.about(), &call.name);
     let change = |old: &Value| {
         let bound = old["spec"]["nodeName"].as_str().filter(|n| !n.is_empty());
         if object::is_deleting(old) {
             return Err(ApiError::conflict(
                 about,
-                &name,
+                name,
                 &format!("pod {name} is being deleted, cannot be assigned to a host"),
             ));
         }
         if let Some(bound) = bound {
             let why = format!("pod {name} is already assigned to node {bound:?}");
-            return Err(ApiError::conflict(about, &name, &why));
+            return Err(ApiError::conflict(about, name, &why));
         }
         let mut new = old.clone();
         new["spec"]["nodeName"] = json!(node);
@@ -55,16 +56,9 @@ pub(crate) async fn bind(call: &mut Call, body: &[u8]) -> Result<Answer, ApiErro
         }
         Ok(new)
     };
-    let writer = call.writer(&options, "binding").settled().admitted();
-    core.update(
-        &served,
-        &key,
-        Part::Own,
-        &writer,
-        &mut call.warnings,
-        change,
-    )
-    .await?;
+    let request = call.write_request(options.persist, Part::Own("binding"));
+    let request = request.with_managers_as_given().admitted();
+    call.core.update(&request, change).await?;
     Ok(created(call))
 }
 
@@ -85,7 +79,7 @@ fn put_condition(pod: &mut Value, condition: Value) {
 }
 
 /// Deletes a pod if the budgets that cover it allow.
-pub(crate) async fn evict(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
+pub(crate) async fn evict(call: &Call, body: &[u8]) -> Result<Answer, ApiError> {
     let eviction = read(call, body, "io.k8s.api.policy.v1.Eviction")?;
     check_name(call, &eviction, "Eviction")?;
     let record = call
@@ -99,7 +93,7 @@ pub(crate) async fn evict(call: &mut Call, body: &[u8]) -> Result<Answer, ApiErr
     if !value::is_empty(&eviction["deleteOptions"]["dryRun"]) {
         persist = Persist::DryRun;
     }
-    let eviction = call.admit_part("eviction", eviction, persist).await?;
+    let eviction = call.admit_posted("eviction", eviction, persist).await?;
     let phase = pod["status"]["phase"].as_str().unwrap_or("");
     let unguarded =
         matches!(phase, "Succeeded" | "Failed" | "Pending") || object::is_deleting(&pod);
@@ -134,9 +128,8 @@ fn check_name(call: &Call, object: &Value, kind: &str) -> Result<(), ApiError> {
 }
 
 /// Tells controllers that the pod's end is not its own doing (eviction.go: `addConditionAndDeletePod`).
-async fn mark_disrupted(call: &mut Call) -> Result<(), ApiError> {
+async fn mark_disrupted(call: &Call) -> Result<(), ApiError> {
     let now = call.core.environment.now_rfc3339();
-    let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
     let change = |old: &Value| {
         let mut new = old.clone();
         let condition = json!({
@@ -146,18 +139,17 @@ async fn mark_disrupted(call: &mut Call) -> Result<(), ApiError> {
         put_condition(&mut new, condition);
         Ok(new)
     };
-    let writer = Writer::server("").settled();
-    let warnings = &mut call.warnings;
-    core.update(&served, &key, Part::Own, &writer, warnings, change)
-        .await?;
+    let request = WriteRequest::by_server(&call.served, &call.key(), Part::Own(""));
+    let request = request.with_managers_as_given();
+    call.core.update(&request, change).await?;
     Ok(())
 }
 
 /// Parts of an object that the main path does not let change: each through its own path, and nothing else with it.
 pub(crate) async fn restricted(
-    call: &mut Call,
+    call: &Call,
     verb: Verb,
-    part: &str,
+    part: &'static str,
     body: &[u8],
 ) -> Result<Answer, ApiError> {
     if verb == Verb::Get {
@@ -179,11 +171,11 @@ pub(crate) async fn restricted(
         Source::Object(incoming.object)
     };
     let now = call.core.environment.now_rfc3339();
-    let (core, served, key) = (call.core.clone(), call.served.clone(), call.key());
+    let served = &call.served;
     let change = |old: &Value| {
         let mut wanted = match &source {
             Source::Object(object) => object.clone(),
-            Source::Patch(patch) => patch.apply(&served, old)?,
+            Source::Patch(patch) => patch.apply(served, old)?,
         };
         served.conform(&mut wanted)?;
         served.default(&mut wanted);
@@ -209,27 +201,9 @@ pub(crate) async fn restricted(
         }
         Ok(new)
     };
-    let writer = call.writer(&options, subresource(part));
-    let written = core
-        .update(
-            &served,
-            &key,
-            Part::Own,
-            &writer,
-            &mut call.warnings,
-            change,
-        )
-        .await?;
+    let request = call.write_request(options.persist, Part::Own(part));
+    let written = call.core.update(&request, change).await?;
     call.answer_written(StatusCode::OK, &written).await
-}
-
-/// The name of a part that has one of its own.
-fn subresource(part: &str) -> &'static str {
-    match part {
-        "approval" => "approval",
-        "ephemeralcontainers" => "ephemeralcontainers",
-        _ => "resize",
-    }
 }
 
 enum Source {

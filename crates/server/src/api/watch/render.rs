@@ -8,7 +8,7 @@ use crate::api::call::Call;
 use crate::core::Core;
 use crate::http::accept::{Format, Representation};
 use crate::http::respond;
-use crate::printers::{self, Headers, MetaVersion, Options};
+use crate::printers::{self, Headers, MetaVersion, Options, Row};
 use crate::resource::{Nature, Served};
 use crate::status::ApiError;
 
@@ -65,10 +65,11 @@ impl Renderer {
                 let now = core.environment.now();
                 // Only the first event describes the columns.
                 let headers = std::mem::replace(headers, Headers::Omitted);
-                Ok(served
-                    .printer
-                    .single(*options, headers, &object, &body, now)
-                    .into())
+                let row = Row {
+                    object: &object,
+                    bytes: &body,
+                };
+                Ok(served.printer.single(*options, headers, row, now).into())
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::printers::column::NAME;
 use crate::printers::table::IncludeObject;
 use crate::printers::view::since;
 use crate::printers::{
-    Column, Headers, ListMetadata, MetaVersion, Options, PartialList, Printer, Table,
+    Column, Headers, ListMetadata, MetaVersion, Options, PartialList, Printer, Row, Table,
     partial_metadata,
 };
 
@@ -107,7 +107,11 @@ fn watch_describes_columns_in_its_first_event_only() {
     let mut headers = Headers::Shown;
     let mut events = String::new();
     for service in services() {
-        let table = printer.single(Options::default(), headers, &service, b"", at(ASKED));
+        let row = Row {
+            object: &service,
+            bytes: b"",
+        };
+        let table = printer.single(Options::default(), headers, row, at(ASKED));
         events += &format!("{{\"type\":\"ADDED\",\"object\":{}}}", text(table));
         headers = Headers::Omitted;
     }
@@ -193,8 +197,8 @@ fn row(kind: &str, include: IncludeObject, object: &Value, bytes: &[u8]) -> Stri
         version: MetaVersion::V1Beta1,
         include,
     };
-    let table =
-        Printer::builtin("", kind).single(options, Headers::Omitted, object, bytes, super::now());
+    let row = Row { object, bytes };
+    let table = Printer::builtin("", kind).single(options, Headers::Omitted, row, super::now());
     let table = text(table);
     let start = r#"{"kind":"Table","apiVersion":"meta.k8s.io/v1beta1","metadata":{},"columnDefinitions":null,"rows":["#;
     let rows = table

@@ -4,11 +4,11 @@
 use kubewright_schema::FieldError;
 use serde_json::{Value, json};
 
+use super::WriteRequest;
 use crate::access::follow;
-use crate::api::write::Part;
 use crate::core::Core;
 use crate::definitions;
-use crate::derived::addresses::{Refusal, Reservation};
+use crate::derived::{Refusal, Reservation};
 use crate::kinds::service;
 use crate::object;
 use crate::resource::Served;
@@ -23,7 +23,7 @@ const NAMESPACES: About<'static> = About {
 };
 
 /// Refuses new objects of a kind that is going away.
-pub(crate) fn kind_accepts(served: &Served, name: &str) -> Result<(), ApiError> {
+pub(super) fn kind_accepts(served: &Served, name: &str) -> Result<(), ApiError> {
     if served.is_terminating() {
         let why = "create not allowed while custom resource definition is terminating";
         return Err(ApiError::forbidden(served.about(), name, why));
@@ -32,7 +32,7 @@ pub(crate) fn kind_accepts(served: &Served, name: &str) -> Result<(), ApiError> 
 }
 
 /// Gives a new object what only the server can give.
-pub(crate) fn before_create(
+pub(super) fn before_create(
     core: &Core,
     served: &Served,
     value: &mut Value,
@@ -41,7 +41,7 @@ pub(crate) fn before_create(
     if is_definition(served) {
         definitions::prepare_create(value);
     } else if follow::is_policy(served) {
-        follow::aggregate(core, served, value);
+        follow::aggregate(&core.access, served, value);
     } else if served.is("", "Service") {
         allocate(core, value, None, &mut reservation)?;
     }
@@ -49,22 +49,22 @@ pub(crate) fn before_create(
 }
 
 /// Gives an updated object what only the server can give.
-pub(crate) fn before_update(
+pub(super) fn before_update(
     core: &Core,
-    served: &Served,
+    request: &WriteRequest,
     new: &mut Value,
     old: &Value,
-    part: Part,
 ) -> Result<Reservation, ApiError> {
+    let served = &request.served;
     let mut reservation = core.derived.addresses.reservation();
-    if part != Part::Whole {
+    if !request.part.is_main() {
         return Ok(reservation);
     }
     if is_definition(served) {
         kubewright_schema::crd::default_definition(new);
         kubewright_schema::crd::carry_status(new, old);
     } else if follow::is_policy(served) {
-        follow::aggregate(core, served, new);
+        follow::aggregate(&core.access, served, new);
     } else if served.is("", "Service") {
         allocate(core, new, Some(old), &mut reservation)?;
     }
@@ -72,27 +72,26 @@ pub(crate) fn before_update(
 }
 
 /// Checks of new objects that need more than the object's kind.
-pub(crate) fn validate_create(served: &Served, value: &Value, errors: &mut Vec<FieldError>) {
+pub(super) fn validate_create(served: &Served, value: &Value, errors: &mut Vec<FieldError>) {
     if is_definition(served) {
         definitions::validate(value, None, errors);
     }
 }
 
 /// Checks of updated objects that need more than the object's kind.
-pub(crate) fn validate_update(
-    served: &Served,
+pub(super) fn validate_update(
+    request: &WriteRequest,
     new: &Value,
     old: &Value,
-    part: Part,
     errors: &mut Vec<FieldError>,
 ) {
-    if is_definition(served) && part == Part::Whole {
+    if is_definition(&request.served) && request.part.is_main() {
         definitions::validate(new, Some(old), errors);
     }
 }
 
 /// Some namespaces stay.
-pub(crate) fn before_delete(served: &Served, name: &str) -> Result<(), ApiError> {
+pub(super) fn before_delete(served: &Served, name: &str) -> Result<(), ApiError> {
     if served.is("", "Namespace") && IMMORTAL.contains(&name) {
         return Err(ApiError::forbidden(
             NAMESPACES,
@@ -104,7 +103,7 @@ pub(crate) fn before_delete(served: &Served, name: &str) -> Result<(), ApiError>
 }
 
 /// What a delete does to an object besides marking it.
-pub(crate) fn mark_deleted(served: &Served, value: &mut Value, now: &str) {
+pub(super) fn mark_deleted(served: &Served, value: &mut Value, now: &str) {
     if is_definition(served) {
         definitions::mark_terminating(value, now);
     }

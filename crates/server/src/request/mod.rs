@@ -3,12 +3,18 @@
 //! Mirrors `RequestInfoFactory.NewRequestInfo` of k8s.io/apiserver. A verb that one of them derived for itself could
 //! be another one, and what is authorized would not be what is done.
 
+mod part;
+mod warnings;
+
 use http::Method;
 use kubewright_schema::catalog::Verb;
 
 use crate::http::head::Head;
 use crate::http::path::{self, ResourcePath, Target};
 use crate::http::query::Query;
+
+pub(crate) use part::Part;
+pub(crate) use warnings::Warnings;
 
 /// A request, taken apart.
 pub(crate) struct RequestInfo<'a> {

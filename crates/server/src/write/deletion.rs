@@ -1,13 +1,9 @@
 //! What a delete asks for: grace, preconditions, and what becomes of dependents.
 
-use kubewright_schema::{FieldError, Table};
+use kubewright_schema::FieldError;
 use serde_json::{Value, json};
 
-use crate::admission::Requester;
-use crate::api::call::Call;
-use crate::http::accept::Protobuf;
-use crate::http::body;
-use crate::http::query::{Persist, Query, read_dry_run};
+use crate::http::query::{Persist, read_dry_run};
 use crate::kinds::Propagation as DefaultPropagation;
 use crate::object;
 use crate::resource::Served;
@@ -23,38 +19,23 @@ pub(crate) struct DeleteOptions {
     pub(super) grace_period: Option<i64>,
     pub(super) uid: Option<String>,
     pub(super) version: Option<String>,
-    pub(super) propagation: Option<Propagation>,
+    pub(crate) propagation: Option<Propagation>,
     /// The old way to say it; matters for the status code alone.
-    pub(super) orphan_dependents: Option<bool>,
-    pub(super) persist: Persist,
-    /// Who has to be admitted; nobody when the delete was admitted in another form.
-    pub(super) requester: Option<Requester>,
+    pub(crate) orphan_dependents: Option<bool>,
+    pub(crate) persist: Persist,
 }
 
 /// What happens to dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Propagation {
+pub(crate) enum Propagation {
     Orphan,
     Background,
     Foreground,
 }
 
 impl DeleteOptions {
-    /// Reads the options from the body, or from the query when there is no body.
-    pub(super) fn read(call: &Call, body: &[u8]) -> Result<Self, ApiError> {
-        let (object, dry_run) = match body.is_empty() {
-            true => (from_query(&call.query)?, Vec::new()),
-            false => (from_body(call, body)?, call.query.all("dryRun").collect()),
-        };
-        let said = object.as_object().cloned().unwrap_or_default();
-        Ok(Self {
-            requester: Some(Requester::deleting(call.user.clone(), said)),
-            ..Self::of(&object, dry_run.into_iter())?
-        })
-    }
-
-    /// The options that an object says; a dry run may be asked for beside it. Nobody is asked whether it may be.
-    pub(super) fn of<'a>(
+    /// The options that an object says; a dry run may be asked for beside it.
+    pub(crate) fn of<'a>(
         object: &'a Value,
         dry_run: impl Iterator<Item = &'a str>,
     ) -> Result<Self, ApiError> {
@@ -110,7 +91,6 @@ impl DeleteOptions {
             propagation,
             orphan_dependents,
             persist,
-            requester: None,
         })
     }
 
@@ -169,38 +149,5 @@ impl DeleteOptions {
             .into_iter()
             .filter(|f| *f != ORPHAN && *f != FOREGROUND);
         kept.chain(wanted).map(str::to_owned).collect()
-    }
-}
-
-fn from_query(query: &Query) -> Result<Value, ApiError> {
-    let mut object = json!({});
-    if let Some(seconds) = query.integer("gracePeriodSeconds")? {
-        object["gracePeriodSeconds"] = json!(seconds);
-    }
-    if let Some(orphan) = query.tristate("orphanDependents") {
-        object["orphanDependents"] = json!(orphan);
-    }
-    if let Some(policy) = query.get("propagationPolicy") {
-        object["propagationPolicy"] = json!(policy);
-    }
-    object["dryRun"] = query.all("dryRun").filter(|v| !v.is_empty()).collect();
-    Ok(object)
-}
-
-fn from_body(call: &Call, bytes: &[u8]) -> Result<Value, ApiError> {
-    let table = Table::builtin();
-    let ty = table
-        .named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions")
-        .ok_or_else(|| ApiError::internal("DeleteOptions is not in the type table"))?;
-    // The options are a built-in kind, whatever is deleted.
-    let decoded = body::format(&call.headers, Protobuf::Objects)?
-        .decode(table, ty, bytes)
-        .map_err(|e| ApiError::bad_request(format!("DeleteOptions cannot be read: {e}")))?;
-    // Something that was meant for another purpose must not delete anything.
-    match decoded.value.get("kind").and_then(Value::as_str) {
-        None | Some("" | "DeleteOptions") => Ok(decoded.value),
-        Some(kind) => Err(ApiError::bad_request(format!(
-            "decoded object cannot be converted to DeleteOptions: it is a {kind}"
-        ))),
     }
 }

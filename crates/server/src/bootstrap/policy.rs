@@ -8,13 +8,13 @@ use std::sync::Arc;
 use futures::future::try_join_all;
 use serde_json::{Map, Value, json};
 
-use super::rule::{self, Missing, Rule};
-use crate::api::write::Part;
+use crate::access::rule::{self, Missing, Rule};
 use crate::core::Core;
-use crate::fields::Writer;
 use crate::object;
+use crate::request::Part;
 use crate::resource::Served;
 use crate::status::ApiError;
+use crate::write::WriteRequest;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
@@ -57,10 +57,9 @@ impl Core {
     ) -> Result<(), ApiError> {
         let namespace = wanted["metadata"]["namespace"].as_str().map(str::to_owned);
         let key = served.key(namespace.as_deref(), object::name(&wanted));
-        let mut warnings = Vec::new();
+        let request = WriteRequest::by_server(served, &key, Part::Whole);
         let Some(record) = served.collection.get(&key) else {
-            let (namespace, writer) = (namespace.as_deref(), Writer::server(""));
-            Box::pin(self.create(served, namespace, wanted, &writer, &mut warnings)).await?;
+            Box::pin(self.create(&request, wanted)).await?;
             return Ok(());
         };
         let completed = |old: &Value| {
@@ -74,9 +73,7 @@ impl Core {
         let old = served.revive(&record)?;
         if completed(&old) != old {
             let change = |old: &Value| Ok(completed(old));
-            let writer = Writer::server("");
-            Box::pin(self.update(served, &key, Part::Whole, &writer, &mut warnings, change))
-                .await?;
+            Box::pin(self.update(&request, change)).await?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::pki::{Authority, Pki, PkiError};
+use super::{Authority, Pki, PkiError};
 
 /// What a listener shows and trusts. By default the server makes all of it itself.
 ///
@@ -21,7 +21,7 @@ pub struct Certificates {
 
 /// A certificate chain, leaf first, and the key of the leaf, both PEM.
 #[derive(Clone)]
-pub(crate) struct Serving {
+pub(super) struct Serving {
     pub(crate) chain: String,
     pub(crate) key: String,
 }
@@ -52,7 +52,7 @@ impl Certificates {
         Pki::issue(&authority, addresses).map(Pki::into_serving)
     }
 
-    pub(crate) fn given(&self) -> Option<&Serving> {
+    pub(super) fn given(&self) -> Option<&Serving> {
         self.serving.as_ref()
     }
 

@@ -1,19 +1,21 @@
 //! Works off the queue: what the server itself writes because of other writes.
 
+mod definition;
+mod teardown;
+
 use std::sync::Weak;
 
 use http::StatusCode;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::DEFINITIONS;
-use super::queue::{Outcome, Task};
 use crate::access::follow;
-use crate::api::write::Part;
 use crate::core::Core;
-use crate::fields::Writer;
+use crate::derived::{DEFINITIONS, Outcome, Task};
+use crate::request::Part;
 use crate::resource::Served;
 use crate::status::ApiError;
+use crate::write::WriteRequest;
 
 /// Works off the queue of a server until it stops. Does not keep the server alive.
 pub(crate) async fn run(core: Weak<Core>, stopping: CancellationToken) {
@@ -81,11 +83,8 @@ impl Core {
             .now()
             .builtin("rbac.authorization.k8s.io", "v1", "clusterroles");
         let same = |old: &Value| Ok(old.clone());
-        let writer = Writer::server("");
-        let updated = self
-            .update(&roles, name, Part::Whole, &writer, &mut Vec::new(), same)
-            .await;
-        match updated {
+        let request = WriteRequest::by_server(&roles, name, Part::Whole);
+        match self.update(&request, same).await {
             Err(error) if error.code() != StatusCode::NOT_FOUND => Err(error),
             _ => Ok(Outcome::Done),
         }

@@ -251,24 +251,25 @@ fn probes(subjects: Vec<Value>) -> Value {
 mod tests {
     use http::Method;
 
-    use super::super::config::Config;
     use super::*;
     use crate::access::Attributes;
     use crate::auth::User;
+    use crate::flow::{FlowControl, RequestLimits};
     use crate::http::path;
     use crate::http::query::Query;
     use crate::request::RequestInfo;
 
     #[test]
     fn the_standard_schemas_sort_requests_as_kubernetes_does() {
-        let config = Config::read(&flow_schemas(), &priority_levels(), 600);
+        let flow = FlowControl::new(&RequestLimits::default());
+        flow.configure(&flow_schemas(), &priority_levels());
         let level = |user: &str, group: &str, request: &str| {
             let (method, path) = request.split_once(' ').expect("a method and a path");
             let method: Method = method.parse().expect("a method");
             let info = RequestInfo::of(&method, path, path::parse(path), Query::default());
             let asked = Attributes::of_request(&info);
             let user = User::new(user, [group]).authenticated();
-            let found = config
+            let found = flow
                 .classify(&user, &asked)
                 .expect("every request has a level");
             found

@@ -5,8 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use kubewright_schema::{FieldError, Table, TypeId, encode};
 use serde_json::{Value, json};
 
-use super::claims::{Bound, Claims, Reference};
 use crate::access::service_account_name;
+use crate::access::token::claims::{Bound, Claims, Reference};
 use crate::api::call::Call;
 use crate::environment::rfc3339;
 use crate::http::query::WriteOptions;
@@ -27,7 +27,7 @@ const MIN_SECONDS: i64 = 600;
 const MAX_SECONDS: i64 = 1 << 32;
 
 /// Makes a token for the service account that the request names.
-pub(crate) async fn create(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
+pub(crate) async fn create(call: &Call, body: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::read(&call.query, "CreateOptions")?;
     let ty = request_type()?;
     let decoded = call
@@ -48,7 +48,7 @@ pub(crate) async fn create(call: &mut Call, body: &[u8]) -> Result<Answer, ApiEr
         .collection
         .get(&call.key())
         .ok_or_else(|| call.not_found())?;
-    let mut request = call.admit_part("token", request, options.persist).await?;
+    let mut request = call.admit_posted("token", request, options.persist).await?;
     complete(call, &account, &mut request)?;
     let seconds = seconds(&request)?;
     let bound = bind(call, &account, &request["spec"]["boundObjectRef"])?;

@@ -1,14 +1,14 @@
-//! Stored objects at the version that is asked for, and objects at the version that is stored, where that may mean to
-//! ask a webhook.
+//! Objects at the version that is asked for, and at the version that is stored, where that may mean to ask a webhook.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::webhook::ConversionHook;
-use crate::api::write::{Written, encode_at};
-use crate::core::Core;
+use crate::callout::Callout;
+use crate::conversion::ConversionHook;
+use crate::environment::Environment;
+use crate::flow::{Slices, release_while};
 use crate::resource::{Nature, Served};
 use crate::status::ApiError;
 use crate::storage::{Draft, Record};
@@ -26,7 +26,27 @@ impl Served {
     }
 }
 
-impl Core {
+/// Converts objects between the versions of their resource.
+pub(crate) struct Converter {
+    callout: Callout,
+    environment: Environment,
+    slices: Arc<Slices>,
+}
+
+impl Converter {
+    pub(crate) fn new(callout: Callout, environment: Environment, slices: Arc<Slices>) -> Self {
+        Self {
+            callout,
+            environment,
+            slices,
+        }
+    }
+
+    /// How webhooks are called.
+    pub(crate) fn callout(&self) -> &Callout {
+        &self.callout
+    }
+
     /// The stored object as a value of a version.
     pub(crate) async fn revive(&self, served: &Served, record: &Record) -> Result<Value, ApiError> {
         let Some(hook) = served.hook_for(record.revision()) else {
@@ -70,7 +90,7 @@ impl Core {
         let needs = |record: &Arc<Record>| served.must_revive(record.revision());
         let Some(hook) = hook.filter(|_| records.iter().any(needs)) else {
             let body = |record: &Arc<Record>| served.body(record);
-            return self.flow.slices.try_map(records.iter(), body).await;
+            return self.slices.try_map(records.iter(), body).await;
         };
         let mut bodies: Vec<Bytes> = records.iter().map(|r| r.body().clone()).collect();
         let places: Vec<usize> = (0..records.len()).filter(|i| needs(&records[*i])).collect();
@@ -83,20 +103,6 @@ impl Core {
         Ok(bodies)
     }
 
-    /// The object that was written, as JSON of the served version.
-    pub(crate) async fn written(
-        &self,
-        served: &Served,
-        written: &Written,
-    ) -> Result<Bytes, ApiError> {
-        match written {
-            Written::Stored(record) => self.body(served, record).await,
-            Written::Value { value, version } => {
-                Ok(encode_at(served, value.clone(), *version).into())
-            }
-        }
-    }
-
     /// The object as the store takes it: at the version that is stored.
     pub(crate) async fn draft(&self, served: &Served, value: Value) -> Result<Draft, ApiError> {
         let Some(custom) = served.custom() else {
@@ -106,8 +112,8 @@ impl Core {
             Some(hook) if custom.stored_api_version != served.api_version => hook,
             _ => return Ok(served.draft(value)),
         };
-        let stored = hook.convert(self, vec![value.clone()], &custom.stored_api_version);
-        let mut stored = Box::pin(stored).await.map_err(ApiError::unreasoned)?;
+        let stored = self.ask(hook, vec![value.clone()], &custom.stored_api_version);
+        let mut stored = stored.await?;
         Ok(served.draft_converted(&value, stored.pop().unwrap_or_default()))
     }
 
@@ -153,13 +159,23 @@ impl Core {
         objects: Vec<Value>,
         served: &Served,
     ) -> Result<Vec<Value>, ApiError> {
-        // Boxed: it is rarely taken, and would make every read's future larger.
-        let converted = Box::pin(hook.convert(self, objects, &served.api_version)).await;
-        let mut converted = converted.map_err(ApiError::unreasoned)?;
+        let mut converted = self.ask(hook, objects, &served.api_version).await?;
         for value in &mut converted {
             served.adopt(value);
         }
         Ok(converted)
+    }
+
+    /// Asks a webhook for objects at a version.
+    async fn ask(
+        &self,
+        hook: &ConversionHook,
+        objects: Vec<Value>,
+        to: &str,
+    ) -> Result<Vec<Value>, ApiError> {
+        // Boxed: it is rarely taken, and would make every read's future larger.
+        let asked = Box::pin(hook.convert((&self.callout, &self.environment), objects, to));
+        release_while(asked).await.map_err(ApiError::unreasoned)
     }
 }
 

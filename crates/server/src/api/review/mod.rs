@@ -8,24 +8,18 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::api::call::Call;
-use crate::api::write::encode_at;
 use crate::auth::User;
 use crate::http::accept::Representation;
 use crate::http::query::WriteOptions;
 use crate::http::respond::Answer;
 use crate::resource::Served;
 use crate::status::ApiError;
+use crate::write::encode_at;
 
-const AUTHENTICATION: &str = "authentication.k8s.io";
 const AUTHORIZATION: &str = "authorization.k8s.io";
 
-/// Whether a resource is one of questions.
-pub(crate) fn is_review(group: &str, kind: &str) -> bool {
-    (group == AUTHENTICATION || group == AUTHORIZATION) && kind.ends_with("Review")
-}
-
 /// Answers the question that a request creates.
-pub(crate) fn create(call: &mut Call, body: &[u8]) -> Result<Answer, ApiError> {
+pub(crate) fn create(call: &Call, body: &[u8]) -> Result<Answer, ApiError> {
     // Answers are not objects that could be shown in a table.
     if !matches!(call.accept.representation, Representation::Object) {
         let available = call.served.protobuf().available();

@@ -24,7 +24,7 @@ impl Watches {
     }
 
     /// Takes a place for a watch of a user.
-    pub(super) fn enter(&self, user: &str) -> Result<WatchPermit, ApiError> {
+    pub(crate) fn enter(&self, user: &str) -> Result<WatchPermit, ApiError> {
         let mut open = self.open.lock();
         let count = open.entry(user.to_owned()).or_default();
         if *count >= self.most_per_user {
@@ -48,7 +48,7 @@ impl Watches {
 }
 
 /// One open watch; its place is free again when this goes.
-pub(super) struct WatchPermit {
+pub(crate) struct WatchPermit {
     user: String,
     open: Arc<Mutex<HashMap<String, usize>>>,
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures::{StreamExt, stream};
 use serde_json::Value;
 
-use super::{CLEANUP, set_condition};
 use crate::conversion::collection_name;
 use crate::core::Core;
+use crate::definitions::{CLEANUP, ConditionUpdate, set_condition};
 use crate::derived::Outcome;
 use crate::object;
 use crate::resource::{Served, custom_draft};
@@ -122,6 +122,11 @@ fn mark_progress(definition: &mut Value, now: &str, finished: bool) {
             "CustomResource deletion is in progress",
         )
     };
-    let conditions = &mut definition["status"];
-    set_condition(conditions, now, "Terminating", status, reason, message);
+    let update = ConditionUpdate {
+        kind: "Terminating",
+        status,
+        reason,
+        message,
+    };
+    set_condition(&mut definition["status"], now, &update);
 }

@@ -8,14 +8,14 @@ use std::sync::{Arc, Weak};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::bootstrap::GROUP;
+use super::flow_control::GROUP;
 use crate::core::Core;
 use crate::resource::Served;
 use crate::status::ApiError;
 use crate::storage::{At, Cursor};
 
 /// Obeys what is stored until the server stops, which this does not keep alive.
-pub(crate) async fn follow(core: Weak<Core>, stopping: CancellationToken) {
+pub(crate) async fn follow_flow_control(core: Weak<Core>, stopping: CancellationToken) {
     loop {
         let Some(server) = core.upgrade() else { return };
         if let Err(error) = server.ensure_mandatory_flow_control().await {
@@ -48,7 +48,7 @@ async fn changed([mut schemas, mut levels]: [Cursor; 2]) {
 
 impl Core {
     /// Obeys what is stored, and follows what changes after that.
-    pub(crate) fn load_flow_control(&self) -> Result<[Cursor; 2], ApiError> {
+    pub(super) fn load_flow_control(&self) -> Result<[Cursor; 2], ApiError> {
         let resources = self.registry.now();
         let read = |plural: &str| all(&resources.builtin(GROUP, "v1", plural));
         let (schemas, schema_changes) = read("flowschemas")?;

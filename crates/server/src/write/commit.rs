@@ -1,19 +1,18 @@
 //! The one way into the store: a write, what it depends on, and what it comes to.
 
-use crate::admission::{QuotaCheck, QuotaError, kind_accepts};
+use super::effects::kind_accepts;
+use crate::admission::{QuotaCheck, QuotaError};
 use crate::core::Core;
+use crate::derived::{DEFINITIONS, Prepared};
 use crate::flow::release_while;
 use crate::object;
 use crate::resource::Served;
 use crate::status::ApiError;
 use crate::storage::{Change, CommitError, Committed, Event, Write};
 
-use super::DEFINITIONS;
-use super::definitions::Prepared;
-
 /// Why a write was not done.
 #[derive(Debug)]
-pub(crate) enum CommitFailure {
+pub(super) enum CommitFailure {
     /// The object is not as the writer has seen it, or the store cannot write.
     Store(CommitError),
     /// Something besides the object has changed since the write was admitted.
@@ -38,7 +37,7 @@ impl From<CommitFailure> for ApiError {
 impl Core {
     /// Does one write and waits until it is as durable as the store promises. What follows from it is in force when
     /// anybody can see it; dropping the future does not undo anything.
-    pub(crate) async fn commit(
+    pub(super) async fn commit(
         &self,
         served: &Served,
         write: Write,

@@ -42,6 +42,6 @@ fn find(call: &Call, token: &str, audiences: Vec<String>) -> Result<Accepted, Re
             user: user.clone(),
             audiences,
         }),
-        None => call.core.check_token(token, &audiences),
+        None => call.core.token_checker().check_token(token, &audiences),
     }
 }
