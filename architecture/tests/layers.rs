@@ -49,19 +49,39 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
     (
         "server",
         &[
-            &["object", "private_file", "status"],
-            &["auth", "certificates", "pki", "kubeconfig", "printers"],
-            &["admission", "api", "core", "service", "server"],
+            &[
+                "connection",
+                "logs",
+                "memory",
+                "object",
+                "printers",
+                "private_file",
+                "status",
+            ],
+            &["auth", "http", "kinds", "kubeconfig", "pki", "request"],
+            &[
+                "callout",
+                "conversion",
+                "definitions",
+                "documents",
+                "registry",
+                "resource",
+            ],
+            &["access", "converter", "flow"],
+            &["admission", "derived"],
+            &["core"],
+            &["health", "reconcile", "write"],
+            &["api", "bootstrap"],
+            &["fork", "listen", "server", "service"],
         ],
     ),
 ];
 
 /// How many modules of a crate are in a cycle, at most.
-const CYCLES: [(&str, usize); 8] = [
+const CYCLES: [(&str, usize); 7] = [
     ("workqueue", 3),
     ("store", 10),
     ("cel", 7),
-    ("server", 20),
     ("cache", 5),
     ("webhook", 2),
     ("runtime", 4),
@@ -107,8 +127,12 @@ fn crates_use_only_those_below_them() {
 #[test]
 fn modules_use_only_those_below_them() {
     for (name, layers) in LAYERS {
-        let upward = Graph::of(&files(name)).upward(layers);
+        let graph = Graph::of(&files(name));
+        let upward = graph.upward(layers);
         assert!(upward.is_empty(), "{name}: {upward:?}");
+        let placed = |module: &&str| layers.iter().any(|layer| layer.contains(module));
+        let unplaced: Vec<&str> = graph.modules().filter(|m| !placed(m)).collect();
+        assert!(unplaced.is_empty(), "{name}: no layer for {unplaced:?}");
     }
 }
 
@@ -135,7 +159,8 @@ fn counts_do_not_grow() {
         (
             "functions with six or more parameters",
             counts::functions_with_parameters(&files, 6),
-            33,
+            // A method of rustls, whose trait has six.
+            1,
         ),
         (
             "indexings by a literal string",
