@@ -4,6 +4,7 @@
 //! on it. Bodies of requests are read where the handler says how large they may be.
 
 mod access;
+mod certificates;
 mod listener;
 mod metrics;
 mod probes;
@@ -18,6 +19,7 @@ use http::request::Parts;
 use http::{Response, StatusCode};
 
 pub use access::AccessGuard;
+pub use certificates::{CertificateError, CertificateOptions, Certificates, TrustTarget};
 pub use listener::{BindError, Listener};
 pub use metrics::MetricsServer;
 pub use probes::Probes;

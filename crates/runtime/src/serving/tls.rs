@@ -117,6 +117,25 @@ impl Tls {
         })
     }
 
+    /// Serves another certificate from the next connection on; those that are open go on as they are.
+    ///
+    /// # Errors
+    /// When the texts are not a chain of certificates and its key. Then what was served before is served on.
+    pub fn replace(&self, certificates: &[u8], key: &[u8]) -> Result<(), TlsError> {
+        self.adopt(&Self::from_pem(certificates, key)?);
+        Ok(())
+    }
+
+    /// Serves what another value serves.
+    fn adopt(&self, other: &Self) {
+        let (config, leaf) = {
+            let other = other.current.lock();
+            (other.config.clone(), other.leaf.clone())
+        };
+        let mut current = self.current.lock();
+        (current.config, current.leaf) = (config, leaf);
+    }
+
     /// The server's own certificate, as clients see it.
     pub fn certificate(&self) -> Vec<u8> {
         self.current.lock().leaf.to_vec()
@@ -167,12 +186,8 @@ impl Tls {
         match changed.await {
             Ok(None) => {}
             Ok(Some((other, read))) => {
-                let (config, leaf) = {
-                    let other = other.current.lock();
-                    (other.config.clone(), other.leaf.clone())
-                };
-                let mut current = self.current.lock();
-                (current.config, current.leaf, current.read) = (config, leaf, read);
+                self.adopt(&other);
+                self.current.lock().read = read;
                 tracing::info!(certificate = %files.certificates.display(), "certificate renewed");
             }
             Err(error) => {
