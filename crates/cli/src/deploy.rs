@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use kubewright_manifests::layout::{self, Settings};
+use kubewright_manifests::layout::{self, Settings, WebhookSetting};
 use serde_json::Value;
 
 use crate::folder::Place;
@@ -17,9 +17,12 @@ use crate::remote::remove::{self, Kinds};
 use crate::remote::{block_on, wait};
 use crate::scaffold::plan::read_text;
 
-/// What a command is about: objects, and what has to be known about the program that they are of.
+/// What a command is about: objects, what has to be known about the program that they are of, and what is left out of it.
+#[derive(Default)]
 struct Subject {
     objects: Vec<Value>,
+    /// Objects that an earlier deployment may have left, and that would be in the way.
+    left_out: Vec<Value>,
     note: Option<String>,
 }
 
@@ -75,16 +78,22 @@ pub(crate) struct Uninstall {
 
 /// Deploy the manager, its roles and the kinds to a cluster
 ///
-/// Applies what dist/install.yaml has in it, and waits until the manager is available.
+/// Applies what dist/install.yaml has in it, webhooks and conversions included, and waits until the manager is available. The
+/// manager makes its own certificates; `kubewright edit --certificates` has others.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     kubewright deploy --image registry.example.com/guestbook:1.0\n  \
+    kubewright deploy --without-webhooks\n  \
     kubewright deploy --manifests config/samples/webapp_v1_guestbook.yaml --wait-for Ready\n  \
     kubectl kustomize config/overlays/example > out.yaml && kubewright deploy --manifests out.yaml")]
 pub(crate) struct Deploy {
     /// The manager's image, instead of the project's
     #[arg(long)]
     image: Option<String>,
+    /// Deploy neither admission webhooks nor conversions: objects are not defaulted or validated, and kinds of several versions
+    /// serve the stored one alone
+    #[arg(long, conflicts_with = "manifests")]
+    without_webhooks: bool,
     /// Wait until each of the objects has this condition as well, such as Ready
     #[arg(long, value_name = "CONDITION", requires = "manifests")]
     wait_for: Option<String>,
@@ -115,7 +124,7 @@ pub(crate) struct Undeploy {
 
 impl Install {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let Subject { objects, note } = self.common.definitions()?;
+        let Subject { objects, note, .. } = self.common.definitions()?;
         if objects.is_empty() {
             println!("The program has no kinds of its own; there is nothing to install.");
             return Ok(());
@@ -140,10 +149,19 @@ impl Uninstall {
 
 impl Deploy {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let Subject { objects, note } = self.common.subject(self.image.clone())?;
+        let webhooks = match self.without_webhooks {
+            true => WebhookSetting::LeftOut,
+            false => WebhookSetting::Deployed,
+        };
+        let settings = Settings::image(self.image.clone()).webhooks(webhooks);
+        let subject = self.common.subject(&settings)?;
         let condition = self.wait_for.as_deref();
-        self.common.apply(self.applying, &objects, condition)?;
-        notes::tell(note.as_deref());
+        if !self.applying.dry_run {
+            self.common.clear(&subject.left_out)?;
+        }
+        self.common
+            .apply(self.applying, &subject.objects, condition)?;
+        notes::tell(subject.note.as_deref());
         if self.common.manifests.is_none() {
             println!(
                 "\nNext: kubectl apply -k config/samples; kubewright undeploy takes all of it away"
@@ -155,7 +173,7 @@ impl Deploy {
 
 impl Undeploy {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let objects = self.common.subject(None)?.objects;
+        let objects = self.common.subject(&Settings::default())?.objects;
         let kinds = match self.keep_kinds {
             true => Kinds::Keep,
             false => Kinds::Delete,
@@ -174,7 +192,7 @@ impl Common {
     }
 
     /// Everything that is deployed, in its order.
-    fn subject(&self, image: Option<String>) -> anyhow::Result<Subject> {
+    fn subject(&self, settings: &Settings) -> anyhow::Result<Subject> {
         if let Some(file) = &self.manifests {
             let text = read_text(file)?;
             let text = text.with_context(|| format!("{} does not exist", file.display()))?;
@@ -183,22 +201,30 @@ impl Common {
             let objects = documents.into_iter().filter(|it| !it.is_null()).collect();
             return Ok(Subject {
                 objects,
-                note: None,
+                ..Subject::default()
             });
         }
         let folder = self.place.open()?;
         let inventory = self.source.inventory(&folder)?;
-        let settings = Settings::image(image);
+        let objects = layout::deployed(&folder.project, &inventory, settings)?;
+        let mut left_out = Vec::new();
+        if settings.webhooks == WebhookSetting::LeftOut {
+            left_out = layout::deployed(&folder.project, &inventory, &Settings::default())?;
+            left_out.retain(|object| !objects.iter().any(|kept| is_same(kept, object)));
+        }
+        let is_left_out = !left_out.is_empty() || folder.project.options().without_webhooks;
         Ok(Subject {
-            objects: layout::deployed(&folder.project, &inventory, &settings)?,
-            note: notes::webhooks(&inventory),
+            objects,
+            left_out,
+            note: is_left_out.then(|| notes::left_out(&inventory)).flatten(),
         })
     }
 
     fn definitions(&self) -> anyhow::Result<Subject> {
-        let mut subject = self.subject(None)?;
+        let mut subject = self.subject(&Settings::default())?;
         let is_kind = |object: &Value| object["kind"] == "CustomResourceDefinition";
         subject.objects.retain(is_kind);
+        subject.note = notes::conversions(&subject.objects);
         Ok(subject)
     }
 
@@ -218,6 +244,17 @@ impl Common {
         })
     }
 
+    /// Deletes what an earlier deployment may have left.
+    fn clear(&self, objects: &[Value]) -> anyhow::Result<()> {
+        if objects.is_empty() {
+            return Ok(());
+        }
+        block_on(async {
+            let client = self.connection.client().await?;
+            remove::all(&client, objects, Kinds::Keep, self.patience()).await
+        })
+    }
+
     fn delete(&self, objects: &[Value], kinds: Kinds) -> anyhow::Result<()> {
         block_on(async {
             let client = self.connection.client().await?;
@@ -226,6 +263,15 @@ impl Common {
         println!("Nothing of it is left.");
         Ok(())
     }
+}
+
+/// Whether two values are the same object on a cluster.
+fn is_same(one: &Value, other: &Value) -> bool {
+    let place = |object: &Value| {
+        let metadata = &object["metadata"];
+        [&object["kind"], &metadata["namespace"], &metadata["name"]].map(Value::clone)
+    };
+    place(one) == place(other)
 }
 
 /// Says what would be deleted.

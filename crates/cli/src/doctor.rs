@@ -62,7 +62,7 @@ impl Doctor {
             ("rust", rust()),
             ("git", tool("git", "lint --against and delete use it")),
             ("kubectl", tool("kubectl", "nothing needs it; people do")),
-            ("image tool", image_tool()),
+            ("images", images()),
             ("cluster", self.cluster()),
         ];
         match self.place.open() {
@@ -128,13 +128,11 @@ fn tool(name: &str, use_: &str) -> Finding {
     }
 }
 
-fn image_tool() -> Finding {
-    let found = ["docker", "podman"].into_iter().find_map(find_program);
-    match found {
-        Some(path) => Finding::Good(path.display().to_string()),
-        None => {
-            Finding::Missing("neither docker nor podman; only image build needs one".to_owned())
-        }
+/// Whether `image build` can do its work here.
+fn images() -> Finding {
+    match crate::image::readiness() {
+        Ok(text) => Finding::Good(text),
+        Err(text) => Finding::Missing(text),
     }
 }
 

@@ -2,7 +2,8 @@
 
 mod relocate;
 
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
+use kubewright_manifests::project::CertificateSource;
 
 use crate::folder::{Folder, Place};
 use crate::scaffold::header::{self, Header, Licensing};
@@ -16,6 +17,7 @@ use crate::scaffold::writing::{Writing, Written};
 #[command(after_help = "Examples:\n  \
     kubewright edit --image registry.example.com/guestbook:1.0\n  \
     kubewright edit --prometheus=true\n  \
+    kubewright edit --certificates cert-manager\n  \
     kubewright edit --multigroup --diff --dry-run\n  \
     kubewright edit --license apache2 --owner \"The Guestbook Authors\"\n  \
     kubewright edit --namespaced --watch-namespace team-a --watch-namespace team-b")]
@@ -44,6 +46,14 @@ pub(crate) struct Edit {
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     network_policy: Option<bool>,
 
+    /// Whether admission webhooks and conversions are deployed
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    webhooks: Option<bool>,
+
+    /// Who makes the certificates of webhooks and metrics
+    #[arg(long, value_enum, value_name = "SOURCE")]
+    certificates: Option<Certificates>,
+
     #[command(flatten)]
     licensing: Licensing,
 
@@ -52,6 +62,27 @@ pub(crate) struct Edit {
 
     #[command(flatten)]
     place: Place,
+}
+
+/// Who makes the certificates of a project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Certificates {
+    /// the manager itself
+    Manager,
+    /// cert-manager, which the cluster has to have
+    CertManager,
+    /// somebody who puts them into Secrets
+    Secret,
+}
+
+impl From<Certificates> for CertificateSource {
+    fn from(source: Certificates) -> Self {
+        match source {
+            Certificates::Manager => Self::Manager,
+            Certificates::CertManager => Self::CertManager,
+            Certificates::Secret => Self::Secret,
+        }
+    }
 }
 
 impl Edit {
@@ -81,6 +112,12 @@ impl Edit {
         options.prometheus = self.prometheus.unwrap_or(options.prometheus);
         if let Some(on) = self.network_policy {
             options.without_network_policy = !on;
+        }
+        if let Some(on) = self.webhooks {
+            options.without_webhooks = !on;
+        }
+        if let Some(source) = self.certificates {
+            options.certificates = source.into();
         }
         if let Some(namespaces) = &self.watch_namespace {
             options.watch_namespaces = namespaces.clone();

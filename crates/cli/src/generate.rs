@@ -8,7 +8,6 @@ use clap::{Args, ValueEnum};
 use kubewright_manifests::layout::{self, Settings};
 
 use crate::folder::{Folder, Place};
-use crate::notes;
 use crate::program::Source;
 use crate::scaffold::plan::{Existing, Plan, Verbs, read_text};
 use crate::scaffold::writing::{Writing, Written};
@@ -81,7 +80,6 @@ impl Generate {
         if self.check {
             return self.compare(&plan);
         }
-        notes::tell(notes::webhooks(&inventory).as_deref());
         if self.writing.carry_out(&plan)? == Written::Something {
             println!("\nNext: kubewright install, or kubewright dev");
         }
@@ -115,7 +113,6 @@ pub(crate) fn after_scaffold(folder: &Folder) -> anyhow::Result<()> {
     let files = layout::files(&folder.project, &inventory, &Settings::default())?;
     let (plan, _) = plan(folder, files, &[], Existing::Refuse)?;
     Writing::default().carry_out(&plan)?;
-    notes::tell(notes::webhooks(&inventory).as_deref());
     Ok(())
 }
 

@@ -1,39 +1,48 @@
-//! What of a program does not work yet, said where people would expect it to.
+//! What people have to know about what they have just deployed, said at the end.
 
 use kubewright_manifests::Inventory;
+use serde_json::Value;
 
-/// What users of webhooks have to know, if the program has any.
-pub(crate) fn webhooks(inventory: &Inventory) -> Option<String> {
-    let names: Vec<&str> = inventory
-        .webhooks
-        .iter()
-        .map(|hook| hook.name.as_str())
-        .collect();
-    let converted: Vec<&str> = inventory
-        .definitions
-        .iter()
-        .filter(|definition| {
-            let conversion = definition.spec.conversion.as_ref();
-            conversion.is_some_and(|conversion| conversion.strategy == "Webhook")
-        })
-        .map(|definition| definition.spec.names.kind.as_str())
-        .collect();
+/// What is different on a cluster without the webhooks of a program, if it has any.
+pub(crate) fn left_out(inventory: &Inventory) -> Option<String> {
+    let hooks = inventory.webhooks.iter().map(|hook| hook.name.as_str());
+    let hooks: Vec<&str> = hooks.collect();
     let mut lines = Vec::new();
-    if !names.is_empty() {
+    if !hooks.is_empty() {
         lines.push(format!(
-            "Not there yet: deploy makes no certificate for webhooks and leaves these out: {}.\n\
-             Their configurations are in config/webhook, for you to read. kubewright dev has them called.",
-            names.join(", ")
+            "Webhooks are left out, and nobody asks: {}.",
+            hooks.join(", ")
         ));
     }
-    if !converted.is_empty() {
+    let definitions = inventory.definitions.iter();
+    let converted = definitions.filter(|definition| {
+        let conversion = definition.spec.conversion.as_ref();
+        conversion.is_some_and(|conversion| conversion.strategy == "Webhook")
+    });
+    let kinds: Vec<&str> = converted.map(|it| it.spec.names.kind.as_str()).collect();
+    if !kinds.is_empty() {
         lines.push(format!(
-            "Not there yet: deploy makes no certificate for conversions; on the cluster, requests for versions that are not \
-             stored fail: {}. kubewright dev has them converted.",
-            converted.join(", ")
+            "Conversions are left out: {} serve their stored version alone.",
+            kinds.join(", ")
         ));
     }
     (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// What works only when a manager is deployed, if these definitions need it for their conversions.
+pub(crate) fn conversions(definitions: &[Value]) -> Option<String> {
+    let by_webhook = |object: &&Value| object["spec"]["conversion"]["strategy"] == "Webhook";
+    let converted = definitions.iter().filter(by_webhook);
+    let kinds: Vec<&str> = converted
+        .filter_map(|object| object["spec"]["names"]["kind"].as_str())
+        .collect();
+    (!kinds.is_empty()).then(|| {
+        format!(
+            "{}: only the stored version can be used until a manager is deployed that converts the others; kubewright dev \
+             has a program on this machine do it.",
+            kinds.join(", ")
+        )
+    })
 }
 
 /// Says so, if there is something to say.
@@ -49,25 +58,27 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn webhooks_and_conversions_are_said_not_to_be_served() {
-        let inventory = |webhooks: serde_json::Value, strategy: &str| -> Inventory {
-            let definition = json!({
+    fn what_does_not_work_is_said_of_those_that_it_concerns() {
+        let definition = |strategy: &str| {
+            json!({
                 "metadata": {"name": "as.b.io"},
                 "spec": {
                     "group": "b.io", "scope": "Cluster", "versions": [],
                     "names": {"kind": "A", "plural": "as"}, "conversion": {"strategy": strategy},
                 },
-            });
-            serde_json::from_value(json!({
-                "definitions": [definition], "rules": [], "webhooks": webhooks, "controllers": [],
-            }))
-            .expect("it is an inventory")
+            })
         };
-        assert_eq!(webhooks(&inventory(json!([]), "None")), None);
-        let text = webhooks(&inventory(json!([]), "Webhook")).expect("there is something to say");
-        assert!(
-            text.contains("conversions") && text.contains(": A."),
-            "{text}"
-        );
+        let inventory = |strategy: &str| -> Inventory {
+            let value = json!({
+                "definitions": [definition(strategy)], "rules": [], "webhooks": [], "controllers": [],
+            });
+            serde_json::from_value(value).expect("it is an inventory")
+        };
+        assert_eq!(left_out(&inventory("None")), None);
+        assert_eq!(conversions(&[definition("None")]), None);
+        let told = left_out(&inventory("Webhook")).expect("there is something to say");
+        assert!(told.contains("A serve their stored version"), "{told}");
+        let told = conversions(&[definition("Webhook")]).expect("there is something to say");
+        assert!(told.starts_with("A: "), "{told}");
     }
 }

@@ -68,6 +68,18 @@ impl Source {
 /// # Errors
 /// When it cannot be built; the compiler has said why.
 pub(crate) async fn build(folder: &Folder, profile: Profile) -> anyhow::Result<PathBuf> {
+    build_for(folder, profile, None).await
+}
+
+/// As [`build`], for a target other than that of this machine.
+///
+/// # Errors
+/// When it cannot be built; the compiler has said why.
+pub(crate) async fn build_for(
+    folder: &Folder,
+    profile: Profile,
+    target: Option<&str>,
+) -> anyhow::Result<PathBuf> {
     let manifest = folder.root.join("Cargo.toml");
     let mut command = Command::new(cargo());
     command
@@ -77,6 +89,7 @@ pub(crate) async fn build(folder: &Folder, profile: Profile) -> anyhow::Result<P
             "--message-format=json-render-diagnostics",
         ])
         .args((profile == Profile::Release).then_some("--release"))
+        .args(target.map(|target| format!("--target={target}")))
         .arg("--manifest-path")
         .arg(&manifest)
         // Settings of a project in `.cargo` are found from the folder in which cargo runs.

@@ -530,7 +530,7 @@ fn doctor_says_what_is_missing_and_what_to_do() {
     for line in [
         "FAIL rust        cargo is missing; install Rust from https://rustup.rs",
         "-    git         not there",
-        "-    image tool  neither docker nor podman",
+        "-    images      image build needs the Rust target",
         "FAIL sources     PROJECT names files that are not there: src/api/v1/guestbook.rs",
         "2 of these have to be mended",
     ] {
@@ -597,29 +597,49 @@ fn doctor_names_damage_of_a_data_directory_and_repairs_it_on_request() {
 }
 
 #[test]
-fn webhooks_are_said_not_to_be_deployed_yet() {
+fn webhooks_and_conversions_are_deployed_unless_they_are_left_out() {
     let (_around, place) = project();
     create(&place).works();
-    let said = call(
-        &place,
-        "create webhook --group webapp --version v1 --kind Guestbook --defaulting --make=false",
-    )
-    .works();
-    assert!(said.contains("deploy leaves them out"), "{said}");
     let inventory = support::repository().join("testdata/inventories/single.json");
-    let said = call(
-        &place,
-        &format!("generate --inventory {}", inventory.display()),
-    )
-    .works();
+    let generate = format!("generate --inventory {}", inventory.display());
+    call(&place, &generate).works();
+    let read = |path: &str| tree(&place)[Path::new(path)].clone();
+    for text in [
+        read("dist/install.yaml"),
+        read("config/webhook/mutating.yaml"),
+    ] {
+        assert!(
+            text.contains("kind: MutatingWebhookConfiguration"),
+            "{text}"
+        );
+    }
+    assert!(read("config/default/kustomization.yaml").contains("../webhook"));
     assert!(
-        said.contains("Not there yet") && said.contains("mguestbook-v1.webapp.my.domain"),
-        "{said}"
+        !read("dist/install.yaml").contains("name: webhook-service"),
+        "it has a prefix"
     );
-    let files = tree(&place);
-    assert!(files[Path::new("config/webhook/mutating.yaml")].contains("kind: Mutating"));
-    assert!(!files[Path::new("dist/install.yaml")].contains("WebhookConfiguration"));
-    assert!(!files[Path::new("config/default/kustomization.yaml")].contains("webhook"));
+    assert!(read("config/manager/manager.yaml").contains("--cert-secret="));
+
+    call(&place, "edit --certificates cert-manager").works();
+    call(&place, &generate).works();
+    let install = read("dist/install.yaml");
+    assert!(
+        install.contains("cert-manager.io/inject-ca-from"),
+        "{install}"
+    );
+    assert!(install.contains("--webhook-cert-path=") && !install.contains("--cert-secret="));
+
+    call(&place, "edit --certificates manager --webhooks=false").works();
+    call(&place, &generate).works();
+    let install = read("dist/install.yaml");
+    for gone in [
+        "WebhookConfiguration",
+        "strategy: Webhook",
+        "inject-ca-from",
+        "--cert-secret=",
+    ] {
+        assert!(!install.contains(gone), "{gone}: {install}");
+    }
 }
 
 #[test]

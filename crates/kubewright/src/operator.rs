@@ -1,5 +1,6 @@
 //! The program of an operator: flags, logs, and a manager with everything that is registered.
 
+mod certificates;
 mod flags;
 mod start;
 
@@ -87,9 +88,10 @@ impl Operator {
             .build()?;
         let ended = runtime.block_on(async {
             let lease = self.lease_name();
-            let mut manager = start::manager((self.name, self.version), &lease, flags).await?;
+            let names = (self.name, self.version);
+            let (mut manager, own) = start::manager(names, &lease, flags).await?;
             let webhooks = registered::webhooks().and(self.webhooks);
-            manager = start::serve_webhooks(manager, webhooks, flags).await?;
+            manager = start::serve_webhooks(manager, webhooks, own, flags).await?;
             for adjust in self.adjust {
                 manager = adjust(manager);
             }

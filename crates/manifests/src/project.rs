@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use name::{Name, NameError, plural_of};
-pub use options::Options;
+pub use options::{CertificateSource, Options};
 pub use resource::{ApiFlags, NamedController, Resource, WebhookFlags};
 
 use crate::yaml;

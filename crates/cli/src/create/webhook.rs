@@ -16,9 +16,8 @@ use crate::scaffold::writing::{Writing, Written};
 
 /// Add webhooks to a kind: defaulting, validation, conversion
 ///
-/// Writes a file with a pure function for each, and registers them, so that config/webhook follows from the program, the
-/// manager serves them, and kubewright dev has them called. Not there yet: deploy makes no certificate for them and leaves
-/// them out.
+/// Writes a file with a pure function for each, and registers them, so that config/webhook follows from the program and the
+/// manager serves them. kubewright dev has them called on this machine, and kubewright deploy on a cluster.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     kubewright create webhook --group webapp --version v1 --kind Guestbook --defaulting --programmatic-validation\n  \
@@ -121,9 +120,6 @@ impl CreateWebhook {
             println!(
                 "\nNext: write the rules in {}, then run kubewright generate",
                 folder.shown(&site.file())
-            );
-            eprintln!(
-                "kubewright dev has them called. Not there yet: kubewright deploy leaves them out, for want of a certificate."
             );
         }
         Ok(())

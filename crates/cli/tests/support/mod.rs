@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 pub(crate) mod process;
+pub(crate) mod registry;
 pub(crate) mod stand_in;
 
 /// What became of a call.

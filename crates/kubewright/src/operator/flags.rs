@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 
@@ -17,6 +18,7 @@ pub(super) struct Flags {
     pub(super) webhook_certificates: Option<PathBuf>,
     pub(super) webhook_certificate_name: String,
     pub(super) webhook_key_name: String,
+    pub(super) certificates: Option<CertificateFlags>,
     pub(super) probes_address: String,
     pub(super) leader_elect: bool,
     pub(super) kubeconfig: Option<PathBuf>,
@@ -24,6 +26,17 @@ pub(super) struct Flags {
     pub(super) namespaces: Vec<String>,
     pub(super) log_level: String,
     pub(super) log_json: bool,
+}
+
+/// What the command line says about certificates that the operator makes itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CertificateFlags {
+    pub(super) secret: String,
+    pub(super) services: Vec<String>,
+    pub(super) mutating: Vec<String>,
+    pub(super) validating: Vec<String>,
+    pub(super) lifetime: Duration,
+    pub(super) settle: Duration,
 }
 
 /// What is to be done.
@@ -73,9 +86,15 @@ fn command(name: &'static str, version: &'static str) -> Command {
         .arg(text("metrics-cert-name", "FILE").default_value("tls.crt").help("The certificate in it"))
         .arg(text("metrics-cert-key", "FILE").default_value("tls.key").help("The key in it"))
         .arg(text("webhook-bind-address", "ADDRESS").default_value(":9443").help("Where webhooks are served, if there are any; `0` serves none"))
-        .arg(text("webhook-cert-path", "DIRECTORY").value_parser(value_parser!(PathBuf)).help("The directory of the certificate of webhooks; without one they are not served"))
+        .arg(text("webhook-cert-path", "DIRECTORY").value_parser(value_parser!(PathBuf)).help("The directory of the certificate of webhooks; without one they are served if --cert-secret is given"))
         .arg(text("webhook-cert-name", "FILE").default_value("tls.crt").help("The certificate in it"))
         .arg(text("webhook-cert-key", "FILE").default_value("tls.key").help("The key in it"))
+        .arg(text("cert-secret", "NAME").help("Make certificates for webhooks and metrics, and keep them in this Secret of the operator's namespace"))
+        .arg(text("cert-service", "NAME").action(ArgAction::Append).requires("cert-secret").help("A Service that they are valid for"))
+        .arg(text("mutating-webhook-configuration", "NAME").action(ArgAction::Append).requires("cert-secret").help("A configuration that is told to trust them"))
+        .arg(text("validating-webhook-configuration", "NAME").action(ArgAction::Append).requires("cert-secret").help("A configuration that is told to trust them"))
+        .arg(text("cert-lifetime", "TIME").default_value("90d").value_parser(duration).help("How long they are valid; they are replaced after two thirds of that"))
+        .arg(text("cert-settle", "TIME").default_value("5m").value_parser(duration).help("How long everybody is given to notice a new one"))
         .arg(text("health-probe-bind-address", "ADDRESS").default_value(":8081").help("Where /healthz and /readyz are served; `0` serves none"))
         .arg(switch("leader-elect", "false").help("Run controllers only while holding the lease of this operator"))
         .arg(text("kubeconfig", "FILE").value_parser(value_parser!(PathBuf)).help("The kubeconfig; by default $KUBECONFIG, ~/.kube/config or the service account"))
@@ -111,6 +130,7 @@ fn flags(matches: &ArgMatches, watched: Option<String>) -> Flags {
         webhook_certificates: path("webhook-cert-path"),
         webhook_certificate_name: text("webhook-cert-name"),
         webhook_key_name: text("webhook-cert-key"),
+        certificates: certificates(matches),
         probes_address: text("health-probe-bind-address"),
         leader_elect: on("leader-elect"),
         kubeconfig: path("kubeconfig"),
@@ -121,9 +141,63 @@ fn flags(matches: &ArgMatches, watched: Option<String>) -> Flags {
     }
 }
 
+fn certificates(matches: &ArgMatches) -> Option<CertificateFlags> {
+    let all = |name: &str| -> Vec<String> {
+        let given = matches.get_many::<String>(name);
+        given.into_iter().flatten().cloned().collect()
+    };
+    let time = |name: &str| matches.get_one::<Duration>(name).copied();
+    Some(CertificateFlags {
+        secret: matches.get_one::<String>("cert-secret").cloned()?,
+        services: all("cert-service"),
+        mutating: all("mutating-webhook-configuration"),
+        validating: all("validating-webhook-configuration"),
+        lifetime: time("cert-lifetime").unwrap_or_default(),
+        settle: time("cert-settle").unwrap_or_default(),
+    })
+}
+
+/// A whole number and its unit: `90d`, `12h`, `5m` or `30s`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text} is not a time such as 90d, 12h, 5m or 30s");
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let seconds: u64 = match unit {
+        'd' => 24 * 60 * 60,
+        'h' => 60 * 60,
+        'm' => 60,
+        's' => 1,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    let all = number.checked_mul(seconds).ok_or_else(wrong)?;
+    Ok(Duration::from_secs(all))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_a_unit() {
+        assert_eq!(duration("90d"), Ok(Duration::from_secs(90 * 86400)));
+        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
+        for wrong in ["", "5", "m", "1.5h", "5ä", "999999999999999999d"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn certificates_are_made_when_a_secret_is_named() {
+        assert_eq!(read(&[], None).certificates, None);
+        let flags = ["--cert-secret=a", "--cert-service=b", "--cert-service=c"];
+        let made = read(&flags, None).certificates.expect("a Secret is named");
+        assert_eq!(
+            (&*made.secret, &*made.services),
+            ("a", &["b".to_owned(), "c".to_owned()][..])
+        );
+        let alone = ["operator", "--cert-service=b"].map(OsString::from);
+        assert!(parse("operator", "1", alone, None).is_err());
+    }
 
     fn read(arguments: &[&str], watched: Option<&str>) -> Flags {
         let arguments = std::iter::once("operator")

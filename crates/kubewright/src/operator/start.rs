@@ -9,6 +9,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use super::certificates;
 use super::flags::Flags;
 
 /// Where a pod finds its own namespace.
@@ -35,7 +36,7 @@ pub(super) fn log(flags: &Flags) -> Result<(), Error> {
     Ok(())
 }
 
-/// A manager as the flags want it, without controllers.
+/// A manager as the flags want it, without controllers, and what its webhooks are served with if it makes certificates.
 ///
 /// # Errors
 /// When there is no cluster, or an address cannot be listened on.
@@ -43,7 +44,7 @@ pub(super) async fn manager(
     (name, version): (&str, &str),
     lease: &str,
     flags: &Flags,
-) -> Result<Manager, Error> {
+) -> Result<(Manager, Option<Tls>), Error> {
     let mut config = config(flags).await?;
     config.headers.extend(user_agent(name, version));
     let own_namespace = own_namespace(&config);
@@ -53,11 +54,13 @@ pub(super) async fn manager(
     let scoped = client(kube.clone(), &flags.namespaces);
     let manager = Manager::over(scoped).with_metrics(metrics).name(name);
     let manager = manager.serve_probes(&flags.probes_address).await?;
-    let manager = serve_metrics(manager, kube, flags).await?;
-    Ok(match flags.leader_elect {
+    let (manager, own) = certificates::look_after(manager, &own_namespace, flags).await?;
+    let manager = serve_metrics(manager, own.clone(), kube, flags).await?;
+    let manager = match flags.leader_elect {
         true => manager.leader_election(LeaseOptions::new(&own_namespace, lease, &identity())),
         false => manager,
-    })
+    };
+    Ok((manager, own))
 }
 
 async fn config(flags: &Flags) -> Result<kube::Config, Error> {
@@ -79,27 +82,33 @@ fn client(kube: kube::Client, namespaces: &[String]) -> Client {
     Client::builder(kube).cache(cache).build()
 }
 
-/// Serves the webhooks, if there are any and a certificate for them.
+/// Serves the webhooks, if there are any and a certificate for them: one in files, or one of the operator's own.
 ///
 /// # Errors
 /// When the address cannot be listened on, or the certificate not be used.
 pub(super) async fn serve_webhooks(
     manager: Manager,
     webhooks: Webhooks,
+    own: Option<Tls>,
     flags: &Flags,
 ) -> Result<Manager, Error> {
     if webhooks.is_empty() {
         return Ok(manager);
     }
-    let Some(directory) = &flags.webhook_certificates else {
-        tracing::warn!(
-            ?webhooks,
-            "webhooks are not served: no certificate is given with --webhook-cert-path"
-        );
-        return Ok(manager);
+    let tls = match (&flags.webhook_certificates, own) {
+        (Some(directory), _) => {
+            let certificate = directory.join(&flags.webhook_certificate_name);
+            Tls::from_files(certificate, directory.join(&flags.webhook_key_name)).await?
+        }
+        (None, Some(own)) => own,
+        (None, None) => {
+            tracing::warn!(
+                ?webhooks,
+                "webhooks are not served: no certificate is given with --webhook-cert-path, nor a Secret for one with --cert-secret"
+            );
+            return Ok(manager);
+        }
     };
-    let certificate = directory.join(&flags.webhook_certificate_name);
-    let tls = Tls::from_files(certificate, directory.join(&flags.webhook_key_name)).await?;
     Ok(match Listener::bind(&flags.webhook_address).await? {
         Some(listener) => manager.serve_webhooks(listener.tls(tls), webhooks),
         None => manager,
@@ -108,6 +117,7 @@ pub(super) async fn serve_webhooks(
 
 async fn serve_metrics(
     manager: Manager,
+    own: Option<Tls>,
     kube: kube::Client,
     flags: &Flags,
 ) -> Result<Manager, Error> {
@@ -117,9 +127,10 @@ async fn serve_metrics(
     let Some(listener) = Listener::bind(&flags.metrics_address).await? else {
         return Ok(manager);
     };
-    let tls = match &flags.metrics_certificates {
-        None => Tls::self_signed(&["localhost"])?,
-        Some(directory) => {
+    let tls = match (&flags.metrics_certificates, own) {
+        (None, Some(own)) => own,
+        (None, None) => Tls::self_signed(&["localhost"])?,
+        (Some(directory), _) => {
             let certificate = directory.join(&flags.metrics_certificate_name);
             Tls::from_files(certificate, directory.join(&flags.metrics_key_name)).await?
         }

@@ -3,16 +3,20 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::json;
 
-use super::{LayoutError, Operator, Tree};
+use super::{LayoutError, Operator, Tree, conversion};
 use crate::sample;
 
 pub(super) fn add(operator: &Operator<'_>, tree: &mut Tree) -> Result<(), LayoutError> {
-    for definition in &operator.inventory.definitions {
+    for definition in operator.definitions() {
+        let definition = &definition;
         let mut value =
             serde_json::to_value(definition).map_err(|error| wrong(definition, &error))?;
         if let Some(object) = value.as_object_mut() {
             // What a cluster says of it is none of ours to write.
             object.remove("status");
+        }
+        if conversion::is_by_webhook(definition) {
+            operator.annotate_authority(&mut value);
         }
         let (group, plural) = (&definition.spec.group, &definition.spec.names.plural);
         tree.add(format!("crd/bases/{group}_{plural}.yaml"), value)?;
@@ -36,7 +40,11 @@ fn add_samples(
     {
         let mut object =
             sample::of(definition, &version.name).map_err(|error| wrong(definition, &error))?;
-        object["metadata"]["name"] = json!(format!("{kind}-sample"));
+        // One name for two versions would be one object on a cluster, written twice.
+        object["metadata"]["name"] = match version.storage {
+            true => json!(format!("{kind}-sample")),
+            false => json!(format!("{kind}-sample-{}", version.name)),
+        };
         if definition.spec.scope == "Namespaced" {
             object["metadata"]["namespace"] = json!("default");
         }

@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 use super::{LayoutError, Operator, Tree};
 
 /// Folders with a kustomization of their own, if there is anything in them.
-const FOLDERS: [&str; 7] = [
+const FOLDERS: [&str; 8] = [
     "crd",
     "rbac",
     "manager",
     "webhook",
+    "certmanager",
     "network-policy",
     "prometheus",
     "samples",

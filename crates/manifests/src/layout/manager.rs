@@ -11,7 +11,8 @@ pub(super) const WEBHOOK_PORT: u16 = 9443;
 const PROBE_PORT: u16 = 8081;
 /// Longer than the manager waits for its reconciles when it is told to stop.
 const GRACE_SECONDS: u32 = 40;
-const METRICS_CERTIFICATES: &str = "/tmp/k8s-metrics-server/metrics-certs";
+/// The Service of metrics.
+pub(super) const METRICS_SERVICE: &str = "controller-manager-metrics-service";
 
 pub(super) fn add(operator: &Operator<'_>, tree: &mut Tree) -> Result<(), LayoutError> {
     let mut labels = operator.labels();
@@ -42,8 +43,10 @@ fn deployment(operator: &Operator<'_>) -> Value {
         "serviceAccountName": operator.name("controller-manager"),
         "terminationGracePeriodSeconds": GRACE_SECONDS,
     });
-    let volumes: Vec<Value> = certificates(operator)
-        .map(|(name, _, secret)| json!({ "name": name, "secret": { "secretName": secret } }))
+    let volumes: Vec<Value> = operator
+        .mounted()
+        .iter()
+        .map(|it| json!({ "name": it.volume, "secret": { "secretName": it.secret } }))
         .collect();
     if !volumes.is_empty() {
         pod["volumes"] = json!(volumes);
@@ -71,7 +74,7 @@ fn container(operator: &Operator<'_>) -> Value {
         "name": "manager",
         "image": operator.image,
         "args": arguments(operator),
-        "ports": ports(),
+        "ports": ports(operator),
         "livenessProbe": probe("/healthz", 15, 20),
         "readinessProbe": probe("/readyz", 5, 10),
         "resources": {
@@ -84,8 +87,10 @@ fn container(operator: &Operator<'_>) -> Value {
             "readOnlyRootFilesystem": true,
         },
     });
-    let mounts: Vec<Value> = certificates(operator)
-        .map(|(name, path, _)| json!({ "mountPath": path, "name": name, "readOnly": true }))
+    let mounts: Vec<Value> = operator
+        .mounted()
+        .iter()
+        .map(|it| json!({ "mountPath": it.path, "name": it.volume, "readOnly": true }))
         .collect();
     if !mounts.is_empty() {
         container["volumeMounts"] = json!(mounts);
@@ -108,25 +113,19 @@ fn arguments(operator: &Operator<'_>) -> Vec<String> {
         "--leader-elect".to_owned(),
         format!("--health-probe-bind-address=:{PROBE_PORT}"),
     ];
-    if operator.options.prometheus {
-        arguments.push(format!("--metrics-cert-path={METRICS_CERTIFICATES}"));
-    }
+    let mounted = operator.mounted();
+    arguments.extend(mounted.iter().map(|it| format!("{}={}", it.flag, it.path)));
+    arguments.extend(operator.certificate_arguments());
     arguments
 }
 
-/// Volumes with certificates: their name, where they are mounted, and the Secret.
-fn certificates(
-    operator: &Operator<'_>,
-) -> impl Iterator<Item = (&'static str, &'static str, String)> {
-    let wanted = operator.options.prometheus;
-    let secret = operator.name("metrics-server-cert");
-    let metrics = wanted.then_some(("metrics-certs", METRICS_CERTIFICATES, secret));
-    metrics.into_iter()
-}
-
-fn ports() -> Value {
+fn ports(operator: &Operator<'_>) -> Value {
     let port = |name: &str, number: u16| json!({ "containerPort": number, "name": name, "protocol": "TCP" });
-    json!([port("metrics", METRICS_PORT), port("probes", PROBE_PORT)])
+    let mut ports = vec![port("metrics", METRICS_PORT), port("probes", PROBE_PORT)];
+    if operator.has_webhooks() {
+        ports.push(port("webhook-server", WEBHOOK_PORT));
+    }
+    json!(ports)
 }
 
 fn probe(path: &str, delay: u32, period: u32) -> Value {
@@ -138,7 +137,7 @@ fn probe(path: &str, delay: u32, period: u32) -> Value {
 }
 
 fn metrics_service(operator: &Operator<'_>) -> Value {
-    let mut metadata = operator.namespaced("controller-manager-metrics-service");
+    let mut metadata = operator.namespaced(METRICS_SERVICE);
     metadata["labels"]["control-plane"] = json!("controller-manager");
     json!({
         "apiVersion": "v1",

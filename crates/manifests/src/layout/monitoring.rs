@@ -1,15 +1,16 @@
 //! A ServiceMonitor for those who run the Prometheus operator.
 //!
 //! It sends a token, so it wants to know whom to: the certificate is checked against the Secret that the manager serves
-//! with, which the cluster's owner provides.
+//! with.
 
 use serde_json::json;
 
+use super::manager::METRICS_SERVICE;
 use super::{LayoutError, Operator, Tree};
 
 pub(super) fn add(operator: &Operator<'_>, tree: &mut Tree) -> Result<(), LayoutError> {
-    let service = operator.name("controller-manager-metrics-service");
-    let secret = operator.name("metrics-server-cert");
+    let service = operator.name(METRICS_SERVICE);
+    let secret = operator.metrics_secret();
     let mut labels = operator.labels();
     labels.insert("control-plane".to_owned(), json!("controller-manager"));
     let monitor = json!({

@@ -39,7 +39,7 @@ fn manager_roles(operator: &Operator<'_>) -> Vec<Value> {
 }
 
 /// Documents as one value, since a file is one.
-fn one_or_list(mut objects: Vec<Value>) -> Value {
+pub(super) fn one_or_list(mut objects: Vec<Value>) -> Value {
     match objects.len() {
         1 => objects.remove(0),
         _ => json!({ "apiVersion": "v1", "items": objects, "kind": "List" }),
@@ -132,7 +132,7 @@ impl Operator<'_> {
     }
 
     /// Gives the role to the manager's service account.
-    fn binding(&self, role: &Value) -> Value {
+    pub(super) fn binding(&self, role: &Value) -> Value {
         let name = role["metadata"]["name"].as_str().unwrap_or_default();
         let mut metadata = json!({ "labels": self.labels(), "name": format!("{name}binding") });
         let mut kind = "ClusterRoleBinding";

@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use serde_json::from_value;
 
 use super::*;
+use crate::project::CertificateSource;
 use crate::{Rule, Webhook, WebhookKind};
 
 fn inventory() -> Inventory {
@@ -230,10 +231,14 @@ fn network_policies_name_the_ports_of_pods() {
     let service = &configuration["webhooks"][0]["clientConfig"]["service"];
     assert_eq!(service["name"], "book-webhook-service");
     assert_eq!(service["namespace"], "book-system");
-    let is_configuration = |object: &Value| object["kind"] == configuration["kind"];
-    assert!(
-        !objects.iter().any(is_configuration),
-        "nobody serves it yet"
+    let found = find(
+        &objects,
+        "ValidatingWebhookConfiguration",
+        "book-validating-webhook-configuration",
+    );
+    assert_eq!(
+        found, configuration,
+        "what is in the file is what is deployed"
     );
     let mut project = project();
     let mut options = project.options();
@@ -266,9 +271,202 @@ fn scrapers_check_the_certificate() {
         tls["serverName"],
         "book-controller-manager-metrics-service.book-system.svc"
     );
+    let secret = &tls["ca"]["secret"]["name"];
+    let found = find(&objects, "Secret", "book-server-cert");
+    assert_eq!(found["metadata"]["name"], *secret, "the manager fills it");
+    let arguments = arguments(&objects);
+    assert!(
+        arguments.contains(&"--cert-service=book-controller-manager-metrics-service".to_owned())
+    );
+
+    options.certificates = CertificateSource::Secret;
+    project.set_options(&options);
+    let objects =
+        super::deployed(&project, &inventory(), &Settings::default()).expect("it can be laid out");
     let deployment = find(&objects, "Deployment", "controller-manager");
     let volume = &deployment["spec"]["template"]["spec"]["volumes"][0];
-    assert_eq!(volume["secret"]["secretName"], tls["ca"]["secret"]["name"]);
+    assert_eq!(volume["secret"]["secretName"], "book-metrics-server-cert");
+}
+
+/// What the manager is called with.
+fn arguments(objects: &[Value]) -> Vec<String> {
+    let deployment = find(objects, "Deployment", "controller-manager");
+    let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+    from_value(arguments.clone()).expect("they are texts")
+}
+
+/// A kind of two versions that the program converts, with a webhook.
+fn converted() -> Inventory {
+    let mut inventory = inventory();
+    inventory.webhooks.push(webhook());
+    let definition = &mut inventory.definitions[0];
+    let mut second = definition.spec.versions[0].clone();
+    (second.name, second.storage) = ("v2".to_owned(), false);
+    definition.spec.versions.push(second);
+    let placeholder = crate::webhook::service();
+    definition.spec.conversion = Some(crate::definition::converted_by(&placeholder));
+    inventory
+}
+
+#[test]
+fn conversions_lead_to_the_service_of_the_project() {
+    let inventory = converted();
+    let objects = objects(&project(), &inventory);
+    let definition = find(
+        &objects,
+        "CustomResourceDefinition",
+        "guestbooks.webapp.my.domain",
+    );
+    let service = &definition["spec"]["conversion"]["webhook"]["clientConfig"]["service"];
+    let expected =
+        json!({"name": "book-webhook-service", "namespace": "book-system", "path": "/convert"});
+    assert_eq!(*service, expected);
+    find(&objects, "Service", "book-webhook-service");
+    let files = files(&project(), &inventory, &Settings::default()).expect("it can be laid out");
+    let file = &files[Path::new("config/crd/bases/webapp.my.domain_guestbooks.yaml")];
+    assert!(file.contains("name: book-webhook-service"), "{file}");
+    let names: Vec<&str> = ["v1", "v2"]
+        .iter()
+        .map(|version| {
+            files[&PathBuf::from(format!("config/samples/webapp_{version}_guestbook.yaml"))]
+                .as_str()
+        })
+        .map(|text| {
+            text.lines()
+                .find_map(|line| line.strip_prefix("  name: "))
+                .expect("it has one")
+        })
+        .collect();
+    assert_eq!(names, ["guestbook-sample", "guestbook-sample-v2"]);
+}
+
+#[test]
+fn without_webhooks_only_stored_versions_are_served() {
+    let settings = Settings::default().webhooks(WebhookSetting::LeftOut);
+    let objects = deployed(&project(), &converted(), &settings).expect("it can be laid out");
+    let definition = find(
+        &objects,
+        "CustomResourceDefinition",
+        "guestbooks.webapp.my.domain",
+    );
+    assert!(definition["spec"]["conversion"].is_null());
+    let versions = definition["spec"]["versions"]
+        .as_array()
+        .expect("it has some");
+    let served: Vec<&Value> = versions.iter().map(|version| &version["served"]).collect();
+    assert_eq!(served, [true, false]);
+    let is_about_webhooks = |object: &&Value| {
+        let text = object.to_string();
+        text.contains("webhook") || text.contains("server-cert")
+    };
+    let left: Vec<&Value> = objects.iter().filter(is_about_webhooks).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn manager_may_change_its_own_certificates_and_nothing_else_of_that_kind() {
+    let objects = objects(&project(), &converted());
+    let roles = objects
+        .iter()
+        .filter(|object| object["metadata"]["name"] == "book-certificates-role");
+    let rules = roles.flat_map(|role| role["rules"].as_array().expect("it has some"));
+    let rules: Vec<String> = rules
+        .map(|rule| {
+            format!(
+                "{} {} {}",
+                rule["resources"][0], rule["resourceNames"], rule["verbs"]
+            )
+        })
+        .collect();
+    let expected = [
+        r#""secrets" ["book-server-cert"] ["get","update"]"#,
+        r#""validatingwebhookconfigurations" ["book-validating-webhook-configuration"] ["get","patch"]"#,
+        r#""customresourcedefinitions" ["guestbooks.webapp.my.domain"] ["get","patch"]"#,
+    ];
+    let (mut rules, mut expected) = (rules, expected.map(str::to_owned).to_vec());
+    rules.sort();
+    expected.sort();
+    assert_eq!(rules, expected);
+    let arguments = arguments(&objects);
+    for wanted in [
+        "--cert-secret=book-server-cert",
+        "--cert-service=book-webhook-service",
+        "--validating-webhook-configuration=book-validating-webhook-configuration",
+    ] {
+        assert!(
+            arguments.iter().any(|it| it == wanted),
+            "{wanted}: {arguments:?}"
+        );
+    }
+    let secret = find(&objects, "Secret", "book-server-cert");
+    assert!(
+        secret["data"].is_null(),
+        "what the manager puts there is left alone"
+    );
+}
+
+#[test]
+fn cert_manager_makes_certificates_and_has_them_trusted() {
+    let mut project = project();
+    let mut options = project.options();
+    options.certificates = CertificateSource::CertManager;
+    project.set_options(&options);
+    let objects = objects(&project, &converted());
+    let certificate = find(&objects, "Certificate", "book-serving-cert");
+    assert_eq!(
+        certificate["spec"]["dnsNames"][0],
+        "book-webhook-service.book-system.svc"
+    );
+    find(
+        &objects,
+        "Issuer",
+        &text_of(&certificate["spec"]["issuerRef"]["name"]),
+    );
+    for (kind, name) in [
+        ("CustomResourceDefinition", "guestbooks.webapp.my.domain"),
+        (
+            "ValidatingWebhookConfiguration",
+            "book-validating-webhook-configuration",
+        ),
+    ] {
+        let object = find(&objects, kind, name);
+        let from = &object["metadata"]["annotations"]["cert-manager.io/inject-ca-from"];
+        assert_eq!(*from, "book-system/book-serving-cert", "{kind}");
+    }
+    let deployment = find(&objects, "Deployment", "controller-manager");
+    let volume = &deployment["spec"]["template"]["spec"]["volumes"][0]["secret"]["secretName"];
+    assert_eq!(*volume, certificate["spec"]["secretName"]);
+    assert!(
+        !objects
+            .iter()
+            .any(|object| object["metadata"]["name"] == "book-certificates-role")
+    );
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn webhooks_about_kinds_of_others_leave_the_namespace_of_the_manager_alone() {
+    let mut inventory = inventory();
+    let mut pods = webhook();
+    (pods.groups, pods.resources) = (vec![String::new()], vec!["pods".to_owned()]);
+    pods.name = "vpod.my.domain".to_owned();
+    inventory.webhooks = vec![webhook(), pods];
+    let objects = objects(&project(), &inventory);
+    let configuration = find(&objects, "ValidatingWebhookConfiguration", "configuration");
+    let selectors: Vec<&Value> = ["vguestbook.webapp.my.domain", "vpod.my.domain"]
+        .iter()
+        .map(|name| {
+            let hooks = configuration["webhooks"].as_array().expect("it has some");
+            let hook = hooks.iter().find(|hook| hook["name"] == *name);
+            &hook.expect("it is there")["namespaceSelector"]
+        })
+        .collect();
+    assert!(selectors[0].is_null());
+    let outside = json!({"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["book-system"]});
+    assert_eq!(selectors[1]["matchExpressions"], json!([outside]));
 }
 
 #[test]

@@ -3,6 +3,26 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// Who makes the certificates that the manager serves with.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum CertificateSource {
+    /// The manager makes and replaces them itself.
+    #[default]
+    Manager,
+    /// cert-manager does, from the Issuer and the Certificates that are deployed with the manager.
+    CertManager,
+    /// Somebody puts them into Secrets and tells configurations whom to trust.
+    Secret,
+}
+
+impl CertificateSource {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// Choices about what is generated.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
@@ -17,6 +37,12 @@ pub struct Options {
     /// Whether the manager can be reached from everywhere: no NetworkPolicy is deployed.
     #[serde(skip_serializing_if = "super::is_false")]
     pub without_network_policy: bool,
+    /// Whether admission webhooks and conversions are left out of what is deployed.
+    #[serde(skip_serializing_if = "super::is_false")]
+    pub without_webhooks: bool,
+    /// Who makes the certificates of the manager.
+    #[serde(skip_serializing_if = "CertificateSource::is_default")]
+    pub certificates: CertificateSource,
     /// The namespaces that it works in, when the project is namespaced; without any, its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub watch_namespaces: Vec<String>,
@@ -39,6 +65,8 @@ impl Options {
             "image",
             "prometheus",
             "withoutNetworkPolicy",
+            "withoutWebhooks",
+            "certificates",
             "watchNamespaces",
         ] {
             map.remove(name);
