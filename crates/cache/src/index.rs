@@ -48,6 +48,12 @@ impl<K: Kind> Index<K> {
         })
     }
 
+    /// By the value of an annotation. Objects without it are not in the index.
+    pub fn by_annotation(name: &str) -> Self {
+        let name = name.to_owned();
+        Self::of_metadata(move |object| Vec::from_iter(object.annotation(&name).map(String::from)))
+    }
+
     /// The index by the value of a label.
     pub fn by_label(name: &str) -> Self {
         let name = name.to_owned();

@@ -4,6 +4,10 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
+use kube::core::Resource;
+
+use crate::AsObject;
+
 /// The key of an object: `namespace/name`, or `name` for objects without a namespace.
 ///
 /// Cheap to clone. Keys are ordered as strings, so all keys of one namespace are neighbours.
@@ -35,6 +39,26 @@ impl Key {
     /// The key of an object without a namespace.
     pub fn cluster(name: &str) -> Self {
         Self(name.into())
+    }
+
+    /// The key of this object. One that has no name yet has an empty one in its key.
+    pub fn of<K: Resource>(object: impl AsObject<K>) -> Self {
+        let meta = object.as_object().meta();
+        let name = meta.name.as_deref().unwrap_or_default();
+        Self::new(meta.namespace.as_deref().unwrap_or_default(), name)
+    }
+
+    /// The key of another object beside this one: in the same namespace, or in none.
+    ///
+    /// ```
+    /// use kubewright_cache::Key;
+    ///
+    /// assert_eq!(Key::new("default", "web").sibling("db"), Key::new("default", "db"));
+    /// assert_eq!(Key::cluster("web").sibling("db"), Key::cluster("db"));
+    /// ```
+    #[must_use]
+    pub fn sibling(&self, name: &str) -> Self {
+        Self::new(self.namespace().unwrap_or_default(), name)
     }
 
     /// Reads `namespace/name` or `name`; nothing when a part is empty or there are more than two.

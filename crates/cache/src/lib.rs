@@ -36,6 +36,7 @@
 //! decided by a hash, and time (tokio's, which tests can pause) and chance can be replaced, so that a run can be
 //! repeated.
 
+mod as_object;
 mod backlog;
 mod backoff;
 mod batch;
@@ -73,6 +74,9 @@ pub mod store;
 mod table;
 mod value;
 
+pub use as_object::AsObject;
+#[doc(hidden)]
+pub use as_object::sealed;
 pub use backoff::Backoff;
 pub use cached::{Cached, Kind, Undecodable};
 pub use connections::Connections;

@@ -13,12 +13,8 @@ pub(crate) async fn patch_unchanged<K: TypedObject>(
     before: &K,
     after: &K,
 ) -> Result<K, ClientError> {
-    // A version that is only in the second state becomes a part of the patch, where the server checks it.
-    let mut base = before.clone();
-    base.meta_mut().resource_version = None;
-    let mut wanted = after.clone();
-    wanted.meta_mut().resource_version = before.meta().resource_version.clone();
-    client.patch(&base, &wanted).await
+    let patched = client.optimistic_lock().patch(before, after).await?;
+    Ok(patched.into_object())
 }
 
 /// What the server said, or what else went wrong.

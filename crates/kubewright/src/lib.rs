@@ -5,6 +5,7 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
+//! use k8s_openapi::ByteString;
 //! use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 //! use kubewright::prelude::*;
 //!
@@ -13,16 +14,14 @@
 //!
 //! impl Reconciler<ConfigMap> for Copier {
 //!     async fn reconcile(&self, config: Arc<ConfigMap>, cx: &Context) -> Result<Outcome> {
-//!         let (_, change) = cx
-//!             .client()
-//!             .create_or_update::<Secret>(cx.key(), |secret| {
-//!                 secret.string_data = config.data.clone();
-//!                 // An owner that cannot own is a mistake of this program, and shows in the first test.
-//!                 set_controller_reference(&*config, secret).expect("both live in one namespace");
-//!             })
-//!             .await?;
-//!         if change == Change::Created {
-//!             cx.event(&*config, EventKind::Normal, "Copied", "made a secret of it");
+//!         let data = config.data.iter().flatten();
+//!         let data = data.map(|(name, text)| (name.clone(), ByteString(text.clone().into_bytes())));
+//!         // A Secret of that name that is not the ConfigMap's is left alone: that is an error, and nothing is sent.
+//!         let applied = cx.client().apply_owned(&config, cx.key(), |secret: &mut Secret| {
+//!             secret.data = Some(data.collect());
+//!         });
+//!         if applied.await?.change == Change::Created {
+//!             cx.event(&config, EventKind::Normal, "Copied", "made a Secret of it");
 //!         }
 //!         Ok(Outcome::done())
 //!     }
@@ -129,8 +128,8 @@ pub mod prelude {
     pub use kubewright_runtime::finalizer::{Cleanup, Finalized, finalize};
     pub use kubewright_runtime::{
         Change, Client, ClientError, Context, Controller, Delete, Error, EventKind, IgnoreNotFound,
-        Key, Manager, Outcome, Predicate, Query, Reconciler, Scope, Watch, conditions,
-        set_controller_reference,
+        Index, Key, Manager, Outcome, Predicate, Query, Reconciler, Scope, Watch, Written,
+        conditions, is_controlled_by, set_controller_reference,
     };
 }
 

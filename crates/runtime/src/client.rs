@@ -12,19 +12,25 @@
 //!
 //! Deliberately absent: a way to list from a cache page by page; it is all in memory.
 
+mod apply;
+mod delete;
 mod entry;
 mod error;
 mod guard;
 mod informers;
+mod last_applied;
 mod lifetime;
 mod live;
 mod merge;
 mod objects;
 mod query;
 mod requests;
+mod subresources;
 mod trail;
+mod typed;
 mod upsert;
 mod write;
+mod written;
 
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
@@ -33,21 +39,21 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
-use kubewright_cache::{Factory, Index, IndexExists, Key, Reader};
+use kubewright_cache::Factory;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use error::{ClientError, IgnoreNotFound};
+pub use error::{ClientError, IgnoreNotFound, Refusal};
 pub use informers::{Informers, Registrations};
 pub(crate) use lifetime::InformerLifetime;
 pub use live::Live;
 pub use objects::Objects;
-pub use query::{Delete, DryRun, Ownership, Query, WriteOptions};
+pub use query::{Delete, DryRun, Locking, Ownership, Query, WriteOptions};
 pub use requests::RequestPolicy;
 use trail::Trail;
 pub use trail::Write;
-pub use upsert::Change;
+pub use written::{Change, Mutate, Written};
 
 use crate::cache::{CacheOptions, Extent, ResourceId};
 use crate::gate::{Gate, Gates};
@@ -281,6 +287,26 @@ impl Client {
         self.with(|write| write.dry_run = DryRun::All)
     }
 
+    /// The same client, whose patches are refused with a conflict if the object has changed since it was read.
+    ///
+    /// Without it a patch of one field does not care about changes of other fields, which is what controllers mostly want. A
+    /// list is replaced as a whole, so whoever adds to a list that others write too wants this.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kubewright_runtime::{Client, ClientError};
+    /// # async fn example(client: Client, pod: Arc<Pod>) -> Result<(), ClientError> {
+    /// let gate = |pod: &mut Pod| pod.metadata.finalizers.get_or_insert_default().push("example.com/gate".into());
+    /// client.optimistic_lock().modify(&pod, gate).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn optimistic_lock(&self) -> Self {
+        self.with(|write| write.locking = Locking::Optimistic)
+    }
+
     /// The same client, writing under this name.
     #[must_use]
     pub fn field_owner(&self, owner: &str) -> Self {
@@ -393,158 +419,6 @@ impl Client {
             }))
         });
         made.clone()
-    }
-
-    /// The object, from the cache.
-    ///
-    /// # Errors
-    /// When the cache cannot be filled, does not hold the key's namespace, or does not reach this manager's own writes in time;
-    /// and when the object exists and does not decode.
-    pub async fn get<K: TypedObject>(&self, key: &Key) -> Result<Option<Arc<K>>, ClientError> {
-        self.of().get(key).await
-    }
-
-    /// Objects, from the cache.
-    ///
-    /// # Errors
-    /// As of [`get`](Client::get), and when the query names an index that was not added. One object that does not decode
-    /// fails the list; [`Objects::list_lossy`] leaves it out.
-    pub async fn list<K: TypedObject>(&self, query: Query) -> Result<Vec<Arc<K>>, ClientError> {
-        self.of().list(query).await
-    }
-
-    /// The cache itself: reads that do not wait. What this manager wrote a moment ago may not be in it yet.
-    pub fn reader<K: TypedObject>(&self) -> Reader<K> {
-        self.of().reader()
-    }
-
-    /// Adds an index to the cache of a kind, for [`Query::index`].
-    ///
-    /// # Errors
-    /// When the name is taken.
-    pub fn add_index<K: TypedObject>(
-        &self,
-        name: &str,
-        index: Index<K>,
-    ) -> Result<(), IndexExists> {
-        self.of().add_index(name, index)
-    }
-
-    /// Lets go of this client's informers of a kind. They stop once no controller, watch or reader uses them either; the next
-    /// read starts them anew.
-    pub fn remove_informer<K: TypedObject>(&self) {
-        self.of::<K>().remove_informer();
-    }
-
-    /// Reads straight from the server.
-    pub fn live(&self) -> Live<'_> {
-        Live(self)
-    }
-
-    /// Creates an object and gives it as the server made it.
-    ///
-    /// # Errors
-    /// What the server says.
-    pub async fn create<K: TypedObject>(&self, object: &K) -> Result<K, ClientError> {
-        self.of().create(object).await
-    }
-
-    /// Replaces an object: a conflict unless it is still in the version that is given.
-    ///
-    /// # Errors
-    /// What the server says.
-    pub async fn update<K: TypedObject>(&self, object: &K) -> Result<K, ClientError> {
-        self.of().update(object).await
-    }
-
-    /// Replaces the status of an object.
-    ///
-    /// # Errors
-    /// What the server says.
-    pub async fn update_status<K: TypedObject>(&self, object: &K) -> Result<K, ClientError> {
-        self.of().update_status(object).await
-    }
-
-    /// Sends what is different between two states of an object, as a merge patch; nothing when nothing is.
-    ///
-    /// # Errors
-    /// What the server says.
-    pub async fn patch<K: TypedObject>(&self, old: &K, new: &K) -> Result<K, ClientError> {
-        self.of().patch(old, new).await
-    }
-
-    /// Sends what is different between two statuses of an object; nothing when nothing is.
-    ///
-    /// # Errors
-    /// What the server says.
-    pub async fn patch_status<K: TypedObject>(&self, old: &K, new: &K) -> Result<K, ClientError> {
-        self.of().patch_status(old, new).await
-    }
-
-    /// Changes a copy of an object and sends what is different; nothing when nothing is.
-    ///
-    /// # Errors
-    /// What the server says.
-    pub async fn modify<K: TypedObject>(
-        &self,
-        object: &K,
-        change: impl FnOnce(&mut K),
-    ) -> Result<K, ClientError> {
-        self.of().modify(object, change).await
-    }
-
-    /// Changes the status of a copy of an object and sends what is different; nothing when nothing is.
-    ///
-    /// # Errors
-    /// What the server says.
-    pub async fn modify_status<K: TypedObject>(
-        &self,
-        object: &K,
-        change: impl FnOnce(&mut K),
-    ) -> Result<K, ClientError> {
-        self.of().modify_status(object, change).await
-    }
-
-    /// Applies an object on the server's side: the fields that it has are this owner's, those it had and has no
-    /// more are removed.
-    ///
-    /// # Errors
-    /// What the server says.
-    pub async fn apply<K: TypedObject>(&self, object: &K) -> Result<K, ClientError> {
-        self.of().apply(object).await
-    }
-
-    /// Deletes the very object that is given, not another one of its name.
-    ///
-    /// # Errors
-    /// What the server says.
-    pub async fn delete<K: TypedObject>(&self, object: &K, how: Delete) -> Result<(), ClientError> {
-        self.of().delete(object, how).await
-    }
-
-    /// Creates the object if there is none, else changes it if the closure changes anything.
-    ///
-    /// # Errors
-    /// What the server says; a conflict if somebody else was faster.
-    pub async fn create_or_update<K: TypedObject + Default>(
-        &self,
-        key: &Key,
-        change: impl FnOnce(&mut K),
-    ) -> Result<(K, Change), ClientError> {
-        self.of().create_or_update(key, change).await
-    }
-
-    /// As [`create_or_update`](Client::create_or_update), but sends only the difference, so that changes of others to other
-    /// fields are no conflict.
-    ///
-    /// # Errors
-    /// What the server says.
-    pub async fn create_or_patch<K: TypedObject + Default>(
-        &self,
-        key: &Key,
-        change: impl FnOnce(&mut K),
-    ) -> Result<(K, Change), ClientError> {
-        self.of().create_or_patch(key, change).await
     }
 }
 

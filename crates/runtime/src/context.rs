@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
-use kubewright_cache::Key;
+use kubewright_cache::{AsObject, Key};
 use tokio_util::sync::CancellationToken;
 
 use crate::cause::{Cause, Reasons};
-use crate::client::{Client, TypedObject, Write};
+use crate::client::{Client, Write};
+use crate::described::Described;
 use crate::environment::Environment;
 use crate::events::{EventKind, Recorder, reference_of};
 
@@ -140,9 +141,9 @@ impl Context {
 
     /// Tells users of the object what happened, as an event. It is sent in the background, and counted rather than
     /// repeated.
-    pub fn event<K: TypedObject>(
+    pub fn event<K: Described>(
         &self,
-        object: &K,
+        object: impl AsObject<K>,
         kind: EventKind,
         reason: &str,
         message: impl fmt::Display,

@@ -11,7 +11,8 @@
 mod builder;
 mod history;
 mod hot_loop;
-mod request_builder;
+mod of_objects;
+mod of_requests;
 mod target;
 mod worker;
 
@@ -32,7 +33,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use builder::Builder;
 pub use history::{History, Reconciled};
-pub use request_builder::RequestBuilder;
+pub use of_objects::Primary;
+pub use of_requests::NoPrimary;
 
 use crate::client::Client;
 use crate::environment::Environment;
@@ -49,6 +51,7 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// When the sources of a controller that waits for leadership start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum WarmUp {
     /// At once, so that a new leader has everything at hand.
     #[default]
@@ -59,6 +62,7 @@ pub enum WarmUp {
 
 /// Whether only a leader runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Leadership {
     /// Only the leader, where there is an election.
     #[default]
@@ -296,6 +300,7 @@ impl<R: Request> Handle<R> {
 
 /// Whether a watch was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Removed {
     /// It was there and is no more.
     Yes,

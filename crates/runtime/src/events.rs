@@ -14,11 +14,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Client, Resource};
+use kube::Client;
+use kubewright_cache::AsObject;
 use tokio::sync::mpsc;
 
 pub use writer::EventWriter;
 
+use crate::described::Described;
 use crate::environment::Environment;
 
 /// Longest message, as events.k8s.io takes it.
@@ -28,6 +30,7 @@ const REASON: usize = 128;
 
 /// How an event is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum EventKind {
     /// Things go as they should.
     Normal,
@@ -47,6 +50,7 @@ impl EventKind {
 
 /// Which API events are written to. People see the same events in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum EventApi {
     /// `v1`, with a count; `kubectl describe` shows how often and over what time.
     #[default]
@@ -149,11 +153,13 @@ impl Recorder {
     }
 
     /// Records that something happened to this object.
-    pub fn about<K>(&self, object: &K, kind: EventKind, reason: &str, message: &str)
-    where
-        K: Resource,
-        K::DynamicType: Default,
-    {
+    pub fn about<K: Described>(
+        &self,
+        object: impl AsObject<K>,
+        kind: EventKind,
+        reason: &str,
+        message: &str,
+    ) {
         self.event(&reference_of(object), kind, reason, message);
     }
 
@@ -164,14 +170,18 @@ impl Recorder {
 }
 
 /// The reference to an object that events are about.
-pub fn reference_of<K>(object: &K) -> ObjectReference
-where
-    K: Resource,
-    K::DynamicType: Default,
-{
+pub fn reference_of<K: Described>(object: impl AsObject<K>) -> ObjectReference {
+    let object = object.as_object();
+    let (types, meta) = (object.type_meta(), object.meta());
+    let (api_version, kind) = types.map(|types| (types.api_version, types.kind)).unzip();
     ObjectReference {
-        resource_version: object.meta().resource_version.clone(),
-        ..object.object_ref(&K::DynamicType::default())
+        api_version,
+        kind,
+        name: meta.name.clone(),
+        namespace: meta.namespace.clone(),
+        uid: meta.uid.clone(),
+        resource_version: meta.resource_version.clone(),
+        ..ObjectReference::default()
     }
 }
 

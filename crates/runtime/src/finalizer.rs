@@ -13,7 +13,7 @@ use kube::api::Patch;
 use kubewright_cache::Key;
 use serde_json::json;
 
-use crate::client::{Client, ClientError, TypedObject};
+use crate::client::{Client, ClientError, Object, Objects, TypedObject};
 
 /// How often a removal is tried again when somebody else wrote the object meanwhile: the clean-up is done and costs
 /// more than a few requests.
@@ -21,6 +21,7 @@ const TRIES: usize = 5;
 
 /// What a clean-up has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cleanup<T> {
     /// Nothing is left; the finalizer goes.
     Done,
@@ -128,7 +129,8 @@ pub fn remove(object: &mut impl Resource, name: &str) -> bool {
 /// Runs `apply` while the object lives and `cleanup` once it is being deleted, with the finalizer in place between the
 /// first and the last. Both must bear being run twice: a crash may come after them and before it is noted.
 ///
-/// `apply` gets the object as it is after the finalizer was added.
+/// `apply` gets the object as it is after the finalizer was added. A controller that always does this declares its
+/// [finalizer](crate::controller::Builder::finalizer) instead.
 ///
 /// # Errors
 /// When a function of the caller's fails, or a request; the next reconcile takes up where this one ended.
@@ -142,47 +144,82 @@ pub async fn finalize<K, T, E>(
 where
     K: TypedObject,
 {
+    client.of().finalize(object, name, apply, cleanup).await
+}
+
+impl<K: Object> Objects<K> {
+    /// Runs `apply` while the object lives and `cleanup` once it is being deleted: [`finalize`], for objects of any kind.
+    ///
+    /// # Errors
+    /// When a function of the caller's fails, or a request; the next reconcile takes up where this one ended.
+    pub async fn finalize<T, E>(
+        &self,
+        object: Arc<K>,
+        name: &str,
+        apply: impl AsyncFnOnce(Arc<K>) -> Result<T, E>,
+        cleanup: impl AsyncFnOnce(Arc<K>) -> Result<Cleanup<T>, E>,
+    ) -> Result<Finalized<T>, FinalizeError<E>> {
+        match step(&*object, name)? {
+            Step::Apply => applied(apply(object).await),
+            Step::Add => {
+                let added = write_added(self, &*object, name).await?;
+                applied(apply(Arc::new(added)).await)
+            }
+            Step::Nothing => Ok(Finalized::Absent),
+            Step::Cleanup => match cleanup(object.clone()).await {
+                Err(error) => Err(FinalizeError::Cleanup(error)),
+                Ok(Cleanup::NotYet(value)) => Ok(Finalized::NotYet(value)),
+                Ok(Cleanup::Done) => write_removed(self, &*object, name).await,
+            },
+        }
+    }
+}
+
+/// What an object with a finalizer needs next.
+enum Step {
+    /// The object lives and has the finalizer.
+    Apply,
+    /// The object lives, and the finalizer comes before anything that needs a clean-up.
+    Add,
+    /// The object is being deleted and has the finalizer.
+    Cleanup,
+    /// The object is being deleted, and others hold it.
+    Nothing,
+}
+
+fn step<E>(object: &impl Resource, name: &str) -> Result<Step, FinalizeError<E>> {
     if object.meta().name.as_deref().is_none_or(str::is_empty) {
         return Err(FinalizeError::Unnamed);
     }
-    let going = object.meta().deletion_timestamp.is_some();
-    match (going, contains(&*object, name)) {
-        (false, true) => applied(apply(object).await),
-        (false, false) => {
-            let added = write_added(client, &*object, name).await?;
-            applied(apply(Arc::new(added)).await)
-        }
-        (true, false) => Ok(Finalized::Absent),
-        (true, true) => match cleanup(object.clone()).await {
-            Err(error) => Err(FinalizeError::Cleanup(error)),
-            Ok(Cleanup::NotYet(value)) => Ok(Finalized::NotYet(value)),
-            Ok(Cleanup::Done) => write_removed(client, &*object, name).await,
-        },
-    }
+    let is_deleted = object.meta().deletion_timestamp.is_some();
+    Ok(match (is_deleted, contains(object, name)) {
+        (false, true) => Step::Apply,
+        (false, false) => Step::Add,
+        (true, true) => Step::Cleanup,
+        (true, false) => Step::Nothing,
+    })
 }
 
 fn applied<T, E>(result: Result<T, E>) -> Result<Finalized<T>, FinalizeError<E>> {
     result.map(Finalized::Applied).map_err(FinalizeError::Apply)
 }
 
-async fn write_added<K, E>(client: &Client, object: &K, name: &str) -> Result<K, FinalizeError<E>>
-where
-    K: TypedObject,
-{
+async fn write_added<K: Object, E>(
+    objects: &Objects<K>,
+    object: &K,
+    name: &str,
+) -> Result<K, FinalizeError<E>> {
     let mut finalizers = finalizers(object).to_vec();
     finalizers.push(name.into());
-    let result = write(client, object, &finalizers).await;
+    let result = write(objects, object, &finalizers).await;
     result.map_err(|error| FinalizeError::Add(Box::new(error)))
 }
 
-async fn write_removed<K, T, E>(
-    client: &Client,
+async fn write_removed<K: Object, T, E>(
+    objects: &Objects<K>,
     object: &K,
     name: &str,
-) -> Result<Finalized<T>, FinalizeError<E>>
-where
-    K: TypedObject,
-{
+) -> Result<Finalized<T>, FinalizeError<E>> {
     let mut newer = None;
     for attempt in 1.. {
         let present: &K = newer.as_ref().unwrap_or(object);
@@ -194,7 +231,7 @@ where
             .filter(|finalizer| *finalizer != name)
             .cloned()
             .collect();
-        match write(client, present, &keep).await {
+        match write(objects, present, &keep).await {
             Ok(_) => break,
             Err(error) if error.is_not_found() => break,
             Err(error) if attempt >= TRIES || !error.is_conflict() => {
@@ -202,7 +239,7 @@ where
             }
             Err(_) => {}
         }
-        newer = match client.live().get(&key(object)).await {
+        newer = match objects.get_live(&Key::of(object)).await {
             Ok(Some(read)) => Some(read),
             Ok(None) => break,
             Err(error) => return Err(FinalizeError::Remove(Box::new(error))),
@@ -212,26 +249,19 @@ where
 }
 
 /// Writes the list of finalizers, if the object is still what was read.
-async fn write<K>(client: &Client, object: &K, finalizers: &[String]) -> Result<K, ClientError>
-where
-    K: TypedObject,
-{
+async fn write<K: Object>(
+    objects: &Objects<K>,
+    object: &K,
+    finalizers: &[String],
+) -> Result<K, ClientError> {
     let metadata = object.meta();
     let patch = json!({"metadata": {
         "resourceVersion": metadata.resource_version,
         "uid": metadata.uid,
         "finalizers": finalizers,
     }});
-    let objects = client.of::<K>();
-    objects.patch_with(&key(object), &Patch::Merge(patch)).await
-}
-
-fn key(object: &impl Resource) -> Key {
-    let name = object.meta().name.as_deref().unwrap_or_default();
-    match &object.meta().namespace {
-        Some(namespace) => Key::new(namespace, name),
-        None => Key::cluster(name),
-    }
+    let patch = Patch::Merge(patch);
+    objects.patch_with(&Key::of(object), &patch).await
 }
 
 fn finalizers(object: &impl Resource) -> &[String] {

@@ -17,13 +17,12 @@ mod sharing;
 mod supervisor;
 mod watchdog;
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{HeaderName, HeaderValue, USER_AGENT};
+use http::header::USER_AGENT;
 use kubewright_cache::Connections;
 use kubewright_webhook::Webhooks;
 use kubewright_workqueue::Stats;
@@ -31,6 +30,7 @@ use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use crate::identity::user_agent;
 pub use error::ManagerError;
 pub use part::{Ended, OnEnd};
 pub use runnable::{Runnable, Task};
@@ -42,6 +42,7 @@ use crate::controller::{
 };
 use crate::environment::Environment;
 use crate::events::{EventWriter, Recorder, RecorderOptions};
+use crate::identity::program_name;
 use crate::lease::LeaseOptions;
 use crate::metrics::{ControllerMetrics, Metrics};
 use crate::requests::Request;
@@ -54,9 +55,6 @@ use supervisor::Supervisor;
 
 /// How long parts that were dropped may take to be gone.
 const CUT_OFF: Duration = Duration::from_secs(1);
-
-/// The longest name of a field manager that a server takes.
-const LONGEST_FIELD_MANAGER: usize = 128;
 
 /// Runs controllers and whatever else an operator has.
 #[must_use = "a manager does nothing until it runs"]
@@ -114,9 +112,7 @@ impl Manager {
     pub fn from_config(mut config: kube::Config) -> Result<Self, ManagerError> {
         let metrics = Metrics::new();
         if !config.headers.iter().any(|(name, _)| name == USER_AGENT) {
-            config
-                .headers
-                .extend(user_agent(&program_name(), "unknown"));
+            config.headers.extend(user_agent(program_name(), "unknown"));
         }
         // The client of the runtime retries by itself, within a limit.
         config.default_retry = false;
@@ -139,7 +135,7 @@ impl Manager {
     /// The last manager over a client stops the client's informers when it ends.
     pub fn over(client: Client) -> Self {
         Self {
-            name: program_name(),
+            name: program_name().to_owned(),
             informers: client.informers(),
             client,
             environment: Environment::system(),
@@ -543,23 +539,6 @@ async fn follow(
         informers.factory().shutdown().await;
     }
     Ok(())
-}
-
-/// The header by which servers know a program, as client-go writes it, for [`kube::Config::headers`]. Servers take what is before
-/// the slash for the field manager of writes that name none.
-pub fn user_agent(name: &str, version: &str) -> Option<(HeaderName, HeaderValue)> {
-    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
-    let ours = env!("CARGO_PKG_VERSION");
-    let value = format!("{name}/{version} ({os}/{arch}) kubewright/{ours}");
-    Some((USER_AGENT, HeaderValue::try_from(value).ok()?))
-}
-
-/// What the program is called.
-fn program_name() -> String {
-    let path = std::env::current_exe().unwrap_or_default();
-    let name = path.file_stem().map(|name| name.to_string_lossy());
-    let name = name.filter(|name| !name.is_empty() && name.len() <= LONGEST_FIELD_MANAGER);
-    name.map_or_else(|| "kubewright".to_owned(), Cow::into_owned)
 }
 
 /// Says where something is served: whoever asked for any free port wants to know which.

@@ -1,9 +1,12 @@
 //! How a reconcile ends: an [`Outcome`] when it worked, an [`Error`] when it did not.
 
+use std::any::Any;
 use std::fmt;
 use std::time::Duration;
 
 use kubewright_workqueue::Priority;
+
+use crate::client::ClientError;
 
 /// What happens to a key after a reconcile that worked.
 ///
@@ -80,7 +83,7 @@ impl Error {
         }
     }
 
-    /// An error that another run cannot mend: it is counted and reported, and the key rests until something changes.
+    /// An error that another run cannot fix: it is counted and reported, and the key rests until something changes.
     pub fn terminal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self {
             cause: cause.into(),
@@ -91,6 +94,21 @@ impl Error {
     /// Whether another run is pointless.
     pub fn is_terminal(&self) -> bool {
         self.retry == Retry::Never
+    }
+
+    /// Whether somebody else changed an object first. The key runs again with the newer state, so this is part of normal work.
+    pub fn is_conflict(&self) -> bool {
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&*self.cause);
+        while let Some(error) = cause {
+            if let Some(error) = error.downcast_ref::<ClientError>() {
+                return error.is_conflict();
+            }
+            if let Some(kube::Error::Api(status)) = error.downcast_ref() {
+                return status.code == 409 && status.reason != "AlreadyExists";
+            }
+            cause = error.source();
+        }
+        false
     }
 
     /// What went wrong.
@@ -117,9 +135,12 @@ impl Error {
 
 impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
     fn from(cause: E) -> Self {
+        // A function that refuses to change an object says by its own error whether another run is pointless.
+        let client = (&cause as &dyn Any).downcast_ref::<ClientError>();
+        let refusal = client.and_then(ClientError::refusal);
         Self {
+            retry: refusal.map_or(Retry::Later, |refusal| refusal.retry),
             cause: Box::new(cause),
-            retry: Retry::Later,
         }
     }
 }

@@ -4,6 +4,9 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
+use kubewright_cache::AsObject;
+
+use crate::described::Described;
 
 /// Why a reference was not set. The object is as it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,6 +22,17 @@ pub enum OwnerError {
         /// The name of the controller.
         name: String,
     },
+    /// The object exists and no controller manages it, so it is not this owner's to write.
+    #[error("{object} already exists and is not managed by {kind}")]
+    NotOwned {
+        /// The object, with its namespace.
+        object: String,
+        /// The kind of the owner that does not manage it.
+        kind: String,
+    },
+    /// The owner does not say what kind it is: a dynamic object that did not come from a server.
+    #[error("the owner does not say what kind it is")]
+    UnknownKind,
     /// The owner is in a namespace and the object is in none.
     #[error(
         "cluster-scoped resource must not have a namespace-scoped owner, owner's namespace {namespace}"
@@ -42,8 +56,16 @@ pub enum OwnerError {
     Uncreated,
 }
 
+impl OwnerError {
+    /// The object exists, and another controller or nobody manages it.
+    pub fn is_not_owned(&self) -> bool {
+        matches!(self, Self::AlreadyOwned { .. } | Self::NotOwned { .. })
+    }
+}
+
 /// Whether the owner waits for the object when it is deleted in the foreground.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum OwnerDeletion {
     /// The object blocks the deletion of the owner.
     Blocked,
@@ -56,12 +78,15 @@ pub enum OwnerDeletion {
 ///
 /// # Errors
 /// When another controller manages the object, or scopes do not fit.
-pub fn set_controller_reference<O, K>(owner: &O, object: &mut K) -> Result<(), OwnerError>
+pub fn set_controller_reference<O, K>(
+    owner: impl AsObject<O>,
+    object: &mut K,
+) -> Result<(), OwnerError>
 where
-    O: Resource<DynamicType = ()>,
+    O: Described,
     K: Resource,
 {
-    let mut reference = reference_to(owner, object)?;
+    let mut reference = reference_to(owner.as_object(), object)?;
     reference.controller = Some(true);
     reference.block_owner_deletion = Some(true);
     if let Some(other) = controller_of(object).filter(|other| !is_same(other, &reference)) {
@@ -80,15 +105,15 @@ where
 /// # Errors
 /// When scopes do not fit.
 pub fn set_owner_reference<O, K>(
-    owner: &O,
+    owner: impl AsObject<O>,
     object: &mut K,
     deletion: OwnerDeletion,
 ) -> Result<(), OwnerError>
 where
-    O: Resource<DynamicType = ()>,
+    O: Described,
     K: Resource,
 {
-    let mut reference = reference_to(owner, object)?;
+    let mut reference = reference_to(owner.as_object(), object)?;
     if deletion == OwnerDeletion::Blocked {
         reference.block_owner_deletion = Some(true);
     }
@@ -97,32 +122,35 @@ where
 }
 
 /// Removes the reference to `owner` and says whether it was there.
-pub fn remove_owner_reference<O, K>(owner: &O, object: &mut K) -> bool
+pub fn remove_owner_reference<O, K>(owner: impl AsObject<O>, object: &mut K) -> bool
 where
-    O: Resource<DynamicType = ()>,
+    O: Described,
     K: Resource,
 {
+    let owner = owner.as_object();
     remove(object, |reference| names(reference, owner))
 }
 
 /// Removes the reference to `owner` if it is the managing controller, and says whether it was.
-pub fn remove_controller_reference<O, K>(owner: &O, object: &mut K) -> bool
+pub fn remove_controller_reference<O, K>(owner: impl AsObject<O>, object: &mut K) -> bool
 where
-    O: Resource<DynamicType = ()>,
+    O: Described,
     K: Resource,
 {
+    let owner = owner.as_object();
     remove(object, |reference| {
         reference.controller == Some(true) && names(reference, owner)
     })
 }
 
 /// Whether `owner` is among the owners of the object, by group, kind and name.
-pub fn has_owner_reference<O, K>(owner: &O, object: &K) -> bool
+pub fn has_owner_reference<O, K>(owner: impl AsObject<O>, object: impl AsObject<K>) -> bool
 where
-    O: Resource<DynamicType = ()>,
+    O: Described,
     K: Resource,
 {
-    references(object)
+    let owner = owner.as_object();
+    references(object.as_object())
         .iter()
         .any(|reference| names(reference, owner))
 }
@@ -133,9 +161,14 @@ pub fn has_controller_reference(object: &impl Resource) -> bool {
 }
 
 /// Whether `owner`, and not another one of its name, manages the object.
-pub fn is_controlled_by(owner: &impl Resource, object: &impl Resource) -> bool {
-    let uid = owner.meta().uid.as_deref();
-    uid.is_some() && controller_of(object).map(|reference| reference.uid.as_str()) == uid
+pub fn is_controlled_by<O, K>(owner: impl AsObject<O>, object: impl AsObject<K>) -> bool
+where
+    O: Resource,
+    K: Resource,
+{
+    let uid = owner.as_object().meta().uid.as_deref();
+    let controller = controller_of(object.as_object());
+    uid.is_some() && controller.map(|reference| reference.uid.as_str()) == uid
 }
 
 /// The reference to the managing controller of the object.
@@ -155,15 +188,20 @@ fn references(object: &impl Resource) -> &[OwnerReference] {
 
 fn reference_to<O, K>(owner: &O, object: &K) -> Result<OwnerReference, OwnerError>
 where
-    O: Resource<DynamicType = ()>,
+    O: Described,
     K: Resource,
 {
     check_scopes(namespace(owner), namespace(object))?;
-    let reference = owner.owner_ref(&()).ok_or(OwnerError::Uncreated)?;
-    match reference.name.is_empty() || reference.uid.is_empty() {
-        true => Err(OwnerError::Uncreated),
-        false => Ok(reference),
-    }
+    let types = owner.type_meta().ok_or(OwnerError::UnknownKind)?;
+    let named = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let (name, uid) = (named(&owner.meta().name), named(&owner.meta().uid));
+    Ok(OwnerReference {
+        api_version: types.api_version,
+        kind: types.kind,
+        name: name.ok_or(OwnerError::Uncreated)?,
+        uid: uid.ok_or(OwnerError::Uncreated)?,
+        ..OwnerReference::default()
+    })
 }
 
 fn check_scopes(owner: &str, object: &str) -> Result<(), OwnerError> {
@@ -207,10 +245,11 @@ fn is_same(a: &OwnerReference, b: &OwnerReference) -> bool {
     group(&a.api_version) == group(&b.api_version) && a.kind == b.kind && a.name == b.name
 }
 
-fn names<O: Resource<DynamicType = ()>>(reference: &OwnerReference, owner: &O) -> bool {
-    group(&reference.api_version) == O::group(&())
-        && reference.kind == O::kind(&())
-        && Some(&reference.name) == owner.meta().name.as_ref()
+fn names<O: Described>(reference: &OwnerReference, owner: &O) -> bool {
+    let is_of = |types: kube::core::TypeMeta| {
+        group(&reference.api_version) == group(&types.api_version) && reference.kind == types.kind
+    };
+    owner.type_meta().is_some_and(is_of) && Some(&reference.name) == owner.meta().name.as_ref()
 }
 
 fn group(api_version: &str) -> &str {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kubewright_cache::Key;
 
+use crate::finalizer::Cleanup;
 use crate::{Context, Error, Outcome};
 
 /// Makes the world as an object says, again and again.
@@ -19,6 +20,17 @@ pub trait Reconciler<K>: Send + Sync + 'static {
         object: Arc<K>,
         cx: &Context,
     ) -> impl Future<Output = Result<Outcome, Error>> + Send;
+
+    /// Cleans up after an object that is being deleted, where the controller has a
+    /// [finalizer](crate::controller::Builder::finalizer). The object goes away when this returns [`Cleanup::Done`]; after
+    /// [`Cleanup::NotYet`] it is called again, as its outcome says or when something changes.
+    fn cleanup(
+        &self,
+        _object: Arc<K>,
+        _cx: &Context,
+    ) -> impl Future<Output = Result<Cleanup<Outcome>, Error>> + Send {
+        async { Ok(Cleanup::Done) }
+    }
 
     /// The [cache](crate::cache) holds no object of this key: it does not exist any more, or never did.
     ///

@@ -195,7 +195,8 @@ async fn scope_is_a_part_of_the_shared_cache_and_leaving_it_is_not_being_gone() 
                 let labels = c.metadata.labels.get_or_insert_default();
                 labels.insert("app".to_owned(), value.to_owned());
             };
-            other.modify(&object, change).await.expect("it is labelled")
+            let labelled = other.modify(&object, change).await;
+            labelled.expect("it is labelled").into_object()
         }
     };
     let entered = label(&made, "web").await;

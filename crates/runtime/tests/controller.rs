@@ -66,7 +66,7 @@ impl Reconciler<ConfigMap> for Copy {
             controller: Some(true),
             ..config.owner_ref(&()).ok_or_else(|| Error::msg("no uid"))?
         };
-        let (_, change) = cx
+        let written = cx
             .client()
             .create_or_update::<Secret>(&key, |secret| {
                 secret.metadata.owner_references = Some(vec![owner]);
@@ -75,7 +75,9 @@ impl Reconciler<ConfigMap> for Copy {
                 secret.data = Some(BTreeMap::from([("value".to_owned(), bytes)]));
             })
             .await?;
-        let _ = self.0.try_send(format!("{} {change:?}", key.as_str()));
+        let _ = self
+            .0
+            .try_send(format!("{} {:?}", key.as_str(), written.change));
         Ok(Outcome::done())
     }
 
@@ -187,12 +189,12 @@ async fn own_writes_are_seen_at_once() {
             .is_none()
     );
     for round in 0..50 {
-        let (_, change) = client
+        let written = client
             .create_or_update::<ConfigMap>(&key, |c| c.data = config("a", &round.to_string()).data)
             .await
             .expect("it is written");
         assert_eq!(
-            change,
+            written.change,
             if round % 10 == 0 {
                 Change::Created
             } else {

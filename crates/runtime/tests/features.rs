@@ -186,7 +186,7 @@ async fn channel_and_mapper_lead_to_keys_of_their_choice() {
         Some("default/sent gone")
     );
     client
-        .create::<Secret>(&from(
+        .create(&from::<Secret>(
             json!({"metadata": {"name": "s", "namespace": "default"}}),
         ))
         .await
@@ -430,31 +430,32 @@ async fn client_writes_only_what_is_different() {
         }
     };
     let narrow = |d: &mut Deployment| d.spec.replicas = Some(2);
-    let (_, change) = client
+    let written = client
         .create_or_patch(&key, wanted)
         .await
         .expect("it is created");
-    assert_eq!(change, Change::Created);
-    let (_, change) = client
+    assert_eq!(written.change, Change::Created);
+    let written = client
         .create_or_patch(&key, narrow)
         .await
         .expect("it is changed");
-    assert_eq!(change, Change::Updated);
+    assert_eq!(written.change, Change::Updated);
     let before = server.revision();
-    let (_, change) = client
+    let written = client
         .create_or_patch(&key, narrow)
         .await
         .expect("it is the same");
-    assert_eq!(change, Change::Unchanged);
-    let (both, change) = client
+    assert_eq!(written.change, Change::Unchanged);
+    let both = client
         .create_or_patch::<Deployment>(&key, |d| {
             narrow(d);
             d.status.get_or_insert_default().replicas = Some(2);
         })
         .await
         .expect("its status is changed");
-    assert_eq!(change, Change::Updated);
-    assert_eq!(both.status.and_then(|status| status.replicas), Some(2));
+    assert_eq!(both.change, Change::Updated);
+    let status = both.into_object().status;
+    assert_eq!(status.and_then(|status| status.replicas), Some(2));
     assert_eq!(server.revision(), before + 1, "one write, of the status");
     client
         .dry_run()
@@ -552,7 +553,7 @@ async fn lists_select_by_namespace_labels_index_and_number() {
     for (name, team, value) in [("a", "red", "1"), ("b", "blue", "1"), ("c", "red", "2")] {
         let made = json!({"metadata": {"name": name, "namespace": "default", "labels": {"team": team}}, "data": {"v": value}});
         client
-            .create::<ConfigMap>(&from(made))
+            .create(&from::<ConfigMap>(made))
             .await
             .expect("it is created");
     }

@@ -374,7 +374,10 @@ async fn subresources_are_read_and_written_by_name() {
         .await
         .expect("changed");
     assert_eq!(
-        modified.status.and_then(|status| status.ready_replicas),
+        modified
+            .into_object()
+            .status
+            .and_then(|status| status.ready_replicas),
         Some(2)
     );
 

@@ -12,6 +12,9 @@ use tokio::time::timeout;
 /// How long it may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// What the program logs unless it is told otherwise: also why each reconcile ran, and what it wrote.
+const DEV_LOG_LEVEL: &str = "info,kubewright::reconcile=debug";
+
 /// A program that runs. It ends with this value.
 pub(super) struct Running(Child);
 
@@ -25,6 +28,7 @@ impl Running {
         let child = Command::new(program)
             .current_dir(root)
             .env("KUBECONFIG", kubeconfig)
+            .env("KUBEWRIGHT_LOG_LEVEL", DEV_LOG_LEVEL)
             // Two of them may run on one machine.
             .arg("--health-probe-bind-address=0")
             .args(arguments)

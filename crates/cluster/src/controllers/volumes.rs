@@ -264,7 +264,7 @@ async fn bind(
             );
         })
         .await?;
-    let given = volume.spec.unwrap_or_default();
+    let given = volume.into_object().spec.unwrap_or_default();
     let bound = client.modify_status(&claim, |c| {
         let status = c.status.get_or_insert_default();
         status.phase = Some("Bound".to_owned());

@@ -24,7 +24,7 @@ pub(super) struct Flags {
     pub(super) kubeconfig: Option<PathBuf>,
     pub(super) context: Option<String>,
     pub(super) namespaces: Vec<String>,
-    pub(super) log_level: String,
+    pub(super) log_level: Option<String>,
     pub(super) log_json: bool,
 }
 
@@ -100,7 +100,7 @@ fn command(name: &'static str, version: &'static str) -> Command {
         .arg(text("kubeconfig", "FILE").value_parser(value_parser!(PathBuf)).help("The kubeconfig; by default $KUBECONFIG, ~/.kube/config or the service account"))
         .arg(text("context", "CONTEXT").help("The context of the kubeconfig; by default its current one"))
         .arg(text("namespace", "NAMESPACE").action(ArgAction::Append).value_delimiter(',').help("Watch this namespace alone; by default $WATCH_NAMESPACE, or all"))
-        .arg(text("log-level", "LEVEL").default_value("info").help("error, warn, info, debug or trace; `info,my_crate=debug` by module"))
+        .arg(text("log-level", "LEVEL").help("error, warn, info, debug or trace; `info,my_crate=debug` by module; by default $KUBEWRIGHT_LOG_LEVEL, or info"))
         .arg(text("log-format", "FORMAT").default_value("text").value_parser(PossibleValuesParser::new(["text", "json"])).help("How lines of the log look"))
 }
 
@@ -136,7 +136,7 @@ fn flags(matches: &ArgMatches, watched: Option<String>) -> Flags {
         kubeconfig: path("kubeconfig"),
         context: matches.get_one::<String>("context").cloned(),
         namespaces,
-        log_level: text("log-level"),
+        log_level: matches.get_one::<String>("log-level").cloned(),
         log_json: text("log-format") == "json",
     }
 }

@@ -20,7 +20,9 @@ const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/names
 /// # Errors
 /// When the level cannot be read.
 pub(super) fn log(flags: &Flags) -> Result<(), Error> {
-    let level = &flags.log_level;
+    let from_env = || std::env::var("KUBEWRIGHT_LOG_LEVEL").ok();
+    let level = flags.log_level.clone().or_else(from_env);
+    let level = level.unwrap_or_else(|| "info".to_owned());
     let targets: Targets = level
         .parse()
         .map_err(|error| Error::msg(format!("--log-level {level}: {error}")))?;

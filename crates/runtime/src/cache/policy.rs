@@ -246,6 +246,11 @@ impl Resolved {
         Filter::new(self.labels.as_deref(), self.fields.as_deref())
     }
 
+    /// Whether an object can exist that the cache does not hold, in a namespace that it does.
+    pub(crate) fn is_selective(&self) -> bool {
+        self.labels.is_some() || self.fields.is_some()
+    }
+
     pub(crate) fn is_read_live(&self) -> bool {
         self.reads == Reads::Server
     }

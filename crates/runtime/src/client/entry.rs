@@ -9,6 +9,7 @@ use kubewright_cache::{Key, Object, Reader, SharedInformer, WeakInformer};
 use parking_lot::Mutex;
 
 use super::guard::{Absence, Guard, InformerId, Seen, View};
+use super::last_applied::LastApplied;
 use crate::cache::{Filter, PolicyError, Resolved};
 
 /// What all who read, watch or write a resource share, whatever the version and the form.
@@ -21,6 +22,7 @@ pub(crate) struct Entry {
     /// Whether the caches keep the object of a key.
     selects: Box<dyn Fn(&Key) -> bool + Send + Sync>,
     writes: Mutex<Writes>,
+    last_applied: Mutex<LastApplied>,
     /// How many things the guard remembers, or did a moment ago. Whoever wrote has stored it before it reads.
     remembered: AtomicUsize,
 }
@@ -68,6 +70,7 @@ impl Entry {
             filter: policy.filter(),
             policy,
             writes: Mutex::default(),
+            last_applied: Mutex::default(),
             remembered: AtomicUsize::default(),
         }
     }
@@ -93,6 +96,11 @@ impl Entry {
         let remembered = writes.guard.remembered();
         self.remembered.store(remembered, Ordering::Release);
         outcome
+    }
+
+    /// Works with what was last applied while nobody else does.
+    pub(super) fn last_applied<R>(&self, work: impl FnOnce(&mut LastApplied) -> R) -> R {
+        work(&mut self.last_applied.lock())
     }
 
     /// Works with the guard while nobody else does.

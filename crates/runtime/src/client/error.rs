@@ -1,15 +1,43 @@
 //! Why a read or a write failed.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::core::Status;
 use kubewright_cache::{Key, SyncError, Undecodable, UnknownIndex};
+
+use crate::Error;
+use crate::owners::OwnerError;
 
 /// Why a call of the [`Client`](super::Client) failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The server refused or could not be reached.
+    /// The server refused the request.
+    #[error("cannot {verb} {resource} {name}: {}", said(.status))]
+    Status {
+        /// The verb of the request.
+        verb: &'static str,
+        /// The resource, as `deployments.apps`.
+        resource: Arc<str>,
+        /// Namespace and name; empty for a list.
+        name: String,
+        /// The answer of the server, with its reason.
+        status: Box<Status>,
+    },
+    /// The function that was to change the object refused to, so nothing was sent.
+    #[error("did not write {resource} {key}")]
+    Refused {
+        /// The resource, as `deployments.apps`.
+        resource: Arc<str>,
+        /// The object that would have been written.
+        key: Key,
+        /// The error that the function returned.
+        #[source]
+        source: Box<Refusal>,
+    },
+    /// The server could not be reached, or its answer could not be read.
     #[error("cannot {verb} {resource} {name}")]
     Call {
         /// What was asked for.
@@ -126,14 +154,50 @@ impl ClientError {
     }
 
     /// The server's answer, where there was one.
-    pub fn status(&self) -> Option<&kube::core::Status> {
+    pub fn status(&self) -> Option<&Status> {
         match self {
-            Self::Call { source, .. } => match &**source {
-                kube::Error::Api(status) => Some(status),
-                _ => None,
-            },
+            Self::Status { status, .. } => Some(status),
             _ => None,
         }
+    }
+
+    /// What went wrong with a request: the server's own answer, or whatever kept it from answering.
+    pub(super) fn of_request(
+        verb: &'static str,
+        resource: Arc<str>,
+        name: &str,
+        error: kube::Error,
+    ) -> Self {
+        let name = name.to_owned();
+        match error {
+            kube::Error::Api(status) => Self::Status {
+                verb,
+                resource,
+                name,
+                status,
+            },
+            error => Self::Call {
+                verb,
+                resource,
+                name,
+                source: Box::new(error),
+            },
+        }
+    }
+
+    /// The error of the function that refused to change an object, if that is what failed.
+    pub fn refusal(&self) -> Option<&Error> {
+        match self {
+            Self::Refused { source, .. } => Some(&source.0),
+            _ => None,
+        }
+    }
+
+    /// Nothing was sent, because the object exists and the owner that was named does not control it.
+    pub fn is_not_owned(&self) -> bool {
+        let cause = self.refusal().map(Error::cause);
+        let owner = cause.and_then(|cause| cause.downcast_ref::<OwnerError>());
+        owner.is_some_and(OwnerError::is_not_owned)
     }
 
     /// The object exists and does not decode.
@@ -188,13 +252,55 @@ impl ClientError {
     }
 }
 
+/// What the server said: its message, or its reason where it says no more than that.
+fn said(status: &Status) -> &str {
+    if status.message.is_empty() {
+        &status.reason
+    } else {
+        &status.message
+    }
+}
+
+/// The error of a function that refused to change an object.
+pub struct Refusal(pub(super) Error);
+
+impl Refusal {
+    /// The error that the function returned.
+    pub fn error(&self) -> &Error {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl std::error::Error for Refusal {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.cause().source()
+    }
+}
+
 /// Turns the absence of an object into an answer: deleting what is gone, reading what may be there.
-pub trait IgnoreNotFound<T> {
+pub trait IgnoreNotFound<T>: sealed::Sealed {
     /// Nothing where the object does not exist.
     ///
     /// # Errors
     /// Any other failure.
     fn ignore_not_found(self) -> Result<Option<T>, ClientError>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl<T> Sealed for Result<T, super::ClientError> {}
 }
 
 impl<T> IgnoreNotFound<T> for Result<T, ClientError> {

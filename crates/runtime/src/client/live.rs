@@ -71,6 +71,7 @@ impl<K: Object> Objects<K> {
         let request =
             built.map_err(|error| self.failed(verb, name, kube::Error::BuildRequest(error)))?;
         let within = self.client.shared.requests.read;
-        self.call(verb, name, within, request).await
+        let (_, answer) = self.call(verb, name, within, request).await?;
+        Ok(answer)
     }
 }

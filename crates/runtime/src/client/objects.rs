@@ -123,6 +123,11 @@ impl<K: Object> Objects<K> {
         informers.clone()
     }
 
+    /// The informers of this kind, if somebody has started them.
+    pub(super) fn started(&self) -> Option<Informers<K>> {
+        self.form.informers.lock().clone()
+    }
+
     /// Lets go of this client's informers of the kind. They stop once no controller, watch or reader uses them either; the
     /// next read starts them anew.
     pub fn remove_informer(&self) {

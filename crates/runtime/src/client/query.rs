@@ -5,6 +5,8 @@ use std::time::Duration;
 use kube::api::{DeleteParams, PatchParams, PostParams, Preconditions, PropagationPolicy};
 use kube::core::Selector;
 
+use crate::identity::program_name;
+
 /// What a list asks of the cache.
 #[derive(Debug, Clone, Default)]
 #[must_use]
@@ -51,26 +53,41 @@ impl Query {
 #[must_use]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// Whether writes are only tried.
+    /// Whether the server keeps what is written.
     pub dry_run: DryRun,
-    /// The name under which fields are managed.
+    /// The name under which fields are managed; without one the name of the program.
     pub field_owner: Option<String>,
     /// Whether an apply takes fields from others.
     pub ownership: Ownership,
+    /// Whether a patch is a conflict if the object has changed since it was read.
+    pub locking: Locking,
 }
 
-/// Whether a write is kept.
+/// Whether the server keeps what is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum DryRun {
-    /// It is.
+    /// The write is kept.
     #[default]
     Off,
-    /// The server goes through all of it and keeps nothing.
+    /// The server goes through all steps of the write and keeps nothing.
     All,
+}
+
+/// What a patch does about changes since the object was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Locking {
+    /// The patch is made to whatever state the object has: changes of other fields stay.
+    #[default]
+    None,
+    /// The patch names the version that was read, and is a conflict if the object has another one.
+    Optimistic,
 }
 
 /// What an apply does about fields that others manage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Ownership {
     /// It takes them, as controllers should for the fields they are about.
     #[default]
@@ -80,28 +97,33 @@ pub enum Ownership {
 }
 
 impl WriteOptions {
+    /// The name under which fields are managed: the one that was set, else the program's.
+    pub(crate) fn owner(&self) -> &str {
+        match &self.field_owner {
+            Some(owner) => owner,
+            None => program_name(),
+        }
+    }
+
     pub(crate) fn post(&self) -> PostParams {
         PostParams {
             dry_run: self.dry_run == DryRun::All,
-            field_manager: self.field_owner.clone(),
+            field_manager: Some(self.owner().to_owned()),
         }
     }
 
     pub(crate) fn patch(&self) -> PatchParams {
         PatchParams {
             dry_run: self.dry_run == DryRun::All,
-            field_manager: self.field_owner.clone(),
+            field_manager: Some(self.owner().to_owned()),
             ..PatchParams::default()
         }
     }
 
-    pub(crate) fn apply(&self, default_owner: &str) -> PatchParams {
-        let owner = self.field_owner.as_deref().unwrap_or(default_owner);
+    pub(crate) fn apply(&self) -> PatchParams {
         PatchParams {
-            dry_run: self.dry_run == DryRun::All,
             force: self.ownership == Ownership::Force,
-            field_manager: Some(owner.to_owned()),
-            ..PatchParams::default()
+            ..self.patch()
         }
     }
 }

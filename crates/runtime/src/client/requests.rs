@@ -67,14 +67,14 @@ impl RequestPolicy {
 }
 
 impl<K: Object> Objects<K> {
-    /// Sends a request and decodes the answer, within a time.
+    /// Sends a request and decodes the answer, within a time limit.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
         verb: &'static str,
         name: &str,
         within: Duration,
         request: Request<Vec<u8>>,
-    ) -> Result<T, ClientError> {
+    ) -> Result<(StatusCode, T), ClientError> {
         let deadline = Instant::now() + within;
         let answer = timeout_at(deadline, ask(self.client.kube(), request, deadline)).await;
         match answer {
@@ -96,7 +96,7 @@ async fn ask<T: DeserializeOwned>(
     kube: &kube::Client,
     request: Request<Vec<u8>>,
     deadline: Instant,
-) -> Result<T, kube::Error> {
+) -> Result<(StatusCode, T), kube::Error> {
     for _ in 0..RETRIES {
         let response = kube.send(request.clone().map(Body::from)).await?;
         let wait = retry_after(response.status(), response.headers());
@@ -116,7 +116,9 @@ fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     busy.then_some(wait)
 }
 
-async fn decode<T: DeserializeOwned>(response: Response<Body>) -> Result<T, kube::Error> {
+async fn decode<T: DeserializeOwned>(
+    response: Response<Body>,
+) -> Result<(StatusCode, T), kube::Error> {
     let (head, body) = response.into_parts();
     let body = body.collect().await?.to_bytes();
     if head.status.is_client_error() || head.status.is_server_error() {
@@ -128,5 +130,6 @@ async fn decode<T: DeserializeOwned>(response: Response<Body>) -> Result<T, kube
         });
         return Err(kube::Error::Api(status.boxed()));
     }
-    serde_json::from_slice(&body).map_err(kube::Error::SerdeError)
+    let answer = serde_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
+    Ok((head.status, answer))
 }

@@ -2,6 +2,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kubewright_server::Server;
 use kubewright_testing::{Wire, limit};
 
+use kubewright_cache::Key;
+
 use super::*;
 
 async fn wire() -> (Server, Wire) {

@@ -20,10 +20,10 @@ pub struct Write {
     pub resource_version: String,
 }
 
-/// `patch deployments.apps default/web`.
+/// Reads as `patch deployments.apps default/web`.
 impl fmt::Display for Write {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.verb, self.resource, self.key.as_str())
+        write!(f, "{} {} {}", self.verb, self.resource, self.key)
     }
 }
 

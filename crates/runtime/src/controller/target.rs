@@ -1,6 +1,7 @@
 //! What a worker reconciles: the objects of a kind, or requests without an object.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::core::ApiResource;
@@ -8,6 +9,7 @@ use kubewright_cache::{Key, Reader, Scope};
 
 use crate::cache::Narrow;
 use crate::client::{Client, Informers, Object, Objects};
+use crate::finalizer::Finalized;
 use crate::reconciler::{Reconciler, RequestReconciler};
 use crate::requests::Request;
 use crate::{Context, Error, Outcome};
@@ -36,7 +38,27 @@ pub(super) struct ObjectTarget<K, T> {
     pub(super) objects: fn(&Client, &ApiResource) -> Objects<K>,
     pub(super) resource: ApiResource,
     pub(super) scope: Option<Scope>,
+    /// Held by every object until the reconciler has cleaned up.
+    pub(super) finalizer: Option<Arc<str>>,
     pub(super) reconciler: T,
+}
+
+impl<K: Object, T: Reconciler<K>> ObjectTarget<K, T> {
+    /// Reconciles an object, or cleans up after it if it is being deleted.
+    async fn reconcile_object(&self, object: Arc<K>, cx: &Context) -> Result<Outcome, Error> {
+        let Some(finalizer) = &self.finalizer else {
+            return self.reconciler.reconcile(object, cx).await;
+        };
+        // That of the reconcile, so that its writes are among those of the reconcile.
+        let objects = (self.objects)(cx.client(), &self.resource);
+        let reconcile = async |object| self.reconciler.reconcile(object, cx).await;
+        let cleanup = async |object| self.reconciler.cleanup(object, cx).await;
+        let finalized = objects.finalize(object, finalizer, reconcile, cleanup);
+        Ok(match finalized.await? {
+            Finalized::Applied(outcome) | Finalized::NotYet(outcome) => outcome,
+            Finalized::Removed | Finalized::Absent => Outcome::done(),
+        })
+    }
 }
 
 /// The objects as one worker sees them.
@@ -98,7 +120,7 @@ impl<K: Object, T: Reconciler<K>> Target<Key> for ObjectTarget<K, T> {
             return Ok(Outcome::done());
         }
         match entry.value() {
-            Some(object) => self.reconciler.reconcile(object, cx).await,
+            Some(object) => self.reconcile_object(object, cx).await,
             // The cache has reported it; another run cannot fix it, another state can.
             None => Err(Error::terminal(format!(
                 "{} {} does not decode",

@@ -20,7 +20,7 @@ use super::hot_loop::HotLoops;
 use super::target::Target;
 use super::{Surroundings, Work};
 use crate::cause::{Raised, Reasons};
-use crate::client::Client;
+use crate::client::{Client, Write};
 use crate::context::{Context, Left, Lent, New};
 use crate::gate::{self, Point, ReconcileId};
 use crate::lease::Leadership;
@@ -30,6 +30,9 @@ use crate::panics;
 use crate::requests::{Request, Requests};
 use crate::sharding::{Shard, Shards};
 use crate::{Error, Outcome};
+
+/// The target of the line that is logged for each reconcile.
+const RECONCILES: &str = "kubewright::reconcile";
 
 /// What is common to all workers of a controller.
 pub(super) struct Worker<T> {
@@ -235,8 +238,14 @@ impl<T> Worker<T> {
         *spare = over;
         if let Some(length) = self.loops.ran(&key, own_doing, &writes) {
             bench.metrics.hot_loop(&key);
-            tracing::warn!(length, write = ?writes.last(), "hot loop: the reconcile's own write makes it run again");
+            let write = writes.last().map(tracing::field::display);
+            tracing::warn!(
+                length,
+                write,
+                "hot loop: the reconcile's own write makes it run again"
+            );
         }
+        log(&reasons, &writes, took);
         bench.history.push(Entry {
             id,
             key,
@@ -295,6 +304,21 @@ impl<T> Worker<T> {
     }
 }
 
+/// Writes one line for a reconcile: why it ran, what it wrote, how long it took. Its span says of which key.
+fn log(reasons: &Reasons, writes: &[Write], took: Duration) {
+    if !tracing::enabled!(target: RECONCILES, tracing::Level::DEBUG) {
+        return;
+    }
+    let texts = |all: Vec<String>| match all.is_empty() {
+        true => "nothing".to_owned(),
+        false => all.join(", "),
+    };
+    let causes = reasons.to_causes();
+    let causes = texts(causes.iter().map(ToString::to_string).collect());
+    let writes = texts(writes.iter().map(ToString::to_string).collect());
+    tracing::debug!(target: RECONCILES, "because: {causes}; wrote: {writes}; took {took:.1?}");
+}
+
 fn verdict(result: &Result<Outcome, Error>) -> Verdict {
     match result {
         Ok(outcome) => match outcome.next {
@@ -337,8 +361,12 @@ fn finish<R: Request>(task: &mut Task<R>, result: Result<Outcome, Error>) -> Fin
             Finish::Ended
         }
         Err(error) => {
-            let attempt = task.requeues() + 1;
-            tracing::warn!(error = error.report(), attempt, "reconcile failed");
+            let (attempt, report) = (task.requeues() + 1, error.report());
+            if error.is_conflict() {
+                tracing::debug!(error = report, attempt, "an object has changed meanwhile");
+            } else {
+                tracing::warn!(error = report, attempt, "reconcile failed");
+            }
             task.leave(Raised::Retry.into());
             Finish::Failed
         }

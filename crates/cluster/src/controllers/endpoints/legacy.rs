@@ -78,7 +78,7 @@ impl Reconciler<Service> for Legacy {
 async fn write(cx: &Context, service: &Service, wanted: Endpoints) -> Result<Outcome, Error> {
     let there = cx.client().get::<Endpoints>(cx.key()).await?;
     let (written, what) = match &there {
-        None => (cx.client().create(&wanted).await, "Create"),
+        None => (cx.client().create(&wanted).await.map(drop), "Create"),
         Some(there) => {
             let change = |told: &mut Endpoints| {
                 told.subsets = wanted.subsets;
@@ -91,7 +91,7 @@ async fn write(cx: &Context, service: &Service, wanted: Endpoints) -> Result<Out
                     told.metadata.annotations = None;
                 }
             };
-            (cx.client().modify(&**there, change).await, "Update")
+            (cx.client().modify(there, change).await.map(drop), "Update")
         }
     };
     match written {

@@ -48,7 +48,7 @@ pub(crate) async fn settle<K: Selecting>(
             let renumbered = cx
                 .client()
                 .modify(&*revision, |revision| revision.revision = Some(number));
-            let renumbered = Arc::new(renumbered.await?);
+            let renumbered = Arc::new(renumbered.await?.into_object());
             all.push(renumbered.clone());
             renumbered
         }

@@ -1,0 +1,133 @@
+//! How a controller of objects is described.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::core::{ApiResource, DynamicObject};
+use kubewright_cache::Scope;
+
+use super::target::ObjectTarget;
+use super::{Builder, Controller};
+use crate::client::{Client, Object, Objects, TypedObject, is_cluster_scoped};
+use crate::predicate::Predicate;
+use crate::reconciler::Reconciler;
+use crate::watch::{OwnedBy, OwnerScope, Relation, Watch};
+
+/// The objects that a controller reconciles, in its description.
+pub struct Primary<K> {
+    resource: ApiResource,
+    reach: OwnerScope,
+    watch: Watch<K>,
+    objects: fn(&Client, &ApiResource) -> Objects<K>,
+    scope: Option<Scope>,
+    finalizer: Option<Arc<str>>,
+}
+
+impl Controller {
+    /// Describes a controller of objects of a type. The name is in logs, metrics and events.
+    pub fn of<K: TypedObject>(name: &str) -> Builder<Primary<K>> {
+        let reach = match is_cluster_scoped::<K>() {
+            true => OwnerScope::Cluster,
+            false => OwnerScope::Namespaced,
+        };
+        let resource = ApiResource::erase::<K>(&());
+        let primary = Primary::new(resource, reach, Watch::of(), |client, _| client.of());
+        Builder::new(name, primary)
+    }
+
+    /// Describes a controller of objects of a resource that is not known at compile time.
+    pub fn dynamic(
+        name: &str,
+        resource: &ApiResource,
+        reach: OwnerScope,
+    ) -> Builder<Primary<DynamicObject>> {
+        let watch = Watch::dynamic(resource);
+        let primary = Primary::new(resource.clone(), reach, watch, Client::dynamic);
+        Builder::new(name, primary)
+    }
+}
+
+impl<K> Primary<K> {
+    fn new(
+        resource: ApiResource,
+        reach: OwnerScope,
+        watch: Watch<K>,
+        objects: fn(&Client, &ApiResource) -> Objects<K>,
+    ) -> Self {
+        Self {
+            resource,
+            reach,
+            watch,
+            objects,
+            scope: None,
+            finalizer: None,
+        }
+    }
+}
+
+impl<K: Object> Builder<Primary<K>> {
+    /// Takes only changes of the objects themselves for which this holds.
+    pub fn when(mut self, predicate: Predicate<K>) -> Self {
+        self.primary.watch = self.primary.watch.when(predicate);
+        self
+    }
+
+    /// Takes only objects in a part of what the [cache](crate::cache) holds of the kind. Reads by the client are not
+    /// narrowed. A namespace that is not cached is an error when the controller starts.
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.primary.watch = self.primary.watch.scope(scope.clone());
+        self.primary.scope = Some(scope);
+        self
+    }
+
+    /// Reconciles every object again after this time, without asking the server.
+    pub fn resync(mut self, period: Duration) -> Self {
+        self.primary.watch = self.primary.watch.resync(period);
+        self
+    }
+
+    /// Reconciles the object that controls an object of this type when that one changes.
+    pub fn owns<T: TypedObject>(self) -> Self {
+        let watch = self.owned::<T>(OwnedBy::Controller);
+        self.watches(watch)
+    }
+
+    /// A watch of objects that these own, to be refined and given to [`watches`](Builder::watches).
+    pub fn owned<T: TypedObject>(&self, which: OwnedBy) -> Watch<T> {
+        Watch::of().owned_by(&self.primary.resource, which, self.primary.reach)
+    }
+
+    /// Holds every object with this finalizer until [`Reconciler::cleanup`] has done its work: the finalizer is added before
+    /// the first reconcile of an object, and removed after the clean-up.
+    pub fn finalizer(mut self, name: &str) -> Self {
+        self.primary.finalizer = Some(name.into());
+        self
+    }
+
+    /// The controller, with what it does for each object.
+    pub fn reconciler(mut self, reconciler: impl Reconciler<K>) -> Controller {
+        let Primary {
+            resource,
+            watch,
+            objects,
+            scope,
+            finalizer,
+            ..
+        } = self.primary;
+        let watch = watch.relation(Relation::Reconciled);
+        self.common.sources.insert(0, Box::new(watch));
+        self.common.build(ObjectTarget {
+            objects,
+            resource,
+            scope,
+            finalizer,
+            reconciler,
+        })
+    }
+}
+
+impl<K> std::fmt::Debug for Primary<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Primary({})", self.resource.kind)
+    }
+}
