@@ -16,10 +16,11 @@ use crate::api::{Database, Workload};
 /// The name of the volume of the database.
 const VOLUME: &str = "datadir";
 
-/// Makes a Deployment what a part needs. Fields of others, such as an autoscaler's replicas where none are asked for, stay.
+/// Fills in what a part needs of its Deployment. Fields of others, such as an autoscaler's replicas where none are asked for,
+/// stay theirs.
 pub(crate) fn deployment(part: &str, owner: &str, wanted: &Workload, object: &mut Deployment) {
     let spec = &mut object.spec;
-    spec.replicas = wanted.replicas.or(spec.replicas);
+    spec.replicas = wanted.replicas;
     set_selector(&mut spec.selector, part, owner);
     template(&mut spec.template, part, owner, &wanted.image);
 }

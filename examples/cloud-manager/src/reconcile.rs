@@ -6,7 +6,7 @@ use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use kubewright::prelude::*;
-use kubewright::runtime::owners::is_controlled_by;
+use kubewright::runtime::client::TypedObject;
 
 use crate::api::{CloudManager, Phase, Workload};
 use crate::desired;
@@ -15,6 +15,7 @@ use crate::desired;
 pub struct CloudManagers;
 
 /// The controller of CloudManagers.
+#[kubewright::controller]
 pub fn controller() -> Controller {
     Controller::of::<CloudManager>("cloudmanager")
         .owns::<Deployment>()
@@ -33,12 +34,12 @@ impl Reconciler<CloudManager> for CloudManagers {
         let before = manager.status.as_ref().and_then(|status| status.phase);
         if before != Some(phase) {
             cx.client()
-                .modify_status(&*manager, |m| {
+                .modify_status(&manager, |m| {
                     m.status.get_or_insert_default().phase = Some(phase);
                 })
                 .await?;
             let message = format!("Update cm.status.phase: {}", phase.as_str());
-            cx.event(&*manager, EventKind::Normal, "Updated", message);
+            cx.event(&manager, EventKind::Normal, "Updated", message);
         }
         // What is waited for belongs to it: its next change leads here again.
         Ok(Outcome::done())
@@ -62,59 +63,38 @@ async fn bring_up(manager: &CloudManager, cx: &Context) -> Result<Phase> {
     }
 }
 
+/// Keeps a Deployment, and says whether it is up.
 async fn deploy(
     manager: &CloudManager,
     part: &str,
     workload: &Workload,
     cx: &Context,
 ) -> Result<bool> {
-    let key = Key::new(cx.key().namespace().unwrap_or_default(), &workload.name);
+    let key = cx.key().sibling(&workload.name);
     let owner = manager.name_any();
-    let mut owned = Ok(());
-    let (object, _) = cx
-        .client()
-        .create_or_update::<Deployment>(&key, |object| {
-            owned = set_controller_reference(manager, object);
-            if owned.is_ok() {
-                desired::deployment(part, &owner, workload, object);
-            }
-        })
-        .await?;
-    owned?;
-    let status = object.status.unwrap_or_default();
+    let fill = |object: &mut Deployment| desired::deployment(part, &owner, workload, object);
+    let object = cx.client().apply_owned(manager, &key, fill).await?;
+    let status = object.status.clone().unwrap_or_default();
     let current = status.observed_generation == object.metadata.generation;
     Ok(current && has_majority(status.ready_replicas, object.spec.replicas))
 }
 
+/// Keeps the StatefulSet of the database and its Secret, and says whether it is up.
 async fn keep_database(manager: &CloudManager, cx: &Context) -> Result<bool> {
     let db = &manager.spec.db;
-    let namespace = cx.key().namespace().unwrap_or_default();
-    let mut owned = Ok(());
-    cx.client()
-        .create_or_update::<Secret>(&Key::new(namespace, &desired::secret_name(db)), |secret| {
-            owned = set_controller_reference(manager, secret);
-            if owned.is_ok() {
-                desired::secret(db, secret);
-            }
-        })
-        .await?;
-    owned?;
+    let key = cx.key().sibling(&desired::secret_name(db));
+    let fill = |secret: &mut Secret| desired::secret(db, secret);
+    cx.client().apply_owned(manager, &key, fill).await?;
     let owner = manager.name_any();
-    let mut owned = Ok(());
-    let (object, _) = cx
-        .client()
-        .create_or_update::<StatefulSet>(
-            &Key::new(namespace, &db.stateful_set.workload.name),
-            |set| {
-                owned = set_controller_reference(manager, set);
-                if owned.is_ok() {
-                    desired::stateful_set(&owner, db, set);
-                }
-            },
-        )
-        .await?;
-    owned?;
-    let status = object.status.unwrap_or_default();
+    let key = cx.key().sibling(&db.stateful_set.workload.name);
+    // The claims of a StatefulSet cannot be changed, so what it should be depends on what it is: not something to apply.
+    let written = cx.client().create_or_update(&key, |set: &mut StatefulSet| {
+        set_controller_reference(manager, set)?;
+        desired::stateful_set(&owner, db, set);
+        Ok(())
+    });
+    let object = written.await?;
+    let status = object.status.clone().unwrap_or_default();
     let current = status.observed_generation == object.metadata.generation;
     Ok(current && has_majority(status.ready_replicas, object.spec.replicas))
 }
@@ -127,35 +107,28 @@ fn has_majority(ready: Option<i32>, wanted: Option<i32>) -> bool {
 /// Deletes what this CloudManager owns and does not name any more.
 async fn delete_renamed(manager: &CloudManager, cx: &Context) -> Result {
     let spec = &manager.spec;
-    let here = || Query::all().namespace(cx.key().namespace().unwrap_or_default());
-    let kept = [&spec.front.deployment.name, &spec.identity.deployment.name];
-    for old in cx.client().list::<Deployment>(here()).await? {
-        if is_controlled_by(manager, &*old) && !kept.contains(&&old.name_any()) {
-            cx.client()
-                .delete(&*old, Delete::background())
-                .await
-                .ignore_not_found()?;
-            let message = format!("Deleted deployment {:?}", old.name_any());
+    let deployments = [&spec.front.deployment.name, &spec.identity.deployment.name];
+    delete_others::<Deployment>(manager, &deployments, cx).await?;
+    let sets = [&spec.db.stateful_set.workload.name];
+    delete_others::<StatefulSet>(manager, &sets, cx).await?;
+    delete_others::<Secret>(manager, &[&desired::secret_name(&spec.db)], cx).await
+}
+
+/// Deletes the objects of a kind that this CloudManager owns, but for those of these names.
+async fn delete_others<K: TypedObject>(
+    manager: &CloudManager,
+    kept: &[&String],
+    cx: &Context,
+) -> Result {
+    let here = Query::all().namespace(cx.key().namespace().unwrap_or_default());
+    for old in cx.client().list::<K>(here).await? {
+        let name = old.name_any();
+        if is_controlled_by(manager, &old) && !kept.contains(&&name) {
+            let deleted = cx.client().delete(&old, Delete::background()).await;
+            deleted.ignore_not_found()?;
+            let kind = K::kind(&()).to_lowercase();
+            let message = format!("Deleted {kind} {name:?}");
             cx.event(manager, EventKind::Normal, "Deleted", message);
-        }
-    }
-    for old in cx.client().list::<StatefulSet>(here()).await? {
-        if is_controlled_by(manager, &*old) && spec.db.stateful_set.workload.name != old.name_any()
-        {
-            cx.client()
-                .delete(&*old, Delete::background())
-                .await
-                .ignore_not_found()?;
-            let message = format!("Deleted statefulSet {:?}", old.name_any());
-            cx.event(manager, EventKind::Normal, "Deleted", message);
-        }
-    }
-    for old in cx.client().list::<Secret>(here()).await? {
-        if is_controlled_by(manager, &*old) && desired::secret_name(&spec.db) != old.name_any() {
-            cx.client()
-                .delete(&*old, Delete::background())
-                .await
-                .ignore_not_found()?;
         }
     }
     Ok(())

@@ -6,20 +6,21 @@
 mod demo;
 mod program;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Container;
 use kube::{CustomResource, ResourceExt};
 use kubewright::prelude::*;
-use kubewright::runtime::owners::is_controlled_by;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 pub use program::run;
 
 /// What a user asks for.
+#[kubewright::api]
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
 #[kube(
     group = "samplecontroller.k8s.io",
@@ -52,71 +53,56 @@ pub struct FooReconciler;
 
 impl Reconciler<Foo> for FooReconciler {
     async fn reconcile(&self, foo: Arc<Foo>, cx: &Context) -> Result<Outcome> {
-        if foo.spec.deployment_name.is_empty() {
-            // Another run cannot mend it; a change of the Foo can.
+        let name = &foo.spec.deployment_name;
+        if name.is_empty() {
+            // Another run cannot fix it; a change of the Foo can.
             return Err(Error::terminal("deployment name must be specified"));
         }
-        let (deployment, change) = keep_deployment(&foo, cx).await?;
-        let status = deployment.status.unwrap_or_default();
-        let status = FooStatus {
-            available_replicas: status.available_replicas.unwrap_or_default(),
+        let key = cx.key().sibling(name);
+        let applied = cx.client().apply_owned(&foo, &key, |it| fill(it, &foo));
+        let deployment = match applied.await {
+            Err(error) if error.is_not_owned() => {
+                let message = format!("Resource {name:?} already exists and is not managed by Foo");
+                cx.event(&foo, EventKind::Warning, "ErrResourceExists", &message);
+                return Err(Error::msg(message));
+            }
+            applied => applied?,
         };
-        if change == Change::Unchanged && foo.status.as_ref() == Some(&status) {
-            return Ok(Outcome::done());
+        let available = deployment
+            .status
+            .as_ref()
+            .and_then(|it| it.available_replicas);
+        let status = FooStatus {
+            available_replicas: available.unwrap_or_default(),
+        };
+        let set_status = |foo: &mut Foo| foo.status = Some(status);
+        let reported = cx.client().modify_status(&foo, set_status).await?;
+        if deployment.is_changed() || reported.is_changed() {
+            let message = "Foo synced successfully";
+            cx.event(&foo, EventKind::Normal, "Synced", message);
         }
-        let told = cx
-            .client()
-            .modify_status(&*foo, |foo| foo.status = Some(status));
-        told.await?;
-        let message = "Foo synced successfully";
-        cx.event(&*foo, EventKind::Normal, "Synced", message);
         Ok(Outcome::done())
     }
 }
 
-/// Creates the Deployment or scales it. One that is not ours is left alone.
-async fn keep_deployment(foo: &Foo, cx: &Context) -> Result<(Deployment, Change)> {
-    let name = &foo.spec.deployment_name;
-    let key = Key::new(cx.key().namespace().unwrap_or_default(), name);
-    let Some(present) = cx.client().get::<Deployment>(&key).await? else {
-        let created = cx.client().create(&deployment(foo)?).await?;
-        return Ok((created, Change::Created));
+/// Fills in what a Foo asks of its Deployment, and nothing else: other fields are the server's, or somebody else's.
+fn fill(deployment: &mut Deployment, foo: &Foo) {
+    let labels = [("app", "nginx"), ("controller", &*foo.name_any())];
+    let labels = BTreeMap::from(labels.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let spec = &mut deployment.spec;
+    spec.replicas = foo.spec.replicas;
+    spec.selector.match_labels = Some(labels.clone());
+    spec.template.metadata.get_or_insert_default().labels = Some(labels);
+    let container = Container {
+        name: "nginx".to_owned(),
+        image: Some("nginx:latest".to_owned()),
+        ..Container::default()
     };
-    if !is_controlled_by(foo, &*present) {
-        let message = format!("Resource {name:?} already exists and is not managed by Foo");
-        cx.event(foo, EventKind::Warning, "ErrResourceExists", &message);
-        return Err(Error::msg(message));
-    }
-    let scaled = cx.client().modify(&*present, |deployment| {
-        let replicas = &mut deployment.spec.replicas;
-        *replicas = foo.spec.replicas.or(*replicas);
-    });
-    let scaled = scaled.await?;
-    match scaled.resource_version() == present.resource_version() {
-        true => Ok((scaled, Change::Unchanged)),
-        false => Ok((scaled, Change::Updated)),
-    }
-}
-
-/// The Deployment that a Foo asks for, and owns: it goes when the Foo goes.
-fn deployment(foo: &Foo) -> Result<Deployment> {
-    let labels = json!({"app": "nginx", "controller": foo.name_any()});
-    let mut deployment: Deployment = serde_json::from_value(json!({
-        "metadata": {"name": foo.spec.deployment_name, "namespace": foo.namespace()},
-        "spec": {
-            "replicas": foo.spec.replicas,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "nginx", "image": "nginx:latest"}]},
-            },
-        },
-    }))?;
-    set_controller_reference(foo, &mut deployment)?;
-    Ok(deployment)
+    spec.template.spec.get_or_insert_default().containers = vec![container];
 }
 
 /// The controller: runs when a Foo or its Deployment changes, and looks at each Foo every half a minute.
+#[kubewright::controller]
 pub fn controller() -> Controller {
     Controller::of::<Foo>("foo")
         .owns::<Deployment>()
@@ -128,3 +114,7 @@ pub fn controller() -> Controller {
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/first-operator.md")]
 struct FirstOperator;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

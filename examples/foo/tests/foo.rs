@@ -171,7 +171,7 @@ async fn status_tells_how_many_are_available() {
             status.ready_replicas = Some(2);
             status.available_replicas = Some(available);
         });
-        present = told.await.expect("the status is written");
+        present = told.await.expect("the status is written").into_object();
         until("the Foo says so", async || {
             let status = read_foo(&user, "a").await.status;
             status.filter(|status| status.available_replicas == available)

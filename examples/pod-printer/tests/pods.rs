@@ -88,7 +88,7 @@ async fn label(user: &Client, pod: &Pod, value: &str) -> Pod {
         let labels = pod.metadata.labels.get_or_insert_default();
         labels.insert("colour".to_owned(), value.to_owned());
     });
-    labelled.await.expect("it is changed")
+    labelled.await.expect("it is changed").into_object()
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,17 +18,15 @@ pub async fn run() -> Result {
     let is_set = |name| std::env::var_os(name).is_some();
     if is_set("KUBECONFIG") || is_set("KUBERNETES_SERVICE_HOST") {
         let manager = Manager::from_env().await?.name("secsynch");
-        let controller = controller(&manager.client())?;
-        return Ok(manager.controller(controller).run().await?);
+        return Ok(manager.controller(controller()).run().await?);
     }
     let server = Server::builder().start().await?;
     let kube = kube::Client::new(server.service(), "default");
     let manager = Manager::new(kube).name("secsynch");
     let client = manager.client();
     client.create(&SecSynch::crd()).await?;
-    let controller = controller(&client)?;
     tokio::select! { biased; // A manager that fails is worth knowing of.
-        ended = manager.controller(controller).run() => Ok(ended?),
+        ended = manager.controller(controller()).run() => Ok(ended?),
         played = play(&client) => played,
     }
 }

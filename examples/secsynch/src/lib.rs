@@ -12,7 +12,6 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt;
-use kubewright::cache::Index;
 use kubewright::prelude::*;
 
 pub use demo::run;
@@ -20,176 +19,132 @@ pub use resource::{SecSynch, SecSynchSpec, SecSynchStatus};
 
 /// Holds a SecSynch until its copies are deleted.
 pub const FINALIZER: &str = "tutorial.study.dev/copies";
-/// Says on a copy which SecSynch made it, as `namespace/name`.
+/// Says on a copy which SecSynch made it, as `namespace/name`. Also the index of copies by their SecSynch.
 pub const COPIED_BY: &str = "tutorial.study.dev/copied-by";
+/// The index of SecSynchs by the Secrets that matter to them.
+const BY_SECRET: &str = "secret";
+/// The index of SecSynchs by the namespaces that they copy into.
+const BY_NAMESPACE: &str = "destination";
+
+/// The controller: runs when a SecSynch, a Secret or a namespace changes that has to do with it.
+#[kubewright::controller]
+pub fn controller() -> Controller {
+    let secrets = Watch::of::<Secret>();
+    let namespaces = Watch::of::<Namespace>();
+    Controller::of::<SecSynch>("secsynch")
+        // The status is not part of a generation: writing it does not lead to another run.
+        .when(Predicate::generation_changed())
+        .finalizer(FINALIZER)
+        .index(COPIED_BY, Index::<Secret>::by_annotation(COPIED_BY))
+        .index(BY_SECRET, Index::of(|it: &SecSynch| it.spec.secrets()))
+        .index(
+            BY_NAMESPACE,
+            Index::of(|it: &SecSynch| it.spec.destination_namespaces.clone()),
+        )
+        .watches(secrets.map_by_index::<SecSynch>(BY_SECRET, |it| vec![Key::of(it).to_string()]))
+        .watches(namespaces.map_by_index::<SecSynch>(BY_NAMESPACE, |it| vec![it.name_any()]))
+        .reconciler(SecSynchReconciler)
+}
 
 /// Keeps the copies of each SecSynch.
 #[derive(Debug)]
 pub struct SecSynchReconciler;
 
+#[kubewright::rbac(groups = "", resources = "secrets", verbs = "create;update;delete")]
 impl Reconciler<SecSynch> for SecSynchReconciler {
     async fn reconcile(&self, synch: Arc<SecSynch>, cx: &Context) -> Result<Outcome> {
-        let apply = async |synch: Arc<SecSynch>| apply(&synch, cx).await;
-        let clean_up = async |_| {
-            delete_copies(&BTreeSet::new(), cx).await?;
-            Ok::<_, ClientError>(Cleanup::Done)
+        let source = cx.client().get::<Secret>(&synch.spec.source()).await?;
+        let wanted = source.as_ref().map(|_| synch.spec.copies());
+        let deleted = delete_copies(&wanted.unwrap_or_default(), cx).await?;
+        let (made, outcome) = match &source {
+            Some(source) => copy_all(source, &synch, cx).await?,
+            None => {
+                let message = format!("there is no Secret {:?}", synch.spec.source().as_str());
+                cx.event(&synch, EventKind::Warning, "SourceMissing", message);
+                (0, Outcome::done())
+            }
         };
-        match finalize(cx.client(), synch, FINALIZER, apply, clean_up).await? {
-            Finalized::Applied(outcome) => Ok(outcome),
-            _ => Ok(Outcome::done()),
+        if deleted + made > 0 {
+            let last_sync_time = Some(Time(cx.now()));
+            let status = |it: &mut SecSynch| it.status = Some(SecSynchStatus { last_sync_time });
+            cx.client().modify_status(&synch, status).await?;
         }
+        Ok(outcome)
     }
-}
 
-async fn apply(synch: &SecSynch, cx: &Context) -> Result<Outcome, ClientError> {
-    let source = cx.client().get::<Secret>(&synch.spec.source()).await?;
-    let wanted = source.as_ref().map(|_| synch.spec.copies());
-    let deleted = delete_copies(&wanted.unwrap_or_default(), cx).await?;
-    let (made, outcome) = match &source {
-        Some(source) => copy_all(source, synch, cx).await?,
-        None => {
-            let message = format!("there is no Secret {:?}", synch.spec.source().as_str());
-            cx.event(synch, EventKind::Warning, "SourceMissing", message);
-            (0, Outcome::done())
-        }
-    };
-    if deleted + made > 0 {
-        let last_sync_time = Some(Time(cx.now()));
-        let told = cx.client().modify_status(synch, |synch| {
-            synch.status = Some(SecSynchStatus { last_sync_time });
-        });
-        told.await?;
+    async fn cleanup(&self, _synch: Arc<SecSynch>, cx: &Context) -> Result<Cleanup<Outcome>> {
+        delete_copies(&BTreeSet::new(), cx).await?;
+        Ok(Cleanup::Done)
     }
-    Ok(outcome)
 }
 
 /// Makes all copies as they should be, and says how many were not.
-async fn copy_all(
-    source: &Secret,
-    synch: &SecSynch,
-    cx: &Context,
-) -> Result<(usize, Outcome), ClientError> {
+async fn copy_all(source: &Secret, synch: &SecSynch, cx: &Context) -> Result<(usize, Outcome)> {
     let (mut made, mut outcome) = (0, Outcome::done());
+    let warn = |reason, message| cx.event(synch, EventKind::Warning, reason, message);
     for key in synch.spec.copies() {
-        match copy(source, &key, synch, cx).await {
+        match copy(source, &key, cx).await {
             Ok(Change::Unchanged) => {}
             Ok(_) => made += 1,
+            Err(error) if error.refusal().is_some() => {
+                let message =
+                    format!("Secret {key:?} already exists and is not managed by SecSynch");
+                warn("ErrResourceExists", message);
+            }
             Err(error) if error.is_not_found() || error.is_namespace_terminating() => {
                 let namespace = key.namespace().unwrap_or_default();
-                let message = format!("no such namespace: {namespace}");
-                cx.event(synch, EventKind::Warning, "NamespaceMissing", message);
+                warn(
+                    "NamespaceMissing",
+                    format!("no such namespace: {namespace}"),
+                );
                 outcome = Outcome::requeue();
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok((made, outcome))
 }
 
-/// Makes one copy as it should be.
-async fn copy(
-    source: &Secret,
-    key: &Key,
-    synch: &SecSynch,
-    cx: &Context,
-) -> Result<Change, ClientError> {
-    let Some(present) = cx.client().get::<Secret>(key).await? else {
-        return create(source, key, cx).await;
+/// Makes one copy as it should be, unless there is a Secret of that name that this SecSynch has not made.
+async fn copy(source: &Secret, key: &Key, cx: &Context) -> Result<Change, ClientError> {
+    let maker = cx.key().as_str();
+    let fill = |copy: &mut Secret| {
+        let exists = copy.uid().is_some();
+        if exists && copy.annotations().get(COPIED_BY).map(String::as_str) != Some(maker) {
+            return Err(Error::msg("it is not a copy"));
+        }
+        copy.annotations_mut()
+            .insert(COPIED_BY.to_owned(), maker.to_owned());
+        copy.type_ = source.type_.clone();
+        copy.data = source.data.clone();
+        Ok(())
     };
-    if present.annotations().get(COPIED_BY).map(String::as_str) != Some(cx.key().as_str()) {
-        let key = key.as_str();
-        let message = format!("Secret {key:?} already exists and is not managed by SecSynch");
-        cx.event(synch, EventKind::Warning, "ErrResourceExists", message);
-        return Ok(Change::Unchanged);
+    match cx.client().create_or_update(key, fill).await {
+        // Of another type, or made immutable: it has to be another Secret, made when this one is seen to be gone.
+        Err(error) if error.is_invalid() => match cx.client().get::<Secret>(key).await? {
+            Some(copy) => delete(&copy, cx).await.map(|_| Change::Updated),
+            None => Err(error),
+        },
+        copied => Ok(copied?.change),
     }
-    if present.type_ != source.type_ || present.immutable == Some(true) {
-        // The server lets nobody change these. It has to be another Secret, made when this one is seen to be gone.
-        delete(&present, cx).await?;
-        return Ok(Change::Updated);
-    }
-    let wanted = Secret {
-        data: source.data.clone(),
-        ..(*present).clone()
-    };
-    if wanted == *present {
-        return Ok(Change::Unchanged);
-    }
-    // With the version that was read: what became somebody else's meanwhile is a conflict, not a loss.
-    cx.client().update(&wanted).await?;
-    Ok(Change::Updated)
-}
-
-async fn create(source: &Secret, key: &Key, cx: &Context) -> Result<Change, ClientError> {
-    let mut copy = Secret {
-        type_: source.type_.clone(),
-        data: source.data.clone(),
-        ..Secret::default()
-    };
-    copy.metadata.name = Some(key.name().to_owned());
-    copy.metadata.namespace = key.namespace().map(str::to_owned);
-    let copied_by = (COPIED_BY.to_owned(), cx.key().as_str().to_owned());
-    copy.metadata.annotations = Some([copied_by].into());
-    cx.client().create(&copy).await?;
-    Ok(Change::Created)
 }
 
 /// Deletes the copies that are not wanted, and says how many there were.
 async fn delete_copies(wanted: &BTreeSet<Key>, cx: &Context) -> Result<usize, ClientError> {
-    let copies = Query::all().index(COPIED_BY, cx.key().as_str());
-    let mut copies = cx.client().list::<Secret>(copies).await?;
-    copies.retain(|copy| !wanted.contains(&key_of(&**copy)));
-    for copy in &copies {
+    let query = Query::all().index(COPIED_BY, cx.key().as_str());
+    let copies = cx.client().list::<Secret>(query).await?;
+    let mut deleted = 0;
+    for copy in copies
+        .iter()
+        .filter(|copy| !wanted.contains(&Key::of(*copy)))
+    {
         delete(copy, cx).await?;
+        deleted += 1;
     }
-    Ok(copies.len())
+    Ok(deleted)
 }
 
 async fn delete(copy: &Secret, cx: &Context) -> Result<Option<()>, ClientError> {
-    let deleted = cx.client().delete(copy, Delete::background());
-    deleted.await.ignore_not_found()
-}
-
-fn key_of(object: &impl kube::Resource) -> Key {
-    let meta = object.meta();
-    let name = meta.name.as_deref().unwrap_or_default();
-    Key::new(meta.namespace.as_deref().unwrap_or_default(), name)
-}
-
-/// The SecSynchs that a Secret matters to: as source, as copy, or as something that is in the way of one.
-fn of_secret(secret: &Secret, client: &Client) -> Vec<Key> {
-    let key = key_of(secret);
-    let maker = secret.annotations().get(COPIED_BY);
-    let mut keys = all_with(client, |spec| {
-        spec.source() == key || spec.copies().contains(&key)
-    });
-    keys.extend(maker.and_then(|maker| Key::parse(maker)));
-    keys
-}
-
-/// The SecSynchs that copy into a namespace.
-fn of_namespace(namespace: &Namespace, client: &Client) -> Vec<Key> {
-    let name = namespace.name_any();
-    all_with(client, |spec| spec.destination_namespaces.contains(&name))
-}
-
-fn all_with(client: &Client, holds: impl Fn(&SecSynchSpec) -> bool) -> Vec<Key> {
-    let all = client.reader::<SecSynch>().list();
-    let concerned = all.iter().filter(|synch| holds(&synch.spec));
-    concerned.map(|synch| key_of(&**synch)).collect()
-}
-
-/// The controller of a manager with this client.
-///
-/// # Errors
-/// When it is made twice for one client.
-pub fn controller(client: &Client) -> Result<Controller> {
-    let copied_by =
-        Index::of_metadata(|secret| Vec::from_iter(secret.annotation(COPIED_BY).map(String::from)));
-    client.add_index::<Secret>(COPIED_BY, copied_by)?;
-    Ok(Controller::of::<SecSynch>("secsynch")
-        // The status is not part of a generation: writing it does not lead to another run.
-        .when(Predicate::generation_changed())
-        .watches(Watch::of::<Secret>().map(of_secret))
-        .watches(Watch::of::<Namespace>().map(of_namespace))
-        .reconciler(SecSynchReconciler))
+    let deleted = cx.client().delete(copy, Delete::background()).await;
+    deleted.ignore_not_found()
 }

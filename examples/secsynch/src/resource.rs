@@ -9,6 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 /// Which Secret is copied where.
+#[kubewright::api]
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
 #[kube(
     group = "tutorial.study.dev",
@@ -46,6 +47,13 @@ impl SecSynchSpec {
     /// The Secret that is copied.
     pub fn source(&self) -> Key {
         Key::new(&self.source_namespace, &self.secret_name)
+    }
+
+    /// The Secrets that matter: the source, the copies, and whatever is in the way of one.
+    pub fn secrets(&self) -> Vec<String> {
+        let copies = self.copies().into_iter();
+        let secrets = copies.chain([self.source()]);
+        secrets.map(|key| key.to_string()).collect()
     }
 
     /// Where there should be copies. A Secret is no copy of itself.

@@ -28,7 +28,7 @@ async fn world() -> (Server, Client, Operator) {
         .await
         .expect("it is created");
     let service = server.service();
-    let operator = Operator::start(service, |client| controller(client).expect("made once"));
+    let operator = Operator::start(service, |_| controller());
     (server, user, operator)
 }
 
@@ -297,9 +297,7 @@ async fn secsynch_deleted_while_nobody_runs_is_held_until_its_copies_are_gone() 
         .expect("it is deleted");
     settle().await;
     assert!(read_synch(&user).await.is_some(), "the finalizer holds it");
-    let operator = Operator::start(server.service(), |client| {
-        controller(client).expect("made once")
-    });
+    let operator = Operator::start(server.service(), |_| controller());
     until("it is gone", async || {
         read_synch(&user).await.is_none().then_some(())
     })

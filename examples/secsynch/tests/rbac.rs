@@ -26,9 +26,7 @@ async fn start(grant: &Grant) -> (Server, Client, Operator) {
     user.create(&SecSynch::crd())
         .await
         .expect("the definition is taken");
-    let operator = Operator::start_on(grant.wire(&server), |client| {
-        controller(client).expect("made once")
-    });
+    let operator = Operator::start_on(grant.wire(&server), |_| controller());
     (server, user, operator)
 }
 
