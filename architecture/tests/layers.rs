@@ -8,7 +8,7 @@ use kubewright_architecture::source::{self, SourceFile};
 use kubewright_architecture::{counts, modules::Graph};
 
 /// The crates from the bottom up: each uses those before it and none after it.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 15] = [
     "workqueue",
     "store",
     "cel",
@@ -22,7 +22,6 @@ const CRATES: [&str; 16] = [
     "manifests",
     "cluster",
     "sim",
-    "console",
     "kubewright",
     "cli",
 ];
@@ -51,6 +50,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
         "server",
         &[
             &[
+                "agents",
                 "connection",
                 "logs",
                 "memory",

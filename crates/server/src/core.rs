@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::access::Access;
 use crate::access::token::TokenChecker;
 use crate::admission::{Admission, AdmissionChain};
+use crate::agents::{NodeAgents, discovery};
 use crate::auth::Tokens;
 use crate::callout::{Callout, Directory, Services};
 use crate::converter::Converter;
@@ -35,6 +36,7 @@ pub enum FieldManagement {
 pub struct ForkOptions {
     pub(crate) environment: Environment,
     pub(crate) pod_logs: Option<Arc<dyn PodLogs>>,
+    pub(crate) agents: Option<Arc<dyn NodeAgents>>,
 }
 
 impl ForkOptions {
@@ -43,12 +45,19 @@ impl ForkOptions {
         Self {
             environment,
             pod_logs: None,
+            agents: None,
         }
     }
 
     /// Who is asked for logs of containers, in place of whom the original asks.
     pub fn pod_logs(mut self, logs: Arc<dyn PodLogs>) -> Self {
         self.pod_logs = Some(logs);
+        self
+    }
+
+    /// Who answers for the nodes, in place of whom the original asks.
+    pub fn node_agents(mut self, agents: Arc<dyn NodeAgents>) -> Self {
+        self.agents = Some(agents);
         self
     }
 }
@@ -74,6 +83,7 @@ pub(crate) struct CoreParts {
     pub(crate) limits: RequestLimits,
     pub(crate) field_management: FieldManagement,
     pub(crate) pod_logs: Option<Arc<dyn PodLogs>>,
+    pub(crate) agents: Option<Arc<dyn NodeAgents>>,
     pub(crate) admission: Admission,
     pub(crate) services: Services,
 }
@@ -96,6 +106,8 @@ pub(crate) struct Core {
     limits: RequestLimits,
     /// Who is asked for logs of containers, if anybody.
     pub(crate) pod_logs: Option<Arc<dyn PodLogs>>,
+    /// Who answers for the nodes, if anybody.
+    pub(crate) agents: Option<Arc<dyn NodeAgents>>,
     /// Cancelled when the server stops: watches end.
     pub(crate) stopping: CancellationToken,
     /// Who may have how much of the server at once.
@@ -119,10 +131,15 @@ impl Core {
             limits,
             field_management,
             pod_logs,
+            agents,
             admission,
             services,
         } = parts;
         let registry = derived.registry.clone();
+        let measured = match agents {
+            Some(_) => discovery::resources(),
+            None => &[],
+        };
         let access = Arc::new(access.by(derived.policy.clone()));
         let callout = Callout {
             directory: Directory::new(services, &store),
@@ -139,7 +156,7 @@ impl Core {
             converter: converter.clone(),
         };
         Arc::new(Self {
-            documents: Documents::new(registry.clone(), environment.clone()),
+            documents: Documents::new(registry.clone(), environment.clone(), measured),
             watches: Watches::new(limits.watches_per_user),
             stopping: CancellationToken::new(),
             registry,
@@ -151,6 +168,7 @@ impl Core {
             field_management,
             limits,
             pod_logs,
+            agents,
             flow,
             environment,
             store,
@@ -163,6 +181,7 @@ impl Core {
         let ForkOptions {
             environment,
             pod_logs,
+            agents,
         } = own;
         let store = self.store.fork(environment.clone());
         let derived = Derived::follow(&store, Some(&self.registry));
@@ -174,6 +193,7 @@ impl Core {
             limits: self.limits.clone(),
             field_management: self.field_management,
             pod_logs: pod_logs.or_else(|| self.pod_logs.clone()),
+            agents: agents.or_else(|| self.agents.clone()),
             admission: self.admission.plugins.clone(),
             services: self.services().clone(),
         };

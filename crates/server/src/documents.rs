@@ -29,6 +29,8 @@ const OPENAPI_V2_PROTOBUF_OLD: &str = "application/com.github.proto-openapi.spec
 
 /// Documents that were asked for, each until what it is made of changes.
 pub(crate) struct Documents {
+    /// Resources that are measured and not stored.
+    measured: &'static [catalog::Resource],
     registry: Arc<Registry>,
     environment: Environment,
     kept: Mutex<HashMap<Name, Kept>>,
@@ -112,12 +114,24 @@ impl Document {
 
 impl Documents {
     /// Documents about what a registry serves.
-    pub(crate) fn new(registry: Arc<Registry>, environment: Environment) -> Self {
+    pub(crate) fn new(
+        registry: Arc<Registry>,
+        environment: Environment,
+        measured: &'static [catalog::Resource],
+    ) -> Self {
         Self {
+            measured,
             registry,
             environment,
             kept: Mutex::default(),
         }
+    }
+
+    /// What discovery lists: all resources, and measurements where somebody can be asked for them.
+    fn catalog<'a>(&self, resources: &'a Resources) -> Vec<&'a catalog::Resource> {
+        let mut all = resources.catalog();
+        all.extend(self.measured);
+        all
     }
 
     fn get(
@@ -158,12 +172,13 @@ pub(crate) fn answer(
             groups(documents, &resources, target, headers, accept?)
         }
         Target::Group(group) => {
-            let make = || discovery::group(&resources.catalog(), group);
+            let make = || discovery::group(&documents.catalog(&resources), group);
             let document = documents.get(&resources, Name::Group(group.clone()), make);
             Ok(plain(document, accept?.format))
         }
         Target::GroupVersion(gv) => {
-            let make = || discovery::resource_list(&resources.catalog(), &gv.group, &gv.version);
+            let make =
+                || discovery::resource_list(&documents.catalog(&resources), &gv.group, &gv.version);
             let document = documents.get(&resources, Name::Resources(gv.clone()), make);
             Ok(plain(document, accept?.format))
         }
@@ -197,7 +212,7 @@ fn groups(
             Name::Groups
         };
         let document = documents.get(resources, name, || {
-            let catalog = resources.catalog();
+            let catalog = documents.catalog(resources);
             Some(if is_core {
                 discovery::api_versions(&catalog, "127.0.0.1")
             } else {
@@ -225,7 +240,7 @@ fn groups(
         older: version == DiscoveryVersion::V2Beta1,
     };
     let document = documents.get(resources, name, || {
-        let catalog = resources.catalog();
+        let catalog = documents.catalog(resources);
         Some(if is_core {
             discovery::aggregated_core(&catalog, aggregated)
         } else {
@@ -458,7 +473,7 @@ mod tests {
     fn a_document_is_made_anew_when_what_it_is_made_of_changes() {
         let store = Store::new(Environment::default(), HistoryLimits::default());
         let registry = Arc::new(Registry::builtin(&store));
-        let documents = Documents::new(registry.clone(), Environment::default());
+        let documents = Documents::new(registry.clone(), Environment::default(), &[]);
         let made = Cell::new(0);
         let apps = || {
             Name::OpenApiV3(GroupVersion {

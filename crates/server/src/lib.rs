@@ -22,6 +22,7 @@ pub use kubewright_store::environment;
 
 mod access;
 mod admission;
+mod agents;
 mod api;
 mod auth;
 mod bootstrap;
@@ -57,6 +58,10 @@ mod write;
 
 pub use access::Authorization;
 pub use admission::{Admission, Plugin, UnknownPlugin};
+pub use agents::{
+    AgentError, ContainerTarget, NodeAgents, PodTarget, PodUsage, StreamEnds, Streams,
+    TerminalSize, Usage, Wanted, serve_http,
+};
 pub use auth::{Tokens, User};
 pub use callout::Services;
 pub use core::{FieldManagement, ForkOptions};

@@ -15,8 +15,6 @@ use crate::printers::Printer;
 use crate::resource::{Builtin, Incarnation, Nature, Served, is_review};
 use crate::storage::{At, Store};
 
-/// Parts of built-in resources that need a node, which this server does not have.
-const UNSERVED: [&str; 4] = ["attach", "exec", "portforward", "proxy"];
 /// What is read and never written by clients: the server itself puts it into the store.
 const READ_ONLY: &str = "ComponentStatus";
 
@@ -256,8 +254,7 @@ impl Resources {
     }
 }
 
-/// A built-in resource as it is served, without the parts that this server does not have. Reviews can be created and
-/// are not stored.
+/// A built-in resource as it is served. Reviews can be created and are not stored.
 fn builtin(store: &Store, resource: &Resource) -> Option<Served> {
     let stored = resource.verbs.contains(&Verb::Get) && resource.verbs.contains(&Verb::Create);
     let (group, version, kind) = (&*resource.group, &*resource.version, &*resource.kind);
@@ -265,10 +262,7 @@ fn builtin(store: &Store, resource: &Resource) -> Option<Served> {
         return None;
     }
     let ty = Table::builtin().kind(group, version, kind)?;
-    let mut resource = resource.clone();
-    resource
-        .subresources
-        .retain(|s| !UNSERVED.contains(&&*s.name));
+    let resource = resource.clone();
     Some(Served {
         api_version: resource.api_version(),
         collection: store.collection(&collection_name(group, &resource.plural)),

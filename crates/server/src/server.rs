@@ -15,6 +15,7 @@ use crate::access::audit::AuditLog;
 use crate::access::token::Issuer;
 use crate::access::{Access, Authorization};
 use crate::admission::Admission;
+use crate::agents::NodeAgents;
 use crate::auth::{Caller, Tokens, User};
 use crate::bootstrap;
 use crate::callout::Services;
@@ -65,6 +66,7 @@ pub struct Builder {
     audit_log: Option<PathBuf>,
     field_management: FieldManagement,
     pod_logs: Option<Arc<dyn PodLogs>>,
+    agents: Option<Arc<dyn NodeAgents>>,
     admission: Admission,
     services: Services,
     token_issuer: Option<String>,
@@ -171,6 +173,13 @@ impl Builder {
         self
     }
 
+    /// Who answers for the nodes: `exec`, `attach`, `port-forward`, `proxy` and what pods use. Without anybody, whoever asks
+    /// is told that the node cannot be reached, and `metrics.k8s.io` is not served.
+    pub fn node_agents(mut self, agents: Arc<dyn NodeAgents>) -> Self {
+        self.agents = Some(agents);
+        self
+    }
+
     /// Which admission plugins are asked.
     pub fn admission(mut self, admission: Admission) -> Self {
         self.admission = admission;
@@ -220,6 +229,7 @@ impl Builder {
             limits: self.requests,
             field_management: self.field_management,
             pod_logs: self.pod_logs,
+            agents: self.agents,
             admission: self.admission,
             services: self.services,
         });

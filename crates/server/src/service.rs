@@ -28,6 +28,7 @@ use crate::http::head::{Head, names_its_host};
 use crate::http::path::{ResourcePath, Target};
 use crate::http::query::Query;
 use crate::http::respond::{self, Answer};
+use crate::http::streaming::Tunnel;
 use crate::http::websocket::Upgraded;
 use crate::request::{RequestInfo, Warnings};
 use crate::status::ApiError;
@@ -124,7 +125,10 @@ impl ApiService {
             Some(upgraded) => {
                 routed.and_then(|answer| upgraded.offer(&head.headers, upgrade, answer))
             }
-            None => routed,
+            None => routed.and_then(|answer| match answer.extensions().get::<Tunnel>() {
+                Some(tunnel) => tunnel.accept(&head.headers, None).map(|(answer, _)| answer),
+                None => Ok(answer),
+            }),
         };
         let mut answer = match routed {
             Ok(answer) => answer,

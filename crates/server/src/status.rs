@@ -339,6 +339,15 @@ impl ApiError {
         })
     }
 
+    /// Somebody whom the server asks on behalf of the client does not answer.
+    pub(crate) fn service_unavailable(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ServiceUnavailable",
+            message,
+        )
+    }
+
     /// No representation the client accepts.
     pub(crate) fn not_acceptable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)

@@ -203,17 +203,21 @@ async fn discovery_lists_what_is_served_and_nothing_else() {
     let (_, list) = get(&server, "/api/v1").await;
     let resources = list["resources"].as_array().expect("a list").iter();
     let found: Vec<&str> = resources.filter_map(|r| r["name"].as_str()).collect();
-    for name in ["pods/log", "componentstatuses"] {
-        assert!(found.contains(&name), "{name} is missing in {found:?}");
-    }
     for name in [
+        "pods/log",
         "pods/exec",
         "pods/attach",
         "pods/portforward",
+        "pods/proxy",
+        "services/proxy",
         "nodes/proxy",
+        "componentstatuses",
     ] {
-        assert!(!found.contains(&name), "{name} is not served");
+        assert!(found.contains(&name), "{name} is missing in {found:?}");
     }
+    // Without nodes there is nobody to ask for measurements.
+    let (code, _) = get(&server, "/apis/metrics.k8s.io/v1beta1").await;
+    assert_eq!(code, 404);
     let (code, _) = send(
         &server,
         "DELETE",

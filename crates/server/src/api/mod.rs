@@ -9,6 +9,7 @@ mod create;
 mod delete;
 mod get;
 mod list;
+mod metrics;
 mod options;
 mod patch;
 mod review;
@@ -55,6 +56,11 @@ pub(crate) async fn dispatch(
     let Target::Resource(path) = &info.target else {
         return Ok(respond::page_not_found());
     };
+    if path.gv.group == crate::agents::discovery::GROUP
+        && let Some(agents) = &core.agents
+    {
+        return metrics::dispatch(core, agents, info, path, request.headers);
+    }
     let served = match core.registry.now().find(&path.gv, &path.resource) {
         Lookup::Found(served) => served,
         Lookup::NoResource => return Err(ApiError::no_such_resource()),

@@ -7,4 +7,5 @@ pub(crate) mod head;
 pub(crate) mod path;
 pub(crate) mod query;
 pub(crate) mod respond;
+pub(crate) mod streaming;
 pub(crate) mod websocket;

@@ -47,6 +47,15 @@ impl Query {
         Some(found.1.as_str()).filter(|v| !v.is_empty())
     }
 
+    /// The pairs as a query string, without a question mark.
+    pub(crate) fn encode(&self) -> String {
+        let pairs = self
+            .0
+            .iter()
+            .map(|(name, value)| format!("{}={}", escape(name), escape(value)));
+        pairs.collect::<Vec<_>>().join("&")
+    }
+
     /// Every value of a parameter.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0
@@ -81,6 +90,16 @@ impl Query {
             })
             .transpose()
     }
+}
+
+/// Text as a part of a query.
+fn escape(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:@,".contains(&byte);
+    let bytes = text.bytes().map(|byte| match byte {
+        byte if plain(byte) => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    });
+    bytes.collect()
 }
 
 /// Whether a write is kept.

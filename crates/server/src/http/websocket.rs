@@ -5,7 +5,7 @@
 //! `WatchServer.HandleWS`; wsstream: `Reader.Copy`). The frames are written here rather than by a library: the server
 //! sends whole messages and reads nothing but pings and closes, and the rest of the protocol would be unused.
 
-mod frame;
+pub(crate) mod frame;
 
 use std::future::Future;
 use std::io;
@@ -31,6 +31,7 @@ use tokio::time::timeout;
 
 use super::body::{ResponseBody, full};
 use super::respond::Answer;
+use crate::http::streaming::Tunnel;
 use crate::status::ApiError;
 use frame::{Opcode, encode, read_until_closed};
 
@@ -73,6 +74,11 @@ impl Upgraded {
         upgrade: Option<OnUpgrade>,
         answer: Answer,
     ) -> Result<Answer, ApiError> {
+        if let Some(tunnel) = answer.extensions().get::<Tunnel>() {
+            let (answer, rest) = tunnel.accept(headers, upgrade)?;
+            *self.0.lock() = Some(rest);
+            return Ok(answer);
+        }
         let stream = answer.extensions().get::<Stream>().copied();
         let stream = stream.filter(|_| is_request(headers));
         let Some(stream) = stream.filter(|_| answer.status() == StatusCode::OK) else {
@@ -92,16 +98,36 @@ impl Upgraded {
 }
 
 /// Whether a request asks for a WebSocket.
-fn is_request(headers: &HeaderMap) -> bool {
+pub(crate) fn is_request(headers: &HeaderMap) -> bool {
     has_token(headers, &UPGRADE, "websocket") && has_token(headers, &CONNECTION, "upgrade")
 }
 
-fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
+pub(crate) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
     let values = headers.get_all(name).into_iter();
     values
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .any(|value| value.trim().eq_ignore_ascii_case(token))
+}
+
+/// What a server answers to the key of a client.
+///
+/// # Errors
+/// When the client's half of the handshake is not complete.
+pub(crate) fn accept_key(headers: &HeaderMap) -> Result<String, ApiError> {
+    if !has_token(headers, &SEC_WEBSOCKET_VERSION, "13") {
+        return Err(ApiError::bad_request("missing or bad WebSocket Version"));
+    }
+    let key = headers
+        .get(SEC_WEBSOCKET_KEY)
+        .map_or(&b""[..], |key| key.as_bytes());
+    if STANDARD.decode(key).map(|key| key.len()) != Ok(16) {
+        return Err(ApiError::bad_request("missing or bad WebSocket Key"));
+    }
+    let mut context = digest::Context::new(&digest::SHA1_FOR_LEGACY_USE_ONLY);
+    context.update(key);
+    context.update(GUID.as_bytes());
+    Ok(STANDARD.encode(context.finish()))
 }
 
 /// What client and server agree on.
@@ -113,20 +139,8 @@ struct Handshake {
 
 impl Handshake {
     fn read(headers: &HeaderMap, stream: Stream) -> Result<Self, ApiError> {
-        if !has_token(headers, &SEC_WEBSOCKET_VERSION, "13") {
-            return Err(ApiError::bad_request("missing or bad WebSocket Version"));
-        }
-        let key = headers
-            .get(SEC_WEBSOCKET_KEY)
-            .map_or(&b""[..], |key| key.as_bytes());
-        if STANDARD.decode(key).map(|key| key.len()) != Ok(16) {
-            return Err(ApiError::bad_request("missing or bad WebSocket Key"));
-        }
-        let mut context = digest::Context::new(&digest::SHA1_FOR_LEGACY_USE_ONLY);
-        context.update(key);
-        context.update(GUID.as_bytes());
         Ok(Self {
-            accept: STANDARD.encode(context.finish()),
+            accept: accept_key(headers)?,
             stream,
             protocol: protocol(headers, stream)?,
         })

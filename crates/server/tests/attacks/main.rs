@@ -14,6 +14,7 @@ mod objects;
 mod patches;
 mod restart;
 mod streams;
+mod tunnels;
 mod versions;
 mod websockets;
 mod wire;

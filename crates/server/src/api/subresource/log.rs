@@ -95,15 +95,22 @@ fn refusal(of: &LogOf, why: &NoLog) -> ApiError {
 }
 
 /// The container that is meant.
-fn container(call: &Call, pod: &Value) -> Result<String, ApiError> {
+pub(super) fn container(call: &Call, pod: &Value) -> Result<String, ApiError> {
     let names = |list: &str| -> Vec<&str> {
         let containers = pod["spec"][list].as_array().into_iter().flatten();
         containers.filter_map(|c| c["name"].as_str()).collect()
     };
     let (main, init) = (names("containers"), names("initContainers"));
+    let ephemeral = names("ephemeralContainers");
     let name = &call.name;
     match call.query.get("container") {
-        Some(asked) if main.contains(&asked) || init.contains(&asked) => Ok(asked.to_owned()),
+        Some(asked)
+            if [&main, &init, &ephemeral]
+                .iter()
+                .any(|list| list.contains(&asked)) =>
+        {
+            Ok(asked.to_owned())
+        }
         Some(asked) => Err(ApiError::bad_request(format!(
             "container {asked} is not valid for pod {name}"
         ))),

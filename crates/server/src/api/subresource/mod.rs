@@ -4,7 +4,9 @@ mod budget;
 mod log;
 mod namespace;
 mod pod;
+mod proxy;
 mod scale;
+mod stream;
 mod token;
 
 use kubewright_schema::catalog::Verb;
@@ -22,7 +24,12 @@ pub(crate) async fn dispatch(
     part: &str,
     body: &[u8],
 ) -> Result<Answer, ApiError> {
-    let Some(subresource) = call.served.resource.subresource(part) else {
+    // What follows a proxy's name is the path behind it.
+    let (name, behind) = match part.split_once('/') {
+        Some(("proxy", behind)) => ("proxy", behind),
+        _ => (part, ""),
+    };
+    let Some(subresource) = call.served.resource.subresource(name) else {
         return Err(ApiError::no_such_resource());
     };
     if !subresource.verbs.contains(&verb) {
@@ -31,6 +38,10 @@ pub(crate) async fn dispatch(
     match part {
         // Served where there is somebody to ask for logs; whoever asks elsewhere is told so.
         "log" => log::log(call),
+        "exec" => stream::exec(call),
+        "attach" => stream::attach(call),
+        "portforward" => stream::port_forward(call),
+        _ if name == "proxy" => proxy::proxy(call, verb, behind, body).await,
         "scale" => scale::dispatch(call, verb, body).await,
         "status" => whole_or_part(call, verb, body, Part::Status).await,
         "approval" => pod::restricted(call, verb, "approval", body).await,

@@ -13,7 +13,7 @@ const MAX_DATA: u64 = 1024 * 1024;
 
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opcode {
+pub(crate) enum Opcode {
     Text = 1,
     Binary = 2,
     Close = 8,
@@ -21,7 +21,7 @@ pub(super) enum Opcode {
 }
 
 /// A whole message in one frame, unmasked as servers write them.
-pub(super) fn encode(opcode: Opcode, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn encode(opcode: Opcode, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::with_capacity(payload.len() + 10);
     frame.push(0x80 | opcode as u8);
     match (u8::try_from(payload.len()), u16::try_from(payload.len())) {
