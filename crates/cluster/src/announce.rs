@@ -3,6 +3,7 @@
 //! What is told again is counted on the event that is there. When more is told than can be written, some of it is
 //! dropped, as real components do that limit their rate.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -34,7 +35,7 @@ pub(crate) struct Told {
     pub(crate) about: ObjectReference,
     /// `Normal` or `Warning`.
     pub(crate) kind: &'static str,
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Cow<'static, str>,
     pub(crate) message: String,
     /// The node that tells it, if one does.
     pub(crate) host: Option<String>,
@@ -51,7 +52,7 @@ pub(crate) struct Writer {
 }
 
 /// What makes two events the same: whom it is about, which part of it, the reason and the message.
-type Identity = (String, String, &'static str, String);
+type Identity = (String, String, Cow<'static, str>, String);
 
 #[derive(Debug)]
 struct Known {
@@ -107,7 +108,7 @@ impl Writer {
         let identity = (
             text(&told.about.uid),
             text(&told.about.field_path),
-            told.reason,
+            told.reason.clone(),
             told.message.clone(),
         );
         let namespace = match text(&told.about.namespace) {
@@ -146,7 +147,7 @@ impl Writer {
             },
             involved_object: told.about,
             type_: Some(told.kind.to_owned()),
-            reason: Some(told.reason.to_owned()),
+            reason: Some(told.reason.into_owned()),
             message: Some(told.message),
             count: Some(1),
             first_timestamp: Some(Time(told.at)),

@@ -9,12 +9,14 @@ use kubewright_runtime::environment::Environment;
 use kubewright_server::environment as server;
 use kubewright_server::storage::Fsync;
 use kubewright_server::{
-    Admission, ApiService, Authorization, ForkOptions, Plugin, Server, StartError as ServerError,
+    Admission, ApiService, Authorization, ForkOptions, NodeAgents, Plugin, Server,
+    StartError as ServerError,
 };
 
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 
+use crate::agents::Agents;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::controllers::node_lifecycle::NodeLifecycle;
@@ -195,7 +197,7 @@ impl Builder {
     /// # Errors
     /// When the server does not start or the controllers do not come up.
     pub async fn start(self) -> Result<Cluster, StartError> {
-        let logs = self.recipe.make_nodes().logs();
+        let nodes = self.recipe.make_nodes();
         let server = self.server.environment(self.recipe.server_environment());
         let server = match self.recipe.controllers {
             Controllers::All => {
@@ -203,12 +205,15 @@ impl Builder {
                     .enable(Plugin::ServiceAccount)
                     .enable(Plugin::StorageObjectInUseProtection)
                     .enable(Plugin::TaintNodesByCondition);
-                server.pod_logs(Arc::new(logs)).admission(admission)
+                server
+                    .pod_logs(Arc::new(nodes.logs()))
+                    .node_agents(self.recipe.agents(&nodes))
+                    .admission(admission)
             }
             Controllers::None => server,
         };
         let server: Server = server.start().await.map_err(StartError::Server)?;
-        let cluster = Cluster::over(server, self.recipe).await?;
+        let cluster = Cluster::over(server, nodes, self.recipe).await?;
         cluster.ready().await?;
         Ok(cluster)
     }
@@ -218,6 +223,16 @@ impl Recipe {
     /// The nodes of a cluster.
     pub(crate) fn make_nodes(&self) -> Nodes {
         Nodes::new(self.node_options.clone().count(self.nodes))
+    }
+
+    /// Who answers the server for these nodes.
+    pub(crate) fn agents(&self, nodes: &Nodes) -> Arc<dyn NodeAgents> {
+        self.metrics.measured_by(&self.node_options.engine);
+        Arc::new(Agents {
+            nodes: nodes.clone(),
+            metrics: self.metrics.clone(),
+            environment: self.server_environment(),
+        })
     }
 
     pub(crate) fn server_environment(&self) -> server::Environment {
@@ -243,15 +258,17 @@ impl Recipe {
     pub(crate) fn apart(&self) -> Self {
         let mut recipe = self.clone();
         recipe.metrics = self.metrics.copy();
-        recipe.node_options.logs = self.node_options.logs.copy();
+        recipe.node_options = self.node_options.apart();
         recipe
     }
 
     /// What the server of a fork has for itself.
-    pub(crate) fn fork_options(&self) -> ForkOptions {
+    pub(crate) fn fork_options(&self, nodes: &Nodes) -> ForkOptions {
         let own = ForkOptions::new(self.server_environment());
         match self.controllers {
-            Controllers::All => own.pod_logs(Arc::new(self.node_options.logs.clone())),
+            Controllers::All => own
+                .pod_logs(Arc::new(nodes.logs()))
+                .node_agents(self.agents(nodes)),
             Controllers::None => own,
         }
     }

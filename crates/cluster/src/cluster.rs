@@ -24,7 +24,7 @@ use crate::builder::{Builder, Controllers, Recipe, StartError};
 use crate::clock::Clock;
 use crate::controllers::{self, Facts};
 use crate::metrics::Metrics;
-use crate::node::Nodes;
+use crate::node::{Memory, Nodes};
 
 /// Who the controllers are to the server.
 const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
@@ -69,11 +69,15 @@ impl Cluster {
         Builder::default()
     }
 
-    pub(crate) async fn over(server: Server, recipe: Recipe) -> Result<Self, StartError> {
+    pub(crate) async fn over(
+        server: Server,
+        nodes: Nodes,
+        recipe: Recipe,
+    ) -> Result<Self, StartError> {
         let beginning = server.snapshot().await;
         let cluster = Self {
             control: Mutex::new(None),
-            nodes: recipe.make_nodes(),
+            nodes,
             server,
             recipe,
             beginning,
@@ -209,8 +213,9 @@ impl Cluster {
     /// When keys cannot be made.
     pub async fn fork(&self) -> Result<Cluster, StartError> {
         let recipe = self.next_recipe();
-        let server = self.server.fork(recipe.fork_options()).await;
-        Self::over(server, recipe).await
+        let nodes = recipe.make_nodes();
+        let server = self.server.fork(recipe.fork_options(&nodes)).await;
+        Self::over(server, nodes, recipe).await
     }
 
     fn next_recipe(&self) -> Recipe {
@@ -222,7 +227,8 @@ impl Cluster {
     /// # Errors
     /// When the cluster has a data directory.
     pub async fn restore(&self, snapshot: &Snapshot) -> Result<(), RestoreError> {
-        self.put_back(&snapshot.server).await
+        let memory = &snapshot.recipe.node_options.memory;
+        self.put_back(&snapshot.server, memory).await
     }
 
     /// Makes the cluster what it was when it had just started.
@@ -230,14 +236,21 @@ impl Cluster {
     /// # Errors
     /// When the cluster has a data directory.
     pub async fn reset(&self) -> Result<(), RestoreError> {
-        self.put_back(&self.beginning).await
+        self.put_back(&self.beginning, &Memory::default()).await
     }
 
     /// Controllers stop meanwhile: what they were about must not reach into the new age.
-    async fn put_back(&self, snapshot: &kubewright_server::Snapshot) -> Result<(), RestoreError> {
+    async fn put_back(
+        &self,
+        snapshot: &kubewright_server::Snapshot,
+        memory: &Memory,
+    ) -> Result<(), RestoreError> {
         let ran = self.control.lock().is_some();
         self.stop_controllers().await;
         let restored = self.server.restore(snapshot).await;
+        if restored.is_ok() {
+            self.nodes.options().memory.become_like(memory);
+        }
         if ran && let Err(error) = self.start_controllers() {
             tracing::error!(%error, "the controllers of a cluster did not start again");
         }
@@ -272,8 +285,9 @@ impl Snapshot {
     /// When keys cannot be made.
     pub async fn cluster(&self) -> Result<Cluster, StartError> {
         let recipe = self.recipe.apart();
-        let server = self.server.server(recipe.fork_options()).await;
-        Cluster::over(server, recipe).await
+        let nodes = recipe.make_nodes();
+        let server = self.server.server(recipe.fork_options(&nodes)).await;
+        Cluster::over(server, nodes, recipe).await
     }
 }
 

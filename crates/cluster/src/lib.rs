@@ -20,6 +20,7 @@
 //!
 //! The controllers are written with `kubewright-runtime` and use nothing that an operator could not use.
 
+mod agents;
 mod announce;
 mod builder;
 mod clock;

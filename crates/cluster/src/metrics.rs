@@ -4,12 +4,13 @@
 //! metrics server has not seen yet.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kubewright_schema::quantity::{Quantity, QuantityError};
 use parking_lot::Mutex;
 
+use crate::node::Engine;
 use crate::node::script::{PREFIX, Role, containers};
 use crate::pods::phase;
 
@@ -25,7 +26,11 @@ use crate::pods::phase;
 /// # Ok::<(), kubewright_cluster::MetricError>(())
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Metrics(Arc<Mutex<Book>>);
+pub struct Metrics {
+    book: Arc<Mutex<Book>>,
+    /// Who runs containers, and knows what they use.
+    engine: Arc<OnceLock<Engine>>,
+}
 
 /// Values in thousandths.
 type Book = BTreeMap<(Measured, String), i64>;
@@ -151,18 +156,27 @@ impl Metrics {
         })?;
         let milli = quantity.milli_value().filter(|milli| *milli >= 0);
         let milli = milli.ok_or_else(|| MetricError::Range(value.to_owned()))?;
-        self.0.lock().insert((of, metric.to_owned()), milli);
+        self.book.lock().insert((of, metric.to_owned()), milli);
         Ok(())
     }
 
     /// Forgets a value.
     pub fn forget(&self, of: Measured, metric: &str) {
-        self.0.lock().remove(&(of, metric.to_owned()));
+        self.book.lock().remove(&(of, metric.to_owned()));
     }
 
     /// The same values, from now on independent.
     pub(crate) fn copy(&self) -> Self {
-        Self(Arc::new(Mutex::new(self.0.lock().clone())))
+        Self {
+            book: Arc::new(Mutex::new(self.book.lock().clone())),
+            engine: Arc::default(),
+        }
+    }
+
+    /// Asks these runtimes for what nobody has said; set once for each cluster.
+    pub(crate) fn measured_by(&self, engine: &Engine) {
+        // A second cluster over the same measurements keeps the first one's.
+        let _ = self.engine.set(engine.clone());
     }
 
     /// A custom metric of a pod that runs.
@@ -188,11 +202,12 @@ impl Metrics {
             return Some(whole);
         }
         let running = containers(pod).filter(|(role, one)| {
-            *role != Role::Init && container.is_none_or(|wanted| wanted == one.name)
+            matches!(role, Role::Main | Role::Sidecar)
+                && container.is_none_or(|wanted| wanted == one.name)
         });
         let mut total = None;
         for (_, one) in running {
-            let used = self.use_of_container(pod, one, resource)?;
+            let used = self.use_of_container(pod, &one, resource)?;
             total = Some(total.unwrap_or(0_i64).saturating_add(used));
         }
         total
@@ -205,7 +220,21 @@ impl Metrics {
             resource,
         );
         let own = || annotated(pod, &format!("{}.{resource}", container.name));
-        set.or_else(own).or_else(|| annotated(pod, resource))
+        let run = || self.runtime_says(pod, container, resource);
+        set.or_else(own)
+            .or_else(|| annotated(pod, resource))
+            .or_else(run)
+    }
+
+    /// What the runtime of a container says of it, in thousandths.
+    fn runtime_says(&self, pod: &Pod, container: &Container, resource: &str) -> Option<i64> {
+        let runtime = self.engine.get()?.of(container);
+        let usage = runtime.usage(pod, &container.name)?;
+        match resource {
+            "cpu" => Some(usage.cpu),
+            "memory" => Some(usage.memory.saturating_mul(1000)),
+            _ => None,
+        }
     }
 
     /// A metric of an object.
@@ -226,7 +255,7 @@ impl Metrics {
         metric: &str,
         selects: impl Fn(&BTreeMap<String, String>) -> bool,
     ) -> Vec<i64> {
-        let book = self.0.lock();
+        let book = self.book.lock();
         let found = book.iter().filter(|((of, name), _)| match of {
             Measured::External {
                 namespace: at,
@@ -238,7 +267,7 @@ impl Metrics {
     }
 
     fn get(&self, of: Measured, metric: &str) -> Option<i64> {
-        self.0.lock().get(&(of, metric.to_owned())).copied()
+        self.book.lock().get(&(of, metric.to_owned())).copied()
     }
 }
 

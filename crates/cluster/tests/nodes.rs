@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Event, Node, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{Event, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
 use kube::Api;
 use kube::api::{DeleteParams, LogParams, Patch, PatchParams, PostParams};
@@ -563,6 +563,18 @@ async fn claim_that_waits_for_its_first_pod_is_told_the_node() {
         Value::Null,
         "not before the claim is bound"
     );
+    let uid = claims.get("data").await.expect("the claim").metadata.uid;
+    let volume: PersistentVolume = serde_json::from_value(json!({
+        "metadata": {"name": "pv"},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/tmp"},
+            "claimRef": {"namespace": "default", "name": "data", "uid": uid}},
+    }))
+    .expect("a volume");
+    let volumes: Api<PersistentVolume> = Api::all(world.kube.clone());
+    volumes
+        .create(&PostParams::default(), &volume)
+        .await
+        .expect("a volume");
     let params = PatchParams::default();
     let name = Patch::Merge(json!({"spec": {"volumeName": "pv"}}));
     claims
@@ -655,7 +667,8 @@ async fn nodes_that_run_again_go_on_where_they_were() {
         .await
         .expect("deleted");
     world.cancel = CancellationToken::new();
-    let environment = Environment::system();
+    let later = Timestamp::from_second(1_800_000_100).expect("in range");
+    let environment = Environment::seeded(VirtualClock::starting_at(later), 8);
     let (nodes, stop) = (world.nodes.clone(), world.cancel.clone());
     let client = Client::new(world.kube.clone());
     world.tasks.spawn(async move {

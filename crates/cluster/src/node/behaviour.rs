@@ -36,7 +36,7 @@ impl Default for Behaviour {
             start_delay: Duration::ZERO,
             ready_delay: Duration::ZERO,
             run_time: Duration::from_millis(100),
-            stop_delay: Duration::ZERO,
+            stop_delay: Duration::from_millis(100),
             probes: Probes::Ignored,
         }
     }

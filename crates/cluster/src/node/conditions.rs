@@ -4,16 +4,19 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::run::{Ended, Volumes};
 use super::script::Role;
 use super::status::View;
 
 /// The conditions that a node tells, in its order. `PodScheduled` is the scheduler's unless nobody else says it.
-pub(crate) const OWN_CONDITIONS: [&str; 5] = [
+pub(crate) const OWN_CONDITIONS: [&str; 6] = [
     "PodReadyToStartContainers",
     "Initialized",
     "Ready",
     "ContainersReady",
     "PodScheduled",
+    // Only when the node evicts the pod.
+    "DisruptionTarget",
 ];
 
 /// Whether a condition holds, and why.
@@ -39,7 +42,21 @@ impl View<'_> {
         };
         let ready = containers_ready(phase, init, main);
         let gates = gates(self.pod, &ready);
-        let truths = [Truth::yes(), initialized, gates, ready, Truth::yes()];
+        let sandbox = match self.run.volumes {
+            Volumes::Mounted => Truth::yes(),
+            Volumes::Unmounted { .. } => Truth {
+                holds: false,
+                reason: None,
+                message: None,
+            },
+        };
+        let mut truths = vec![sandbox, initialized, gates, ready, Truth::yes()];
+        if let Some(Ended::Evicted { message }) = &self.run.ended {
+            truths.push(Truth {
+                message: Some(message.clone()),
+                ..Truth::yes_because("TerminationByKubelet")
+            });
+        }
         let (now, generation) = (self.now, self.pod.metadata.generation);
         let marks = &mut self.run.marks;
         let conditions = OWN_CONDITIONS.into_iter().zip(truths);
@@ -95,7 +112,7 @@ impl Truth {
 fn incomplete(init: &[(Role, ContainerStatus)]) -> Option<String> {
     let names = init.iter().filter(|(role, status)| match role {
         Role::Sidecar => status.started != Some(true),
-        Role::Init | Role::Main => !status.ready,
+        Role::Init | Role::Main | Role::Ephemeral => !status.ready,
     });
     let names: Vec<&str> = names.map(|(_, status)| status.name.as_str()).collect();
     Some(format!(

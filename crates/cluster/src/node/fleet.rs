@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -12,11 +13,20 @@ use kubewright_cache::Key;
 
 use super::addresses::{Addresses, Networks};
 use super::handle::{NodesError, NodesOptions};
-use super::machine::PodMachine;
+use super::kubelet::admission::{NodeView, Taken, admit};
+use super::kubelet::eviction::Pressure;
+use super::kubelet::sources::Sources;
+use super::machine::{PodMachine, Surroundings};
 use super::run::Run;
+use super::runtime::{ContainerId, PodId};
+use super::signal::Signal;
 use super::spec::NodeSpec;
 use super::status::{self, Host};
 use super::step::{Fate, Step};
+use crate::scheduler::resources::{Requests, Resources};
+
+/// How often a node that is low on something lets a pod go: `evictionMonitoringPeriod` of a kubelet.
+const EVICT_EVERY: Duration = Duration::from_secs(10);
 
 /// Nodes and pods.
 #[derive(Debug)]
@@ -37,6 +47,8 @@ pub(crate) struct Fleet {
 pub(crate) enum Alarm {
     Lease(String),
     Report(String),
+    /// A node that is low on something looks for a pod that can go.
+    Evict(String),
     Pod(Key),
 }
 
@@ -49,9 +61,13 @@ pub(crate) struct Simulated {
     pub(crate) uid: String,
     /// The lease as it was written last; nothing when the server has to be asked.
     pub(crate) lease: Option<Arc<Lease>>,
+    /// What it is low on.
+    pub(crate) pressures: BTreeSet<Pressure>,
     addresses: Addresses,
     power: Power,
     pods: BTreeSet<Key>,
+    /// What the pods on it were promised.
+    taken: Taken,
 }
 
 /// Whether a node does anything.
@@ -70,6 +86,8 @@ struct Tenant {
     address: Option<Ipv4Addr>,
     alarm: Option<Timestamp>,
     stage: Stage,
+    /// What was promised to it; nothing once it has ended.
+    promised: Option<Resources>,
 }
 
 /// Whether something about a pod is being written.
@@ -136,10 +154,16 @@ impl Fleet {
             uid: String::new(),
             lease: None,
             addresses: Addresses::new(block),
-            power: Power::On,
+            power: match self.options.memory.is_silent(&name) {
+                true => Power::Off,
+                false => Power::On,
+            },
+            pressures: self.options.memory.pressures(&name),
             pods: BTreeSet::new(),
+            taken: Taken::default(),
             spec,
         };
+        self.options.memory.added(&name);
         Ok(self.nodes.entry(name).or_insert(node))
     }
 
@@ -148,6 +172,13 @@ impl Fleet {
         if let Some(node) = self.nodes.get_mut(name) {
             node.uid = uid.to_owned();
             node.lease = None;
+            if node.power == Power::Off {
+                return;
+            }
+            if !node.pressures.is_empty() {
+                let soon = now + EVICT_EVERY;
+                self.alarms.insert((soon, Alarm::Evict(name.to_owned())));
+            }
             self.alarms.insert((now, Alarm::Lease(name.to_owned())));
             let later = now + self.options.status_interval;
             self.alarms.insert((later, Alarm::Report(name.to_owned())));
@@ -184,14 +215,82 @@ impl Fleet {
             return false;
         };
         node.power = Power::Off;
+        self.options.memory.silenced(name);
         self.silence(name);
         true
+    }
+
+    /// What a node is low on from now on. It reports at once, and lets pods go until it is low on nothing.
+    pub(crate) fn press(
+        &mut self,
+        name: &str,
+        pressures: BTreeSet<Pressure>,
+        now: Timestamp,
+    ) -> bool {
+        let Some(node) = self.nodes.get_mut(name) else {
+            return false;
+        };
+        self.options.memory.set_pressures(name, &pressures);
+        let low = !pressures.is_empty();
+        node.pressures = pressures;
+        let evicts = Alarm::Evict(name.to_owned());
+        self.alarms.retain(|(_, alarm)| *alarm != evicts);
+        if node.power == Power::On {
+            self.alarms.insert((now, Alarm::Report(name.to_owned())));
+            if low {
+                self.alarms.insert((now + EVICT_EVERY, evicts));
+            }
+        }
+        true
+    }
+
+    /// The pods of a node that is low on something, and what it is low on; nothing when it is not.
+    pub(crate) fn tenants(&self, name: &str) -> Option<(Pressure, Vec<Key>)> {
+        let node = self.nodes.get(name)?;
+        let pressure = *node.pressures.first()?;
+        Some((pressure, node.pods.iter().cloned().collect()))
+    }
+
+    /// Something happens to a pod; says whether it is on one of the nodes.
+    pub(crate) fn signal(&mut self, key: &Key, signal: Signal) -> bool {
+        let Some(tenant) = self.pods.get_mut(key) else {
+            return false;
+        };
+        tenant.run.signals.push(signal);
+        true
+    }
+
+    /// The runs of the containers of a pod that run; nothing when the pod is not on one of the nodes, or its node is
+    /// silent.
+    pub(crate) fn running(&self, pod: &PodId) -> Option<Vec<ContainerId>> {
+        let tenant = self.pods.get(&Key::new(&pod.namespace, &pod.name))?;
+        let node = self.nodes.get(&tenant.node)?;
+        if tenant.run.uid != pod.uid || node.power == Power::Off {
+            return None;
+        }
+        let containers = tenant.run.containers.iter();
+        let running = containers.filter(|c| matches!(c.state, super::run::State::Running { .. }));
+        let ids = running.map(|c| ContainerId::new(pod.clone(), &c.name, c.current_run()));
+        Some(ids.collect())
+    }
+
+    /// The uid of the pod under a key.
+    pub(crate) fn uid(&self, key: &Key) -> Option<&str> {
+        self.pods.get(key).map(|tenant| tenant.run.uid.as_str())
+    }
+
+    /// The address of a pod, and of its node with what it has.
+    pub(crate) fn place(&self, key: &Key) -> Option<(Option<Ipv4Addr>, Host)> {
+        let tenant = self.pods.get(key)?;
+        let node = self.nodes.get(&tenant.node)?;
+        Some((tenant.run.address, node.host()))
     }
 
     /// A node goes on: it reports at once. Gives the pods to look at.
     pub(crate) fn start(&mut self, name: &str, now: Timestamp) -> Option<Vec<Key>> {
         let node = self.nodes.get_mut(name)?;
         node.power = Power::On;
+        self.options.memory.revived(name);
         let pods: Vec<Key> = node.pods.iter().cloned().collect();
         for key in &pods {
             if let Some(tenant) = self.pods.get_mut(key) {
@@ -201,6 +300,10 @@ impl Fleet {
         }
         self.alarms.insert((now, Alarm::Lease(name.to_owned())));
         self.alarms.insert((now, Alarm::Report(name.to_owned())));
+        if !self.nodes.get(name)?.pressures.is_empty() {
+            let soon = now + EVICT_EVERY;
+            self.alarms.insert((soon, Alarm::Evict(name.to_owned())));
+        }
         Some(pods)
     }
 
@@ -217,8 +320,14 @@ impl Fleet {
     }
 
     /// Looks at a pod as it is now.
-    pub(crate) fn look(&mut self, key: &Key, pod: &Pod, now: Timestamp) -> Option<Look> {
-        self.take_up(key, pod, now);
+    pub(crate) fn look(
+        &mut self,
+        key: &Key,
+        pod: &Pod,
+        world: &dyn World,
+        now: Timestamp,
+    ) -> Option<Look> {
+        self.take_up(key, pod, world, now);
         let tenant = self.pods.get_mut(key)?;
         let node = self.nodes.get(&tenant.node)?;
         if node.power == Power::Off {
@@ -232,11 +341,14 @@ impl Fleet {
             }
             Stage::Idle => {}
         }
-        let host = Host {
-            address: node.address.to_string(),
+        let around = Surroundings {
+            behaviour: &self.options.behaviour,
+            host: &node.host(),
+            sources: world.sources(),
+            engine: &self.options.engine,
         };
-        let behaviour = &self.options.behaviour;
-        let step = PodMachine::step(now, pod, &mut tenant.run, behaviour, &host);
+        let step = PodMachine::step(now, pod, &mut tenant.run, &around);
+        self.options.memory.looked_at(key, &tenant.run);
         let alarm = std::mem::replace(&mut tenant.alarm, step.wake);
         if step.status.is_some() || step.fate == Fate::Goes {
             tenant.stage = Stage::Writing { again: false };
@@ -262,11 +374,13 @@ impl Fleet {
         if outcome.fingerprint.is_some() {
             tenant.run.published = outcome.fingerprint;
         }
-        if outcome.ended == Ending::Over
-            && let Some(address) = tenant.address.take()
+        if (outcome.ended == Ending::Over || outcome.fate == Fate::Goes)
             && let Some(node) = self.nodes.get_mut(&tenant.node)
         {
-            node.addresses.release(address);
+            node.give_back(&mut tenant.promised);
+            if let Some(address) = tenant.address.take() {
+                node.addresses.release(address);
+            }
         }
         again
     }
@@ -282,22 +396,25 @@ impl Fleet {
         self.alarms.insert((at, Alarm::Pod(key.clone())));
     }
 
-    /// Forgets a pod that is no more.
-    pub(crate) fn forget(&mut self, key: &Key) {
-        let Some(tenant) = self.pods.remove(key) else {
+    /// Forgets a pod that is no more; gives its uid if it was here.
+    pub(crate) fn forget(&mut self, key: &Key) -> Option<String> {
+        self.options.memory.forget(key);
+        let Some(mut tenant) = self.pods.remove(key) else {
             self.strays.retain(|_, keys| {
                 keys.remove(key);
                 !keys.is_empty()
             });
-            return;
+            return None;
         };
         self.disarm(key, tenant.alarm);
         if let Some(node) = self.nodes.get_mut(&tenant.node) {
             node.pods.remove(key);
+            node.give_back(&mut tenant.promised);
             if let Some(address) = tenant.address {
                 node.addresses.release(address);
             }
         }
+        Some(tenant.run.uid)
     }
 
     /// The next thing to look at that is due; leases and reports are set for the next time.
@@ -310,6 +427,7 @@ impl Fleet {
         let next = match &alarm {
             Alarm::Lease(_) => self.options.lease_interval,
             Alarm::Report(_) => self.options.status_interval,
+            Alarm::Evict(_) => EVICT_EVERY,
             Alarm::Pod(key) => {
                 if let Some(tenant) = self.pods.get_mut(key) {
                     tenant.alarm = None;
@@ -326,13 +444,13 @@ impl Fleet {
         self.alarms.first().map(|(at, _)| *at)
     }
 
-    fn take_up(&mut self, key: &Key, pod: &Pod, now: Timestamp) {
+    fn take_up(&mut self, key: &Key, pod: &Pod, world: &dyn World, now: Timestamp) {
         let uid = pod.metadata.uid.as_deref().unwrap_or("");
         let spec = pod.spec.as_ref();
         let name = spec.and_then(|s| s.node_name.as_deref()).unwrap_or("");
         match self.pods.get(key) {
             Some(tenant) if tenant.run.uid == uid && tenant.node == name => return,
-            Some(_) => self.forget(key),
+            Some(_) => drop(self.forget(key)),
             None => {}
         }
         let Some(node) = self.nodes.get_mut(name) else {
@@ -342,11 +460,20 @@ impl Fleet {
             }
             return;
         };
-        let mut run = Run::adopt(pod, now);
+        let recalled = self.options.memory.recall(key, uid);
+        let mut run = recalled.map_or_else(|| Run::adopt(pod, now), Run::again);
+        let ended = status::is_terminal(pod);
+        let mut promised = None;
+        if !ended {
+            if !Run::is_admitted(pod) && pod.metadata.deletion_timestamp.is_none() {
+                run.signals.extend(node.rejection(pod, world));
+            }
+            promised = Some(Requests::of(pod).exact);
+        }
         let mut own = None;
         if spec.and_then(|s| s.host_network) == Some(true) {
             run.address = Some(node.address);
-        } else if !status::is_terminal(pod) {
+        } else if !ended {
             match run.address {
                 Some(address) => node.addresses.adopt(address),
                 None => run.address = node.addresses.take(),
@@ -354,12 +481,17 @@ impl Fleet {
             own = run.address;
         }
         node.pods.insert(key.clone());
+        if let Some(promised) = &promised {
+            node.taken.resources.add(promised);
+            node.taken.pods += 1;
+        }
         let tenant = Tenant {
             node: name.to_owned(),
             run,
             address: own,
             alarm: None,
             stage: Stage::Idle,
+            promised,
         };
         self.pods.insert(key.clone(), tenant);
     }
@@ -373,13 +505,73 @@ impl Fleet {
     /// Drops the alarms of a node itself.
     fn silence(&mut self, name: &str) {
         self.alarms.retain(|(_, alarm)| match alarm {
-            Alarm::Lease(of) | Alarm::Report(of) => of != name,
+            Alarm::Lease(of) | Alarm::Report(of) | Alarm::Evict(of) => of != name,
             Alarm::Pod(_) => true,
         });
     }
 }
 
+/// What a fleet looks up when it needs to know more than it is given.
+pub(crate) trait World {
+    fn sources(&self) -> &dyn Sources;
+    /// A pod as it is now.
+    fn pod(&self, key: &Key) -> Option<Arc<Pod>>;
+    /// A node as it is now.
+    fn node(&self, name: &str) -> Option<Arc<Node>>;
+}
+
 impl Simulated {
+    /// The node as pods on it see it.
+    fn host(&self) -> Host {
+        let amounts = Resources::of(Some(&self.spec.amounts()));
+        Host {
+            address: self.address.to_string(),
+            allocatable: (amounts.cpu, amounts.memory),
+        }
+    }
+
+    /// Why the node does not take a pod, if it does not.
+    fn rejection(&self, pod: &Pod, world: &dyn World) -> Option<Signal> {
+        let object = world.node(&self.spec.name);
+        let meta = object.as_ref().map(|node| &node.metadata);
+        let spec = object.as_ref().and_then(|node| node.spec.as_ref());
+        let (allocatable, pod_limit) = Resources::of_node(Some(&self.spec.amounts()));
+        let view = NodeView {
+            name: self.spec.name.clone(),
+            labels: meta.and_then(|m| m.labels.clone()).unwrap_or_default(),
+            taints: spec.and_then(|s| s.taints.clone()).unwrap_or_default(),
+            allocatable,
+            pod_limit,
+            pressures: self.pressures.iter().copied().collect(),
+        };
+        if admit(pod, &view, &self.taken).is_ok() {
+            return None;
+        }
+        // Pods that have ended, and whose end is on its way here, take nothing.
+        let rejection = admit(pod, &view, &self.exactly_taken(world)).err()?;
+        Some(Signal::Rejected {
+            reason: rejection.reason,
+            message: rejection.message,
+        })
+    }
+
+    fn exactly_taken(&self, world: &dyn World) -> Taken {
+        let mut taken = Taken::default();
+        let pods = self.pods.iter().filter_map(|key| world.pod(key));
+        for pod in pods.filter(|pod| !status::is_terminal(pod)) {
+            taken.resources.add(&Requests::of(&pod).exact);
+            taken.pods += 1;
+        }
+        taken
+    }
+
+    fn give_back(&mut self, promised: &mut Option<Resources>) {
+        if let Some(promised) = promised.take() {
+            self.taken.resources.subtract(&promised);
+            self.taken.pods -= 1;
+        }
+    }
+
     /// The network of the node's pods.
     pub(crate) fn cidr(&self) -> String {
         self.addresses.block().cidr()

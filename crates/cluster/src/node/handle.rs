@@ -1,18 +1,29 @@
 //! The nodes as programs see them: added and removed, stopped and started while the cluster runs.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Pod;
+use kubewright_cache::Key;
 use kubewright_runtime::{Client, Environment};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::behaviour::Behaviour;
+use super::engine::Engine;
+use super::kubelet::eviction::Pressure;
+use super::kubelet::sources::Cached;
 use super::logs::Logs;
+use super::memory::Memory;
+use super::runtime::{ContainerId, Exit, ImagePattern, PodId, Program, Runtime};
 use super::shell;
+use super::signal::Signal;
 use super::spec::NodeSpec;
+use super::status::Host;
 
 /// How many commands may wait.
 const WAITING: usize = 64;
@@ -38,6 +49,10 @@ pub struct NodesOptions {
     pub events: PodEvents,
     /// Where the logs of containers go. Share it with the server for `kubectl logs`.
     pub logs: Logs,
+    /// Who runs containers.
+    pub(crate) engine: Engine,
+    /// What nodes know that no object tells.
+    pub(crate) memory: Memory,
 }
 
 /// Which events nodes tell about pods.
@@ -65,6 +80,8 @@ impl Default for NodesOptions {
             status_interval: Duration::from_secs(300),
             events: PodEvents::default(),
             logs: Logs::default(),
+            engine: Engine::default(),
+            memory: Memory::default(),
         }
     }
 }
@@ -122,6 +139,29 @@ impl NodesOptions {
         self.logs = logs;
         self
     }
+
+    /// Runs containers with this runtime instead of simulating them. Images that a test has a [`Program`] for stay
+    /// simulated.
+    pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
+        self.engine.other = Some(runtime);
+        self
+    }
+
+    /// Runs this program in containers of these images; see [`Nodes::run_image`].
+    pub fn run_image(self, images: impl Into<ImagePattern>, program: impl Program) -> Self {
+        self.engine.simulation.run_image(images, program);
+        self
+    }
+
+    /// The same options for a fork: nothing that changes is shared.
+    pub(crate) fn apart(&self) -> Self {
+        Self {
+            logs: self.logs.copy(),
+            engine: self.engine.copy(),
+            memory: self.memory.copy(),
+            ..self.clone()
+        }
+    }
 }
 
 /// A set of simulated nodes. Cheap to clone; clones are the same nodes.
@@ -138,21 +178,28 @@ struct Shared {
 
 /// Something that is asked of the nodes, and where the answer goes.
 #[derive(Debug)]
-pub(crate) struct Command {
-    pub(crate) what: What,
-    pub(crate) reply: Reply,
+pub(crate) enum Command {
+    Add(NodeSpec, Reply),
+    Remove(String, Reply),
+    Stop(String, Reply),
+    Start(String, Reply),
+    /// What a node is low on from now on.
+    Press(String, BTreeSet<Pressure>, Reply),
+    Signal(Key, Signal, Reply),
+    Find(PodId, oneshot::Sender<Option<Found>>),
 }
 
 /// Where an answer goes.
 pub(crate) type Reply = oneshot::Sender<Result<(), NodesError>>;
 
-/// What is asked of the nodes.
+/// A pod on one of the nodes.
 #[derive(Debug)]
-pub(crate) enum What {
-    Add(NodeSpec),
-    Remove(String),
-    Stop(String),
-    Start(String),
+pub(crate) struct Found {
+    pub(crate) pod: Arc<Pod>,
+    pub(crate) running: Vec<ContainerId>,
+    pub(crate) address: Option<Ipv4Addr>,
+    pub(crate) host: Host,
+    pub(crate) sources: Cached,
 }
 
 /// Why nodes did not do as they were told.
@@ -165,6 +212,9 @@ pub enum NodesError {
     /// There is one already.
     #[error("there is a simulated node {0:?} already")]
     Exists(String),
+    /// The pod is not on one of the nodes.
+    #[error("pod {0} is not on a simulated node")]
+    NoPod(Key),
     /// There are no addresses left for the pods of another node.
     #[error("there are no addresses left for the pods of another node")]
     NoAddresses,
@@ -175,7 +225,7 @@ pub enum NodesError {
     #[error("the simulated nodes have stopped")]
     Stopped,
     /// The API server refused.
-    #[error("the API server refused")]
+    #[error("the API server refused a request of a simulated node")]
     Api(#[source] Box<kube::Error>),
     /// The informers did not start.
     #[error("pods and nodes cannot be watched")]
@@ -220,7 +270,7 @@ impl Nodes {
     /// # Errors
     /// When there is a simulated node of that name, or the API server refuses.
     pub async fn add(&self, node: NodeSpec) -> Result<(), NodesError> {
-        self.ask(What::Add(node)).await
+        self.ask(|reply| Command::Add(node, reply)).await
     }
 
     /// Removes a node and its object. Its pods are collected as those of a machine that was taken away.
@@ -228,7 +278,8 @@ impl Nodes {
     /// # Errors
     /// When there is no such node, or the API server refuses.
     pub async fn remove(&self, name: &str) -> Result<(), NodesError> {
-        self.ask(What::Remove(name.to_owned())).await
+        self.ask(|reply| Command::Remove(name.to_owned(), reply))
+            .await
     }
 
     /// Lets a node fall silent: it renews nothing, reports nothing and does nothing for its pods.
@@ -236,7 +287,8 @@ impl Nodes {
     /// # Errors
     /// When there is no such node.
     pub async fn stop(&self, name: &str) -> Result<(), NodesError> {
-        self.ask(What::Stop(name.to_owned())).await
+        self.ask(|reply| Command::Stop(name.to_owned(), reply))
+            .await
     }
 
     /// Lets a silent node go on.
@@ -244,7 +296,59 @@ impl Nodes {
     /// # Errors
     /// When there is no such node.
     pub async fn start(&self, name: &str) -> Result<(), NodesError> {
-        self.ask(What::Start(name.to_owned())).await
+        self.ask(|reply| Command::Start(name.to_owned(), reply))
+            .await
+    }
+
+    /// Makes a node low on these from now on, or on nothing. It reports the conditions at once, takes no pods that a
+    /// kubelet would not take, and every ten seconds evicts the pod that a kubelet would evict first.
+    ///
+    /// # Errors
+    /// When there is no such node.
+    pub async fn pressure(
+        &self,
+        name: &str,
+        pressures: impl IntoIterator<Item = Pressure>,
+    ) -> Result<(), NodesError> {
+        let (name, pressures) = (name.to_owned(), pressures.into_iter().collect());
+        self.ask(|reply| Command::Press(name, pressures, reply))
+            .await
+    }
+
+    /// A pod on one of the nodes, to crash, hang or evict it: `nodes.pod("default/web-0")`, or by name alone in the
+    /// namespace `default`.
+    pub fn pod(&self, key: &str) -> PodHandle {
+        let key = Key::parse(key).unwrap_or_else(|| Key::cluster(key));
+        let key = match key.namespace() {
+            Some(_) => key,
+            None => Key::new("default", key.name()),
+        };
+        PodHandle {
+            nodes: self.clone(),
+            key,
+            container: None,
+        }
+    }
+
+    /// Runs this program in containers of these images that start from now on: `nodes.run_image("postgres:*", Fake)`.
+    pub fn run_image(&self, images: impl Into<ImagePattern>, program: impl Program) {
+        self.0.options.engine.simulation.run_image(images, program);
+    }
+
+    /// No registry has these images from now on: containers that need them wait in `ErrImagePull` and
+    /// `ImagePullBackOff`.
+    pub fn miss_image(&self, images: impl Into<ImagePattern>) {
+        self.0.options.engine.simulation.miss_image(images);
+    }
+
+    /// Takes back [`miss_image`](Self::miss_image) of the same pattern; containers notice when their back-off is over.
+    pub fn provide_image(&self, images: impl Into<ImagePattern>) {
+        self.0.options.engine.simulation.provide_image(images);
+    }
+
+    /// These images need a pull secret for their registry from now on.
+    pub fn protect_image(&self, images: impl Into<ImagePattern>) {
+        self.0.options.engine.simulation.protect_image(images);
     }
 
     /// The logs of the containers, for the server.
@@ -252,12 +356,76 @@ impl Nodes {
         self.0.options.logs.clone()
     }
 
-    async fn ask(&self, what: What) -> Result<(), NodesError> {
+    pub(crate) fn options(&self) -> &NodesOptions {
+        &self.0.options
+    }
+
+    /// Looks for a pod on the nodes.
+    pub(crate) async fn find(&self, pod: PodId) -> Option<Found> {
         let (reply, answer) = oneshot::channel();
-        let command = Command { what, reply };
-        let sent = self.0.commands.send(command).await;
+        let command = Command::Find(pod, reply);
+        self.0.commands.send(command).await.ok()?;
+        answer.await.ok()?
+    }
+
+    async fn ask(&self, command: impl FnOnce(Reply) -> Command) -> Result<(), NodesError> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.0.commands.send(command(reply)).await;
         sent.map_err(|_| NodesError::Stopped)?;
         answer.await.map_err(|_| NodesError::Stopped)?
+    }
+}
+
+/// A pod on one of the nodes, for tests that want something to happen to it now.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct PodHandle {
+    nodes: Nodes,
+    key: Key,
+    container: Option<String>,
+}
+
+impl PodHandle {
+    /// The container that is meant; without this it is the first main one that runs.
+    pub fn container(mut self, name: impl Into<String>) -> Self {
+        self.container = Some(name.into());
+        self
+    }
+
+    /// Ends the container now with this exit code, or kills it if something runs in it. What follows is up to its restart
+    /// policy.
+    ///
+    /// # Errors
+    /// When the pod is not on one of the nodes.
+    pub async fn crash(&self, code: i32) -> Result<(), NodesError> {
+        let container = self.container.clone();
+        let exit = Exit::code(code);
+        self.signal(Signal::Crash { container, exit }).await
+    }
+
+    /// Makes the container do nothing any more until it is restarted: its probes fail and it ignores SIGTERM.
+    ///
+    /// # Errors
+    /// When the pod is not on one of the nodes.
+    pub async fn hang(&self) -> Result<(), NodesError> {
+        let container = self.container.clone();
+        self.signal(Signal::Hang { container }).await
+    }
+
+    /// Evicts the pod now, as a node that is low on memory does: it fails with the reason `Evicted`.
+    ///
+    /// # Errors
+    /// When the pod is not on one of the nodes.
+    pub async fn evict(&self) -> Result<(), NodesError> {
+        let message = Pressure::Memory.message();
+        self.signal(Signal::Evicted { message }).await
+    }
+
+    async fn signal(&self, signal: Signal) -> Result<(), NodesError> {
+        let key = self.key.clone();
+        self.nodes
+            .ask(|reply| Command::Signal(key, signal, reply))
+            .await
     }
 }
 

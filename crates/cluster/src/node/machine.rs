@@ -1,32 +1,53 @@
-//! The life of a pod on a node, without a clock and without a network: what happens until now, what is to be written,
-//! and when to look again.
+//! The life of a pod on a node as a pure function: what happens to it next, given what has happened.
 //!
-//! Everything that happens at one moment happens in one step, so that it is one write.
+//! A step lets everything happen that is due at a moment and says when the next thing is. Time, objects and what the
+//! runtime tells come in as arguments; the status, events, log lines and orders to the runtime go out.
 
+mod containers;
+mod ending;
+mod probing;
+mod starting;
+
+use std::borrow::Cow;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::behaviour::Behaviour;
-use super::run::{
-    ContainerRun, End, Ended, FIRST_PAUSE, FORGIVEN, LAST_PAUSE, Run, State, Stopping,
-};
-use super::script::{Exit, Pull, Restart, Role, Script, containers, scripts};
+use super::engine::Engine;
+use super::kubelet::downward::Place;
+use super::kubelet::environment;
+use super::kubelet::sources::Sources;
+use super::kubelet::volumes;
+use super::run::{Ended, Run, State, Stopping, Volumes};
+use super::runtime::{Exit, Life, ProbeKind, interpret};
+use super::script::{Known, Restart, Role, Script, containers, scripts};
+use super::signal::{Order, Signal, Told, What};
 use super::status;
 use super::step::{Fate, Note, Output, Severity, Step, Written};
 
 /// More changes than a pod can go through at one moment.
 const MOST_CHANGES: usize = 100_000;
+/// The pauses between attempts to mount volumes, as in `exponentialbackoff`.
+const FIRST_MOUNT_PAUSE: Duration = Duration::from_millis(500);
+const LAST_MOUNT_PAUSE: Duration = Duration::from_secs(122);
 
-/// What exit codes of killed containers say: 128 and the signal.
-const KILLED: i32 = 137;
+/// What a pod's machine sees besides the pod.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) behaviour: &'a Behaviour,
+    pub(crate) host: &'a status::Host,
+    pub(crate) sources: &'a dyn Sources,
+    pub(crate) engine: &'a Engine,
+}
 
 /// The machine of one pod for the length of a step.
 pub(crate) struct PodMachine<'a> {
     pod: &'a Pod,
     run: &'a mut Run,
     now: Timestamp,
+    around: &'a Surroundings<'a>,
+    specs: Vec<Cow<'a, Container>>,
     scripts: Vec<Script>,
     restart: Restart,
     step: Step,
@@ -36,9 +57,13 @@ pub(crate) struct PodMachine<'a> {
 enum Change {
     Prepare,
     Start,
+    Print,
     Exit(Exit),
-    Stop,
-    Kill,
+    /// It ends because it was asked to, with this code.
+    Stop(i32),
+    /// The runtime is asked to end it.
+    Ask(Duration),
+    Probe(ProbeKind),
 }
 
 impl<'a> PodMachine<'a> {
@@ -50,22 +75,32 @@ impl<'a> PodMachine<'a> {
         now: Timestamp,
         pod: &'a Pod,
         run: &'a mut Run,
-        behaviour: &Behaviour,
-        host: &status::Host,
+        around: &'a Surroundings<'a>,
     ) -> Step {
-        let (scripts, problems) = scripts(pod, behaviour);
+        run.follow(pod);
+        let (roles, specs): (Vec<Role>, Vec<Cow<'_, Container>>) = containers(pod).unzip();
+        let place = place(pod, run, around);
+        let known = roles.iter().zip(&specs).map(|(role, container)| Known {
+            role: *role,
+            container,
+            plan: plan(pod, container, &place, around.sources),
+            life: around.engine.life(pod, container),
+        });
+        let (scripts, problems) = scripts(pod, known.collect(), around.behaviour);
         let machine = Self {
             pod,
             run,
             now,
+            around,
+            specs,
             scripts,
             restart: Restart::of(pod),
             step: Step::default(),
         };
-        machine.finish(problems, host)
+        machine.finish(problems)
     }
 
-    fn finish(mut self, problems: Vec<String>, host: &status::Host) -> Step {
+    fn finish(mut self, problems: Vec<String>) -> Step {
         if status::is_terminal(self.pod) {
             // What has ended stays as it is. Its object goes when it is told to, if nobody holds it.
             if self.pod.metadata.deletion_timestamp.is_some() && !status::is_held(self.pod) {
@@ -74,15 +109,16 @@ impl<'a> PodMachine<'a> {
             return self.step;
         }
         self.complain(problems);
+        self.hear_signals();
         self.begin_stopping();
         self.step.wake = self.settle();
         let view = status::View {
             pod: self.pod,
             run: self.run,
+            specs: &self.specs,
             scripts: &self.scripts,
-            restart: self.restart,
             now: self.now,
-            host,
+            host: self.around.host,
         };
         let status = view.status();
         let hash = status::fingerprint(&status);
@@ -99,15 +135,70 @@ impl<'a> PodMachine<'a> {
     fn complain(&mut self, problems: Vec<String>) {
         for problem in problems {
             if !self.run.complained.contains(&problem) {
-                self.note(
-                    Severity::Warning,
-                    "InvalidSimulation",
-                    problem.clone(),
-                    None,
-                );
+                let text = problem.clone();
+                self.note(Severity::Warning, "InvalidSimulation", text, None);
                 self.run.complained.push(problem);
             }
         }
+    }
+
+    fn hear_signals(&mut self) {
+        for signal in std::mem::take(&mut self.run.signals) {
+            match signal {
+                Signal::Rejected { reason, message } => {
+                    let text = message.clone();
+                    self.note(Severity::Warning, reason.clone(), text, None);
+                    self.run.ended = Some(Ended::Rejected { reason, message });
+                }
+                Signal::Evicted { message } => {
+                    self.note(Severity::Warning, "Evicted", message.clone(), None);
+                    self.run.ended = Some(Ended::Evicted { message });
+                }
+                Signal::Crash { container, exit } => {
+                    if let Some(index) = self.running(container.as_deref()) {
+                        self.crash(index, exit);
+                    }
+                }
+                Signal::Hang { container } => {
+                    if let Some(index) = self.running(container.as_deref()) {
+                        self.run.containers[index].hung = true;
+                    }
+                }
+                Signal::Told {
+                    container,
+                    run,
+                    what,
+                } => {
+                    if let Some(index) = self.run.find(&container, run) {
+                        self.told(index, what);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the runtime says of the current run of a container.
+    fn told(&mut self, index: usize, what: Told) {
+        let starting = matches!(self.run.containers[index].state, State::Starting);
+        match what {
+            Told::PullFailed(why) if starting => self.pull_failed(index, why),
+            Told::StartFailed(why) if starting => self.start_failed(index, why),
+            Told::Started if starting => self.start(index),
+            Told::Exited(exit) => self.exited(index, &exit),
+            Told::Probed(kind, health) => self.probed(index, kind, health),
+            Told::PullFailed(_) | Told::StartFailed(_) | Told::Started => {}
+        }
+    }
+
+    /// The container of a name that runs, or the first main one.
+    fn running(&self, name: Option<&str>) -> Option<usize> {
+        self.run.containers.iter().position(|container| {
+            let meant = match name {
+                Some(name) => container.name == name,
+                None => container.role == Role::Main,
+            };
+            meant && matches!(container.state, State::Running { .. })
+        })
     }
 
     fn begin_stopping(&mut self) {
@@ -144,6 +235,13 @@ impl<'a> PodMachine<'a> {
                 }
                 next = Some(at);
             }
+            if let Some(at) = self.next_mount() {
+                if at <= self.now {
+                    self.mount();
+                    continue;
+                }
+                next = earliest(next, Some(at));
+            }
             for index in 0..self.run.containers.len() {
                 let Some((at, change)) = self.change(index) else {
                     continue;
@@ -177,220 +275,52 @@ impl<'a> PodMachine<'a> {
         self.note(Severity::Normal, "DeadlineExceeded", text, None);
     }
 
-    /// What happens to a container next, and when.
-    fn change(&self, index: usize) -> Option<(Timestamp, Change)> {
-        let (container, script) = (self.run.containers.get(index)?, self.scripts.get(index)?);
-        let now = self.now;
-        if self.run.ended.is_some() {
-            let running = matches!(container.state, State::Running { .. });
-            return running.then_some((now, Change::Kill));
+    /// When volumes are looked at next; nothing when they are there, or when the pod does not need them any more.
+    fn next_mount(&self) -> Option<Timestamp> {
+        let over = self.run.ended.is_some() || self.run.stopping.is_some();
+        match self.run.volumes {
+            Volumes::Unmounted { until, .. } if !over => Some(until),
+            _ => None,
         }
-        if let Some(stopping) = self.run.stopping {
-            let State::Running { .. } = container.state else {
-                return None;
-            };
-            let stops = stopping.since + script.stop_delay;
-            return Some(match stops <= stopping.deadline {
-                true => (stops, Change::Stop),
-                false => (stopping.deadline, Change::Kill),
-            });
+    }
+
+    fn mount(&mut self) {
+        let Volumes::Unmounted { pause, .. } = self.run.volumes else {
+            return;
+        };
+        let failures = volumes::failures(self.pod, self.around.sources);
+        if failures.is_empty() {
+            self.run.volumes = Volumes::Mounted;
+            return;
         }
-        if self.is_over() {
-            // The sidecars of a pod that has done its work are stopped.
-            let running = matches!(container.state, State::Running { .. });
-            return running.then_some((now, Change::Stop));
+        for failure in failures {
+            self.note(Severity::Warning, "FailedMount", failure.message, None);
         }
-        match &container.state {
-            State::Waiting => self.run.may_start(index).then_some((now, Change::Prepare)),
-            State::Creating { until } => Some((*until, Change::Start)),
-            State::NoImage => (script.pull == Pull::Works).then_some((now, Change::Prepare)),
-            State::Running { since } => {
-                let exit = script.exit(container.restarts)?;
-                Some((*since + exit.after, Change::Exit(exit.clone())))
-            }
-            State::BackOff { until, .. } => Some((*until, Change::Start)),
-            State::Ended(_) => None,
-        }
+        let pause = (pause * 2).clamp(FIRST_MOUNT_PAUSE, LAST_MOUNT_PAUSE);
+        let until = self.now + pause;
+        self.run.volumes = Volumes::Unmounted { until, pause };
     }
 
     /// Whether the main containers, or an init container on the way there, have come to an end that stays.
     fn is_over(&self) -> bool {
-        let failed =
-            |c: &ContainerRun| c.role == Role::Init && c.end().is_some_and(|end| end.code != 0);
+        let failed = |c: &super::run::ContainerRun| {
+            c.role == Role::Init && c.end().is_some_and(|end| end.code != 0)
+        };
         let mut main = self.run.main().peekable();
         let done = main.peek().is_some() && main.all(|c| c.end().is_some());
         done || self.run.containers.iter().any(failed)
     }
 
-    /// When the next container that runs becomes ready.
-    fn next_ready(&self) -> Option<Timestamp> {
-        let pairs = self.run.containers.iter().zip(&self.scripts);
-        let moments = pairs.filter_map(|(container, script)| match container.state {
-            State::Running { since } if container.role != Role::Init => Some(since + script.ready?),
-            _ => None,
-        });
-        moments.filter(|at| *at > self.now).min()
-    }
-
-    fn apply(&mut self, index: usize, change: Change) {
-        match change {
-            Change::Prepare => self.prepare(index),
-            Change::Start => self.start(index),
-            Change::Exit(exit) => self.exit(index, &exit),
-            Change::Stop => self.end(index, 0, None),
-            Change::Kill => self.end(index, KILLED, None),
-        }
-    }
-
-    fn prepare(&mut self, index: usize) {
-        let script = &self.scripts[index];
-        if script.pull == Pull::Works {
-            let until = self.now + script.start_delay;
-            self.run.containers[index].state = State::Creating { until };
-            return;
-        }
-        self.run.containers[index].state = State::NoImage;
-        let image = self.image(index);
-        for (severity, reason, text) in [
-            (
-                Severity::Normal,
-                "Pulling",
-                format!("Pulling image {image:?}"),
-            ),
-            (
-                Severity::Warning,
-                "Failed",
-                format!(
-                    "Failed to pull image {image:?}: the simulation was told that it cannot be had"
-                ),
-            ),
-            (
-                Severity::Warning,
-                "Failed",
-                "Error: ErrImagePull".to_owned(),
-            ),
-            (
-                Severity::Normal,
-                "BackOff",
-                format!("Back-off pulling image {image:?}"),
-            ),
-            (
-                Severity::Warning,
-                "Failed",
-                "Error: ImagePullBackOff".to_owned(),
-            ),
-        ] {
-            self.container_note(index, severity, reason, text);
-        }
-    }
-
-    fn start(&mut self, index: usize) {
-        let again = self.run.containers[index].last.is_some();
-        let container = &mut self.run.containers[index];
-        container.state = State::Running { since: self.now };
-        if again {
-            container.restarts = container.restarts.saturating_add(1);
-        }
-        let (name, restarts) = (container.name.clone(), container.restarts);
-        let image = self.image(index);
-        let present = format!("Container image {image:?} already present on machine");
-        self.container_note(index, Severity::Normal, "Pulled", present);
-        self.container_note(
-            index,
-            Severity::Normal,
-            "Created",
-            "Container created".to_owned(),
-        );
-        self.container_note(
-            index,
-            Severity::Normal,
-            "Started",
-            "Container started".to_owned(),
-        );
-        self.write(index, Written::Begin);
-        let first = format!("container {name} started, image {image}, restarts {restarts}");
-        self.write(index, Written::Line(first));
-        for line in self.scripts[index].log.clone() {
-            self.write(index, Written::Line(line));
-        }
-    }
-
-    /// A container ends by itself; it stays so or comes back.
-    fn exit(&mut self, index: usize, exit: &Exit) {
-        self.end(index, exit.code, exit.reason.clone());
-        let container = &mut self.run.containers[index];
-        let again = match (container.role, self.restart) {
-            (Role::Sidecar, _) | (Role::Main, Restart::Always) => true,
-            (Role::Init, Restart::Always) | (_, Restart::OnFailure) => exit.code != 0,
-            (_, Restart::Never) => false,
-        };
-        let State::Ended(end) = &container.state else {
-            return;
-        };
-        if !again {
-            return;
-        }
-        let end = end.clone();
-        if end.finished.duration_since(end.started).unsigned_abs() >= FORGIVEN {
-            container.pause = None;
-        }
-        container.last = Some(end);
-        match container.pause {
-            // The first restart comes at once.
-            None => {
-                container.pause = Some(FIRST_PAUSE);
-                container.state = State::Creating { until: self.now };
-            }
-            Some(pause) => {
-                container.pause = Some((pause * 2).min(LAST_PAUSE));
-                let until = self.now + pause;
-                container.state = State::BackOff { until, pause };
-                let text = format!(
-                    "Back-off restarting failed container {} in pod {}",
-                    container.name,
-                    status::full_name(self.pod)
-                );
-                self.container_note(index, Severity::Warning, "BackOff", text);
-            }
-        }
-    }
-
-    /// A run is over.
-    fn end(&mut self, index: usize, code: i32, reason: Option<String>) {
-        let container = &mut self.run.containers[index];
-        let State::Running { since } = container.state else {
-            return;
-        };
-        let usual = if code == 0 { "Completed" } else { "Error" };
-        container.state = State::Ended(End {
-            code,
-            reason: reason.unwrap_or_else(|| usual.to_owned()),
-            message: self.scripts[index].message.clone(),
-            started: since,
-            finished: self.now,
-            run: container.restarts,
-        });
-        let last = format!("container {} exited with code {code}", container.name);
-        self.write(index, Written::Line(last));
-        self.write(index, Written::End);
-    }
-
-    fn image(&self, index: usize) -> String {
-        let container = containers(self.pod).nth(index);
-        let image = container.and_then(|(_, container)| container.image.clone());
-        image.unwrap_or_default()
-    }
-
     fn note(
         &mut self,
         severity: Severity,
-        reason: &'static str,
+        reason: impl Into<Cow<'static, str>>,
         message: String,
         part: Option<String>,
     ) {
         self.step.notes.push(Note {
             severity,
-            reason,
+            reason: reason.into(),
             message,
             part,
         });
@@ -407,6 +337,7 @@ impl<'a> PodMachine<'a> {
         let list = match container.role {
             Role::Main => "containers",
             Role::Init | Role::Sidecar => "initContainers",
+            Role::Ephemeral => "ephemeralContainers",
         };
         let part = format!("spec.{list}{{{}}}", container.name);
         self.note(severity, reason, message, Some(part));
@@ -416,6 +347,52 @@ impl<'a> PodMachine<'a> {
         let container = self.run.containers[index].name.clone();
         self.step.output.push(Output { container, what });
     }
+
+    fn order(&mut self, index: usize, what: What) {
+        let container = &self.run.containers[index];
+        self.step.orders.push(Order {
+            container: container.name.clone(),
+            run: container.current_run(),
+            what,
+        });
+    }
+
+    fn image(&self, index: usize) -> String {
+        let image = self.specs.get(index).and_then(|spec| spec.image.clone());
+        image.unwrap_or_default()
+    }
+
+    fn life(&self, index: usize) -> Life {
+        self.scripts
+            .get(index)
+            .map_or(Life::Scripted, |script| script.life)
+    }
+}
+
+/// Where a pod is, for the downward API.
+pub(crate) fn place(pod: &Pod, run: &Run, around: &Surroundings<'_>) -> Place {
+    Place {
+        pod_ip: run.address.map(|a| a.to_string()).unwrap_or_default(),
+        host_ip: around.host.address.clone(),
+        node: crate::pods::node_name(pod).to_owned(),
+        allocatable: around.host.allocatable,
+    }
+}
+
+/// What the command of a container says, if it is plain. Its environment is looked up only when the command names it.
+fn plan(
+    pod: &Pod,
+    container: &Container,
+    place: &Place,
+    sources: &dyn Sources,
+) -> Option<super::runtime::Plan> {
+    let words = container.command.iter().flatten();
+    let mut words = words.chain(container.args.iter().flatten());
+    let env = match words.any(|word| word.contains('$') || word.contains("env")) {
+        true => environment::environment(pod, container, place, sources).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    interpret(container, &env)
 }
 
 fn earliest(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {

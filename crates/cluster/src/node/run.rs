@@ -1,4 +1,4 @@
-//! What a simulated node remembers of a pod: where each container is in its life.
+//! What a node remembers of a pod: where each container is in its life.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -7,13 +7,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
 
+use super::kubelet::prober::Prober;
 use super::script::{Role, containers};
+use super::signal::Signal;
 
 /// The first pause before a container is started yet again; it doubles up to the last one.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(10);
 pub(crate) const LAST_PAUSE: Duration = Duration::from_secs(300);
-/// A container that ran for this long has been forgiven its crashes.
-pub(crate) const FORGIVEN: Duration = Duration::from_secs(600);
+/// After running for this long a container's back-off is reset.
+pub(crate) const RESET_AFTER: Duration = Duration::from_secs(600);
 
 /// One pod on a node.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,10 +24,11 @@ pub(crate) struct Run {
     /// When the node took the pod up.
     pub(crate) since: Timestamp,
     pub(crate) address: Option<Ipv4Addr>,
-    /// Init containers first, in the order of the spec.
+    /// Init containers first, then the main ones, then ephemeral ones, each in the order of the spec.
     pub(crate) containers: Vec<ContainerRun>,
     /// Status of conditions and since when, by type.
     pub(crate) marks: BTreeMap<&'static str, (bool, Timestamp)>,
+    pub(crate) volumes: Volumes,
     pub(crate) stopping: Option<Stopping>,
     /// The pod was ended by the node, for this reason.
     pub(crate) ended: Option<Ended>,
@@ -33,6 +36,19 @@ pub(crate) struct Run {
     pub(crate) published: Option<u64>,
     /// What was said about the annotations, so that it is said once.
     pub(crate) complained: Vec<String>,
+    /// What happened to the pod since it was looked at last.
+    pub(crate) signals: Vec<Signal>,
+}
+
+/// Whether the volumes of a pod are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Volumes {
+    /// They are looked at then; after a failure the pause doubles.
+    Unmounted {
+        until: Timestamp,
+        pause: Duration,
+    },
+    Mounted,
 }
 
 /// The pod has been told to stop.
@@ -44,10 +60,14 @@ pub(crate) struct Stopping {
 }
 
 /// Why a node ended a pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// It was active for longer than it may be.
     DeadlineExceeded,
+    /// The node did not take it.
+    Rejected { reason: String, message: String },
+    /// The node needed what it used.
+    Evicted { message: String },
 }
 
 /// One container.
@@ -61,6 +81,30 @@ pub(crate) struct ContainerRun {
     pub(crate) restarts: u32,
     /// The pause before the next restart; none before the first.
     pub(crate) pause: Option<Duration>,
+    /// The pause before its image is pulled again; none before the first failure.
+    pub(crate) pull_pause: Option<Duration>,
+    pub(crate) prober: Prober,
+    /// Whether probes of this run are carried out one by one; see `Machine::is_probing`.
+    pub(crate) probing: bool,
+    /// It is being stopped to be started again.
+    pub(crate) killing: Option<Stopping>,
+    /// It does nothing any more, and hears nothing.
+    pub(crate) hung: bool,
+    /// How many lines of its output have been written.
+    pub(crate) printed: usize,
+    /// What the runtime knows of this run.
+    pub(crate) live: Live,
+}
+
+/// What the runtime knows of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Live {
+    /// Nothing: it was not started there, or by another process.
+    #[default]
+    Unknown,
+    Started,
+    /// It was asked to end.
+    Stopping,
 }
 
 /// Where a container is in its life.
@@ -68,16 +112,25 @@ pub(crate) struct ContainerRun {
 pub(crate) enum State {
     /// It waits for its turn.
     Waiting,
+    /// Something is missing; it is tried again then.
+    Blocked { why: Blocked, until: Timestamp },
     /// It is being made.
     Creating { until: Timestamp },
-    /// Its image cannot be had.
-    NoImage,
+    /// The runtime was asked to start it.
+    Starting,
     /// It runs.
     Running { since: Timestamp },
     /// It waits before it is started again.
     BackOff { until: Timestamp, pause: Duration },
     /// It has ended and stays so.
     Ended(End),
+}
+
+/// Why a container cannot be made; the reasons and texts are the kubelet's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Blocked {
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
 }
 
 /// How a run ended.
@@ -98,24 +151,35 @@ impl Run {
         let status = pod.status.as_ref();
         let since = status.and_then(|s| s.start_time.as_ref()).map(|t| t.0);
         let address = status.and_then(|s| s.pod_ip.as_deref());
+        let known: Vec<&ContainerStatus> = status
+            .into_iter()
+            .flat_map(|s| {
+                let init = s.init_container_statuses.iter().flatten();
+                let main = s.container_statuses.iter().flatten();
+                init.chain(main)
+                    .chain(s.ephemeral_container_statuses.iter().flatten())
+            })
+            .collect();
+        let begun = |status: &&&ContainerStatus| status.container_id.is_some();
         let mut run = Self {
             uid: pod.metadata.uid.clone().unwrap_or_default(),
             since: since.unwrap_or(now),
             address: address.and_then(|text| text.parse().ok()),
             containers: Vec::new(),
             marks: BTreeMap::new(),
+            volumes: match known.iter().find(begun) {
+                Some(_) => Volumes::Mounted,
+                None => Volumes::Unmounted {
+                    until: now,
+                    pause: Duration::ZERO,
+                },
+            },
             stopping: None,
             ended: None,
             published: None,
             complained: Vec::new(),
+            signals: Vec::new(),
         };
-        let known: Vec<&ContainerStatus> = status
-            .into_iter()
-            .flat_map(|s| {
-                let init = s.init_container_statuses.iter().flatten();
-                init.chain(s.container_statuses.iter().flatten())
-            })
-            .collect();
         for (role, container) in containers(pod) {
             let before = known.iter().find(|status| status.name == container.name);
             run.containers.push(match before {
@@ -134,26 +198,54 @@ impl Run {
         run
     }
 
+    /// Goes on from what was remembered: what was written last may have been written by somebody else since, and the
+    /// runtime is asked anew for what runs.
+    pub(crate) fn again(mut self) -> Self {
+        self.published = None;
+        for container in &mut self.containers {
+            container.live = Live::Unknown;
+            if matches!(container.state, State::Starting) {
+                container.state = State::Waiting;
+            }
+        }
+        self
+    }
+
+    /// Whether a node has taken the pod before.
+    pub(crate) fn is_admitted(pod: &Pod) -> bool {
+        let status = pod.status.as_ref();
+        status.is_some_and(|status| status.start_time.is_some())
+    }
+
+    /// Containers that were added to a pod that runs: ephemeral ones.
+    pub(crate) fn follow(&mut self, pod: &Pod) {
+        for (role, container) in containers(pod).skip(self.containers.len()) {
+            self.containers
+                .push(ContainerRun::new(role, &container.name));
+        }
+    }
+
     /// Whether containers that come before this one let it start.
     pub(crate) fn may_start(&self, index: usize) -> bool {
-        let before = |role: Role| match role {
-            Role::Main => self.containers.len(),
-            Role::Init | Role::Sidecar => index,
-        };
         let Some(container) = self.containers.get(index) else {
             return false;
         };
-        let limit = before(container.role);
+        let limit = match container.role {
+            // Whoever debugs a pod need not wait for what does not work.
+            Role::Ephemeral => 0,
+            Role::Main => self.containers.len(),
+            Role::Init | Role::Sidecar => index,
+        };
         self.containers
             .iter()
             .take(limit)
-            .filter(|other| other.role != Role::Main)
+            .filter(|other| matches!(other.role, Role::Init | Role::Sidecar))
             .all(ContainerRun::lets_others_start)
     }
 
     /// Whether everything before the main containers is done.
     pub(crate) fn is_initialized(&self) -> bool {
-        let init = |c: &&ContainerRun| c.role != Role::Main;
+        let init = |c: &&ContainerRun| matches!(c.role, Role::Init | Role::Sidecar);
         let mut all = self.containers.iter().filter(init);
         all.all(ContainerRun::lets_others_start)
     }
@@ -165,8 +257,13 @@ impl Run {
 
     /// Whether nothing runs.
     pub(crate) fn is_still(&self) -> bool {
-        let running = |c: &ContainerRun| matches!(c.state, State::Running { .. });
-        !self.containers.iter().any(running)
+        !self.containers.iter().any(ContainerRun::is_up)
+    }
+
+    /// The container of a name, if this is its current run.
+    pub(crate) fn find(&self, name: &str, run: u32) -> Option<usize> {
+        let found = self.containers.iter().position(|c| c.name == name);
+        found.filter(|index| self.containers[*index].current_run() == run)
     }
 }
 
@@ -179,6 +276,13 @@ impl ContainerRun {
             last: None,
             restarts: 0,
             pause: None,
+            pull_pause: None,
+            prober: Prober::default(),
+            probing: false,
+            killing: None,
+            hung: false,
+            printed: 0,
+            live: Live::Unknown,
         }
     }
 
@@ -204,13 +308,18 @@ impl ContainerRun {
             },
             (None, None, None) => State::Waiting,
         };
+        let mut prober = Prober::default();
+        if status.ready {
+            prober.assume_good();
+        }
         Self {
-            name: status.name.clone(),
-            role,
             state,
             last,
             restarts,
             pause,
+            prober,
+            printed: usize::MAX,
+            ..Self::new(role, &status.name)
         }
     }
 
@@ -220,6 +329,8 @@ impl ContainerRun {
             (State::Running { .. } | State::BackOff { .. } | State::Ended(_), Role::Sidecar) => {
                 true
             }
+            // It has run before: a sidecar that is started again holds nobody up.
+            (_, Role::Sidecar) => self.last.is_some(),
             _ => false,
         }
     }
@@ -230,6 +341,42 @@ impl ContainerRun {
             State::Ended(end) => Some(end),
             _ => None,
         }
+    }
+
+    /// Whether it runs, or is about to by the runtime's hand.
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(self.state, State::Running { .. } | State::Starting)
+    }
+
+    /// Whether it has never run.
+    pub(crate) fn is_fresh(&self) -> bool {
+        let before = matches!(
+            self.state,
+            State::Waiting | State::Creating { .. } | State::Blocked { .. } | State::Starting
+        );
+        self.last.is_none() && before
+    }
+
+    /// The number of the run that is, or that comes next.
+    pub(crate) fn current_run(&self) -> u32 {
+        match (&self.state, &self.last) {
+            (State::Running { .. } | State::Ended(_), _) | (_, None) => self.restarts,
+            (_, Some(_)) => self.restarts.saturating_add(1),
+        }
+    }
+
+    /// Everything that belongs to one run begins anew.
+    pub(crate) fn begin_run(&mut self, now: Timestamp) {
+        self.state = State::Running { since: now };
+        if self.last.is_some() {
+            self.restarts = self.restarts.saturating_add(1);
+        }
+        self.prober = Prober::default();
+        self.probing = false;
+        self.killing = None;
+        self.hung = false;
+        self.printed = 0;
+        self.pull_pause = None;
     }
 }
 

@@ -4,13 +4,15 @@
 //! `sim.kubewright.dev/CONTAINER.SETTING` of one. Annotations are read at every step, so that changing one changes a pod
 //! that runs.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Container, Pod, Probe};
+use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod, Probe};
 use kubewright_schema::quantity::Quantity;
 
 use super::behaviour::{Behaviour, Probes};
+use super::runtime::{Life, Plan, ProbeKind, Stops};
 
 /// What annotations of the simulation begin with.
 pub(crate) const PREFIX: &str = "sim.kubewright.dev/";
@@ -30,6 +32,8 @@ pub(crate) enum Role {
     Sidecar,
     /// What the pod is for.
     Main,
+    /// Added to a pod that runs, to look into it.
+    Ephemeral,
 }
 
 /// When containers of a pod are started again.
@@ -51,10 +55,17 @@ pub(crate) struct Script {
     exit: Option<Exit>,
     /// How the first runs end, and how many of them.
     failing: Option<(u32, Exit)>,
-    pub(crate) stop_delay: Duration,
-    /// What the container leaves as its last word.
+    /// From SIGTERM to the end; nothing when it has to be killed.
+    pub(crate) stop_delay: Option<Duration>,
+    /// What the container writes to its termination log.
     pub(crate) message: Option<String>,
-    pub(crate) log: Vec<String>,
+    /// What it writes, and when after its start.
+    pub(crate) log: Vec<(Duration, String)>,
+    /// Whether the command says what it writes, so that the log has nothing else.
+    pub(crate) spoken: bool,
+    /// The probes that fail.
+    pub(crate) unhealthy: Vec<ProbeKind>,
+    pub(crate) life: Life,
 }
 
 /// Whether an image can be had.
@@ -94,28 +105,67 @@ impl Restart {
     }
 }
 
-/// The scripts of all containers of a pod, init containers first, and what is wrong with its annotations.
-pub(crate) fn scripts(pod: &Pod, behaviour: &Behaviour) -> (Vec<Script>, Vec<String>) {
+/// A container with what is known of it besides its spec.
+pub(crate) struct Known<'a> {
+    pub(crate) role: Role,
+    pub(crate) container: &'a Container,
+    /// What its command says, if that is plain.
+    pub(crate) plan: Option<Plan>,
+    pub(crate) life: Life,
+}
+
+/// The scripts of the containers of a pod, and what is wrong with its annotations.
+pub(crate) fn scripts(
+    pod: &Pod,
+    known: Vec<Known<'_>>,
+    behaviour: &Behaviour,
+) -> (Vec<Script>, Vec<String>) {
     let mut settings = Settings::of(pod);
     let restart = Restart::of(pod);
-    let scripts = containers(pod)
-        .map(|(role, container)| settings.script(role, container, restart, behaviour))
+    let scripts = known
+        .into_iter()
+        .map(|known| settings.script(known, restart, behaviour))
         .collect();
     (scripts, settings.problems)
 }
 
-/// The containers of a pod with their roles, init containers first.
-pub(crate) fn containers(pod: &Pod) -> impl Iterator<Item = (Role, &Container)> {
+/// The containers of a pod with their roles: init containers, the main ones, ephemeral ones.
+pub(crate) fn containers(pod: &Pod) -> impl Iterator<Item = (Role, Cow<'_, Container>)> {
     let spec = pod.spec.as_ref();
     let init = spec
         .into_iter()
         .flat_map(|s| s.init_containers.iter().flatten());
     let init = init.map(|container| match container.restart_policy.as_deref() {
-        Some("Always") => (Role::Sidecar, container),
-        _ => (Role::Init, container),
+        Some("Always") => (Role::Sidecar, Cow::Borrowed(container)),
+        _ => (Role::Init, Cow::Borrowed(container)),
     });
     let main = spec.into_iter().flat_map(|s| &s.containers);
-    init.chain(main.map(|container| (Role::Main, container)))
+    let ephemeral = spec
+        .into_iter()
+        .flat_map(|s| s.ephemeral_containers.iter().flatten());
+    init.chain(main.map(|container| (Role::Main, Cow::Borrowed(container))))
+        .chain(ephemeral.map(|container| (Role::Ephemeral, Cow::Owned(plain(container)))))
+}
+
+/// An ephemeral container as any other: what it has in common with them.
+fn plain(container: &EphemeralContainer) -> Container {
+    let container = container.clone();
+    Container {
+        name: container.name,
+        image: container.image,
+        image_pull_policy: container.image_pull_policy,
+        command: container.command,
+        args: container.args,
+        env: container.env,
+        env_from: container.env_from,
+        stdin: container.stdin,
+        stdin_once: container.stdin_once,
+        tty: container.tty,
+        volume_mounts: container.volume_mounts,
+        working_dir: container.working_dir,
+        resources: container.resources,
+        ..Container::default()
+    }
 }
 
 /// The annotations of one pod that speak to the simulation.
@@ -136,13 +186,13 @@ impl<'a> Settings<'a> {
         }
     }
 
-    fn script(
-        &mut self,
-        role: Role,
-        container: &Container,
-        restart: Restart,
-        behaviour: &Behaviour,
-    ) -> Script {
+    fn script(&mut self, known: Known<'_>, restart: Restart, behaviour: &Behaviour) -> Script {
+        let Known {
+            role,
+            container,
+            plan,
+            life,
+        } = known;
         let of = |setting: &str| self.get(role, &container.name, setting);
         let probes = match of("probes") {
             Some("honour") => Probes::Honoured,
@@ -162,7 +212,19 @@ impl<'a> Settings<'a> {
         }
         let of = |setting: &str| self.get(role, &container.name, setting);
         let message = of("termination-message").map(str::to_owned);
-        let log = of("log").map(lines).unwrap_or_default();
+        let fails = |kind: &ProbeKind| {
+            let setting = kind.name().to_lowercase();
+            of(&setting) == Some("fail")
+        };
+        let kinds = [
+            ProbeKind::Startup,
+            ProbeKind::Liveness,
+            ProbeKind::Readiness,
+        ];
+        let unhealthy = kinds.into_iter().filter(fails).collect();
+        let mut log = of("log").map(lines).unwrap_or_default();
+        let spoken = plan.as_ref().is_some_and(|plan| !plan.output.is_empty());
+        log.extend(plan.iter().flat_map(|plan| plan.output.iter().cloned()));
         let mut delay = |setting: &str, default: Duration| {
             let given = self.get(role, &container.name, setting)?;
             Some(self.duration(setting, given).unwrap_or(default))
@@ -174,37 +236,53 @@ impl<'a> Settings<'a> {
         Script {
             // Init containers have no delays unless they are spoken of by name.
             start_delay: start_delay.unwrap_or(match role {
-                Role::Init => Duration::ZERO,
+                Role::Init | Role::Ephemeral => Duration::ZERO,
                 Role::Sidecar | Role::Main => behaviour.start_delay,
             }),
             pull,
             ready: (!never_ready).then_some(ready),
-            exit: self.exit(role, &container.name, restart, behaviour),
+            exit: self.exit((role, &container.name), restart, behaviour, plan.as_ref()),
             failing: self.failing(role, &container.name),
-            stop_delay: stop_delay.unwrap_or(behaviour.stop_delay),
+            stop_delay: match (stop_delay, plan.as_ref().map(|plan| plan.stops)) {
+                (Some(delay), _) => Some(delay),
+                (None, Some(Stops::WhenKilled)) => None,
+                (None, _) => Some(behaviour.stop_delay),
+            },
             message,
             log,
+            spoken,
+            unhealthy,
+            life,
         }
     }
 
     /// How runs end when they do not fail.
     fn exit(
         &mut self,
-        role: Role,
-        container: &str,
+        (role, container): (Role, &str),
         restart: Restart,
         behaviour: &Behaviour,
+        plan: Option<&Plan>,
     ) -> Option<Exit> {
         let after = self.get(role, container, "exit-after");
         let code = self.code(role, container);
+        if let (None, None, Some(plan)) = (after, code, plan) {
+            let (after, code) = plan.exit?;
+            let reason = self.reason(role, container);
+            return Some(Exit {
+                after,
+                code,
+                reason,
+            });
+        }
         let finishes = match role {
             Role::Init => true,
-            Role::Sidecar => false,
+            Role::Sidecar | Role::Ephemeral => false,
             Role::Main => restart != Restart::Always,
         };
         let default = match role {
             Role::Init => Duration::ZERO,
-            Role::Sidecar | Role::Main => behaviour.run_time,
+            Role::Sidecar | Role::Main | Role::Ephemeral => behaviour.run_time,
         };
         let after = match after {
             Some("never") => return None,
@@ -266,7 +344,7 @@ impl<'a> Settings<'a> {
         let own = format!("{container}.{setting}");
         let own = self.given.get(own.as_str()).copied();
         own.or_else(|| match role {
-            Role::Init => None,
+            Role::Init | Role::Ephemeral => None,
             Role::Sidecar | Role::Main => self.given.get(setting).copied(),
         })
     }
@@ -326,8 +404,11 @@ fn is_yes(text: &str) -> bool {
     !matches!(text, "" | "false" | "no" | "0")
 }
 
-fn lines(text: &str) -> Vec<String> {
-    text.lines().take(MOST_LINES).map(str::to_owned).collect()
+fn lines(text: &str) -> Vec<(Duration, String)> {
+    let lines = text.lines().take(MOST_LINES);
+    lines
+        .map(|line| (Duration::ZERO, line.to_owned()))
+        .collect()
 }
 
 /// What the probes of a container add before it is ready.

@@ -1,12 +1,16 @@
 //! The task of all simulated nodes: hears of pods, nodes, commands and time, and sends what follows.
 
+mod live;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Node, ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service,
+};
 use kubewright_cache::{Key, Reader};
 use kubewright_runtime::client::Registrations;
 use kubewright_runtime::{Client, Environment};
@@ -14,9 +18,13 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::fleet::{Alarm, Fleet, Look, Outcome};
-use super::handle::{Command, NodesError, NodesOptions, PodEvents, Reply, What};
+use super::fleet::{Alarm, Fleet, Look, Outcome, World};
+use super::handle::{Command, Found, NodesError, NodesOptions, PodEvents, Reply};
+use super::kubelet::eviction::first_victim;
+use super::kubelet::sources::{Cached, Sources};
 use super::news::{News, NodeEar, PodEar};
+use super::runtime::{PodId, Runtime as _};
+use super::signal::Signal;
 use super::spec::{Network, NodeSpec, SIMULATE, lease};
 use super::step::{Fate, Note, Severity};
 use super::writes::{self, PodWrite};
@@ -47,12 +55,34 @@ struct Shell<'a> {
     fleet: Fleet,
     client: kube::Client,
     environment: Environment,
-    pods: Reader<Pod>,
-    nodes: Reader<Node>,
+    views: Views,
     announcer: Announcer,
     writes: JoinSet<Done>,
+    /// What the runtime is at.
+    live: JoinSet<live::Heard>,
     /// Pods to look at as soon as there is room for their writes.
     stirred: BTreeSet<Key>,
+}
+
+/// What informers know.
+struct Views {
+    pods: Reader<Pod>,
+    nodes: Reader<Node>,
+    sources: Cached,
+}
+
+impl World for Views {
+    fn sources(&self) -> &dyn Sources {
+        &self.sources
+    }
+
+    fn pod(&self, key: &Key) -> Option<Arc<Pod>> {
+        self.pods.get(key)
+    }
+
+    fn node(&self, name: &str) -> Option<Arc<Node>> {
+        self.nodes.get(&Key::cluster(name))
+    }
 }
 
 /// Runs all nodes until they are cancelled.
@@ -73,6 +103,7 @@ pub(super) async fn run(
     );
     pods.synced().await.map_err(NodesError::Watch)?;
     nodes.synced().await.map_err(NodesError::Watch)?;
+    let sources = sources(&client).await?;
     let (announcer, writer) = Announcer::new(client.kube().clone(), environment.clone(), "kubelet");
     let mut background = JoinSet::new();
     background.spawn(writer.run(cancel.clone()));
@@ -81,14 +112,20 @@ pub(super) async fn run(
         fleet: Fleet::new(options.clone()),
         client: client.kube().clone(),
         environment,
-        pods: pods.reader(),
-        nodes: nodes.reader(),
+        views: Views {
+            pods: pods.reader(),
+            nodes: nodes.reader(),
+            sources,
+        },
         announcer,
         writes: JoinSet::new(),
+        live: JoinSet::new(),
         stirred: BTreeSet::new(),
     };
     for node in options.nodes.clone() {
-        shell.add(node, None);
+        if !options.memory.is_removed(node.name()) {
+            shell.add(node, None);
+        }
     }
     let stopped = |_| NodesError::Stopped;
     let heard: [Registrations; 2] = [
@@ -100,8 +137,30 @@ pub(super) async fn run(
         registration.remove();
     }
     shell.writes.shutdown().await;
+    shell.live.shutdown().await;
     background.shutdown().await;
     Ok(())
+}
+
+/// The informers of what pods refer to, filled one after the other.
+async fn sources(client: &Client) -> Result<Cached, NodesError> {
+    let config_maps = client.of::<ConfigMap>().informer();
+    config_maps.synced().await.map_err(NodesError::Watch)?;
+    let secrets = client.of::<Secret>().informer();
+    secrets.synced().await.map_err(NodesError::Watch)?;
+    let claims = client.of::<PersistentVolumeClaim>().informer();
+    claims.synced().await.map_err(NodesError::Watch)?;
+    let volumes = client.of::<PersistentVolume>().informer();
+    volumes.synced().await.map_err(NodesError::Watch)?;
+    let services = client.of::<Service>().informer();
+    services.synced().await.map_err(NodesError::Watch)?;
+    Ok(Cached {
+        secrets: secrets.reader(),
+        config_maps: config_maps.reader(),
+        claims: claims.reader(),
+        volumes: volumes.reader(),
+        services: services.reader(),
+    })
 }
 
 impl Shell<'_> {
@@ -127,6 +186,12 @@ impl Shell<'_> {
                     // A write that panicked has been reported by the runtime; its pod is looked at when it changes.
                     if let Ok(done) = done {
                         self.done(done);
+                    }
+                }
+                Some(heard) = self.live.join_next() => {
+                    // One that panicked has been reported by the runtime; its container stays as it is.
+                    if let Ok(heard) = heard {
+                        self.hear_live(heard);
                     }
                 }
                 count = news.recv_many(&mut heard, NEWS) => {
@@ -168,6 +233,7 @@ impl Shell<'_> {
                 }
                 Alarm::Lease(name) => self.renew(name, now),
                 Alarm::Report(name) => self.report(&name, now),
+                Alarm::Evict(name) => self.evict_one(&name),
             }
         }
     }
@@ -189,12 +255,33 @@ impl Shell<'_> {
         let Some(node) = self.fleet.node(name) else {
             return;
         };
-        let before = self.nodes.get(&Key::cluster(name));
+        let before = self.views.node(name);
         let before = before.and_then(|node| node.status.clone());
-        let status = node.spec.status(node.address, before.as_ref(), now);
+        let status = node
+            .spec
+            .status(node.address, &node.pressures, before.as_ref(), now);
         let (client, name) = (self.client.clone(), name.to_owned());
         self.writes
             .spawn(async move { Done::Told(writes::report(client, name, before, status).await) });
+    }
+
+    /// A node that is low on something lets a pod go.
+    fn evict_one(&mut self, name: &str) {
+        let Some((pressure, keys)) = self.fleet.tenants(name) else {
+            return;
+        };
+        let pods = keys
+            .iter()
+            .filter_map(|key| Some((key, self.views.pods.get(key)?)));
+        let pods: Vec<(&Key, Arc<Pod>)> = pods
+            .filter(|(_, pod)| crate::pods::is_active(pod))
+            .collect();
+        let victim = first_victim(pods.iter().map(|(key, pod)| (*key, &**pod))).cloned();
+        if let Some(key) = victim {
+            let message = pressure.message();
+            self.fleet.signal(&key, Signal::Evicted { message });
+            self.stirred.insert(key);
+        }
     }
 
     fn look_at_stirred(&mut self) {
@@ -205,22 +292,25 @@ impl Shell<'_> {
             let Some(key) = self.stirred.pop_first() else {
                 return;
             };
-            match self.pods.get(&key) {
+            match self.views.pods.get(&key) {
                 Some(pod) => self.look(key, &pod),
                 None => self.forget(&key),
             }
         }
     }
 
-    fn look(&mut self, key: Key, pod: &Pod) {
+    fn look(&mut self, key: Key, pod: &Arc<Pod>) {
         let now = self.now();
-        let Some(Look { node, step }) = self.fleet.look(&key, pod, now) else {
+        let Some(Look { node, step }) = self.fleet.look(&key, pod, &self.views, now) else {
             return;
         };
         let uid = pod.metadata.uid.clone().unwrap_or_default();
         self.options.logs.write(&key, &uid, now, step.output);
         for note in step.notes {
             self.tell(pod, &node, note, now);
+        }
+        for order in step.orders {
+            self.carry_out(&key, pod, &node, order);
         }
         if step.status.is_none() && step.fate == Fate::Stays {
             return;
@@ -258,7 +348,13 @@ impl Shell<'_> {
     }
 
     fn forget(&mut self, key: &Key) {
-        self.fleet.forget(key);
+        if let Some(uid) = self.fleet.forget(key) {
+            let pod = PodId::new(key.namespace().unwrap_or(""), key.name(), &uid);
+            self.options.engine.simulation.remove(&pod);
+            if let Some(other) = &self.options.engine.other {
+                other.remove(&pod);
+            }
+        }
         self.options.logs.forget(key);
     }
 
@@ -268,7 +364,7 @@ impl Shell<'_> {
                 self.stirred.insert(key);
             }
             // The name may have been taken again by now, which looking at it tells.
-            News::PodGone(key) => match self.pods.contains(&key) {
+            News::PodGone(key) => match self.views.pods.contains(&key) {
                 true => {
                     self.stirred.insert(key);
                 }
@@ -289,7 +385,7 @@ impl Shell<'_> {
         if self.fleet.node(key.name()).is_some() {
             return;
         }
-        let Some(node) = self.nodes.get(key) else {
+        let Some(node) = self.views.nodes.get(key) else {
             return;
         };
         let annotations = node.metadata.annotations.as_ref();
@@ -300,38 +396,70 @@ impl Shell<'_> {
     }
 
     fn obey(&mut self, command: Command) {
-        let Command { what, reply } = command;
         let unknown = |known: bool, name: String| match known {
             true => Ok(()),
             false => Err(NodesError::Unknown(name)),
         };
-        let answer = match what {
-            What::Add(node) => return self.add(node, Some(reply)),
-            What::Remove(name) => {
+        let (answer, reply) = match command {
+            Command::Add(node, reply) => return self.add(node, Some(reply)),
+            Command::Remove(name, reply) => {
                 if self.fleet.remove(&name) {
+                    self.options.memory.removed(&name);
                     let client = self.client.clone();
                     self.writes.spawn(async move {
                         Done::Removed(writes::deregister(client, &name).await, reply)
                     });
                     return;
                 }
-                Err(NodesError::Unknown(name))
+                (Err(NodesError::Unknown(name)), reply)
             }
-            What::Stop(name) => unknown(self.fleet.stop(&name), name),
-            What::Start(name) => {
+            Command::Stop(name, reply) => (unknown(self.fleet.stop(&name), name), reply),
+            Command::Start(name, reply) => {
                 let pods = self.fleet.start(&name, self.now());
                 let known = pods.is_some();
                 self.stirred.extend(pods.into_iter().flatten());
-                unknown(known, name)
+                (unknown(known, name), reply)
+            }
+            Command::Press(name, pressures, reply) => {
+                let known = self.fleet.press(&name, pressures, self.now());
+                (unknown(known, name), reply)
+            }
+            Command::Signal(key, signal, reply) => {
+                let known = self.fleet.signal(&key, signal);
+                let answer = if known {
+                    Ok(())
+                } else {
+                    Err(NodesError::NoPod(key.clone()))
+                };
+                self.stirred.insert(key);
+                (answer, reply)
+            }
+            Command::Find(pod, reply) => {
+                // Whoever asked may have gone.
+                let _ = reply.send(self.find(&pod));
+                return;
             }
         };
         // Whoever asked may have gone.
         let _ = reply.send(answer);
     }
 
+    fn find(&self, pod: &PodId) -> Option<Found> {
+        let key = Key::new(&pod.namespace, &pod.name);
+        let running = self.fleet.running(pod)?;
+        let (address, host) = self.fleet.place(&key)?;
+        Some(Found {
+            pod: self.views.pods.get(&key)?,
+            running,
+            address,
+            host,
+            sources: self.views.sources.clone(),
+        })
+    }
+
     fn add(&mut self, spec: NodeSpec, reply: Option<Reply>) {
         let name = spec.name.clone();
-        let existing = self.nodes.get(&Key::cluster(&name));
+        let existing = self.views.node(&name);
         let now = self.now();
         let node = match self.fleet.add(spec, existing.as_deref()) {
             Ok(node) => node,

@@ -1,6 +1,6 @@
 //! How a simulated node is to be, and the Node object that follows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -8,11 +8,16 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{
-    Node, NodeAddress, NodeCondition, NodeSpec as Spec, NodeStatus, NodeSystemInfo, Taint,
+    DaemonEndpoint, Node, NodeAddress, NodeCondition, NodeDaemonEndpoints, NodeSpec as Spec,
+    NodeStatus, NodeSystemInfo, Taint,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference, Time};
 
+use super::kubelet::eviction::Pressure;
+
+/// The port that agents of nodes listen on.
+const KUBELET_PORT: i32 = 10250;
 /// Says on a Node that it is simulated, or asks for it.
 pub(crate) const SIMULATE: &str = "sim.kubewright.dev/simulate";
 /// Where leases of nodes are.
@@ -107,6 +112,14 @@ impl NodeSpec {
         spec
     }
 
+    /// What it has, as objects carry it.
+    pub(crate) fn amounts(&self) -> BTreeMap<String, Quantity> {
+        let resources = self.resources.iter();
+        resources
+            .map(|(name, amount)| (name.clone(), Quantity(amount.clone())))
+            .collect()
+    }
+
     /// How many pods fit.
     pub(crate) fn pods(&self) -> u32 {
         let pods = self.resources.get("pods");
@@ -144,7 +157,7 @@ impl NodeSpec {
                 taints: (!self.taints.is_empty()).then(|| self.taints.clone()),
                 ..Spec::default()
             }),
-            status: Some(self.status(network.address, None, now)),
+            status: Some(self.status(network.address, &BTreeSet::new(), None, now)),
         }
     }
 
@@ -152,14 +165,11 @@ impl NodeSpec {
     pub(crate) fn status(
         &self,
         address: Ipv4Addr,
+        pressures: &BTreeSet<Pressure>,
         before: Option<&NodeStatus>,
         now: Timestamp,
     ) -> NodeStatus {
-        let resources: BTreeMap<String, Quantity> = self
-            .resources
-            .iter()
-            .map(|(name, amount)| (name.clone(), Quantity(amount.clone())))
-            .collect();
+        let resources = self.amounts();
         let address_of = |type_: &str, address: String| NodeAddress {
             type_: type_.to_owned(),
             address,
@@ -171,7 +181,10 @@ impl NodeSpec {
                 address_of("InternalIP", address.to_string()),
                 address_of("Hostname", self.name.clone()),
             ]),
-            conditions: Some(conditions(before, now)),
+            conditions: Some(conditions(pressures, before, now)),
+            daemon_endpoints: Some(NodeDaemonEndpoints {
+                kubelet_endpoint: Some(DaemonEndpoint { port: KUBELET_PORT }),
+            }),
             node_info: Some(self.info()),
             ..NodeStatus::default()
         }
@@ -212,50 +225,53 @@ pub(crate) struct Network {
     pub(crate) address: Ipv4Addr,
 }
 
-/// What a healthy node says of itself.
-fn conditions(before: Option<&NodeStatus>, now: Timestamp) -> Vec<NodeCondition> {
-    let healthy = [
-        (
-            "MemoryPressure",
-            "False",
+/// What a node says of itself.
+fn conditions(
+    pressures: &BTreeSet<Pressure>,
+    before: Option<&NodeStatus>,
+    now: Timestamp,
+) -> Vec<NodeCondition> {
+    let healthy = |pressure: Pressure| match pressure {
+        Pressure::Memory => (
             "KubeletHasSufficientMemory",
             "kubelet has sufficient memory available",
         ),
-        (
-            "DiskPressure",
-            "False",
-            "KubeletHasNoDiskPressure",
-            "kubelet has no disk pressure",
-        ),
-        (
-            "PIDPressure",
-            "False",
+        Pressure::Disk => ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        Pressure::Pid => (
             "KubeletHasSufficientPID",
             "kubelet has sufficient PID available",
         ),
-        (
-            "Ready",
-            "True",
-            "KubeletReady",
-            "kubelet is posting ready status",
-        ),
-    ];
-    healthy
-        .into_iter()
-        .map(|(type_, status, reason, message)| {
-            let known = before.iter().flat_map(|s| s.conditions.iter().flatten());
-            let mut same = known.filter(|c| c.type_ == type_ && c.status == status);
-            let since = same.find_map(|c| c.last_transition_time.clone());
-            NodeCondition {
-                type_: type_.to_owned(),
-                status: status.to_owned(),
-                reason: Some(reason.to_owned()),
-                message: Some(message.to_owned()),
-                last_heartbeat_time: Some(Time(now)),
-                last_transition_time: Some(since.unwrap_or(Time(now))),
-            }
-        })
-        .collect()
+    };
+    let pressed = Pressure::ALL.map(|pressure| {
+        let holds = pressures.contains(&pressure);
+        let status = if holds { "True" } else { "False" };
+        let (reason, message) = match holds {
+            true => pressure.reason(),
+            false => healthy(pressure),
+        };
+        (pressure.condition(), status, reason, message)
+    });
+    let ready = (
+        "Ready",
+        "True",
+        "KubeletReady",
+        "kubelet is posting ready status",
+    );
+    let all = pressed.into_iter().chain([ready]);
+    all.map(|(type_, status, reason, message)| {
+        let known = before.iter().flat_map(|s| s.conditions.iter().flatten());
+        let mut same = known.filter(|c| c.type_ == type_ && c.status == status);
+        let since = same.find_map(|c| c.last_transition_time.clone());
+        NodeCondition {
+            type_: type_.to_owned(),
+            status: status.to_owned(),
+            reason: Some(reason.to_owned()),
+            message: Some(message.to_owned()),
+            last_heartbeat_time: Some(Time(now)),
+            last_transition_time: Some(since.unwrap_or(Time(now))),
+        }
+    })
+    .collect()
 }
 
 /// The lease of a node, good for a while from now.

@@ -1,5 +1,6 @@
 //! The status of a pod as its node tells it: phase, conditions, containers.
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::Timestamp;
@@ -9,8 +10,10 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::run::{ContainerRun, End, Run, State};
-use super::script::{Restart, Role, Script, containers};
+use super::kubelet::prober;
+use super::run::{ContainerRun, End, Ended, Run, State, Volumes};
+use super::runtime::Life;
+use super::script::{Role, Script};
 
 pub(crate) const DEADLINE_MESSAGE: &str =
     "Pod was active on the node longer than the specified deadline";
@@ -19,14 +22,16 @@ pub(crate) const DEADLINE_MESSAGE: &str =
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Host {
     pub(crate) address: String,
+    /// How much processor, in thousandths, and memory it has for pods.
+    pub(crate) allocatable: (i64, i64),
 }
 
 /// Everything that a status is made of.
 pub(crate) struct View<'a> {
     pub(crate) pod: &'a Pod,
     pub(crate) run: &'a mut Run,
+    pub(crate) specs: &'a [Cow<'a, Container>],
     pub(crate) scripts: &'a [Script],
-    pub(crate) restart: Restart,
     pub(crate) now: Timestamp,
     pub(crate) host: &'a Host,
 }
@@ -70,22 +75,26 @@ impl View<'_> {
     /// Writes the status, and down since when the conditions are as they are.
     pub(crate) fn status(mut self) -> PodStatus {
         let phase = self.phase();
-        let (init, main): (Vec<_>, Vec<_>) = self
-            .container_statuses()
-            .into_iter()
-            .partition(|(role, _)| *role != Role::Main);
+        let statuses = match self.run.ended {
+            // What was never taken has no containers.
+            Some(Ended::Rejected { .. }) => Vec::new(),
+            _ => self.container_statuses(),
+        };
+        let of = |wanted: fn(Role) -> bool| -> Vec<(Role, ContainerStatus)> {
+            let all = statuses.iter().filter(|(role, _)| wanted(*role));
+            all.cloned().collect()
+        };
+        let init = of(|role| matches!(role, Role::Init | Role::Sidecar));
+        let main = of(|role| role == Role::Main);
+        let ephemeral = of(|role| role == Role::Ephemeral);
         let plain = |list: Vec<(Role, ContainerStatus)>| -> Option<Vec<ContainerStatus>> {
             let list: Vec<_> = list.into_iter().map(|(_, status)| status).collect();
             (!list.is_empty()).then_some(list)
         };
-        let (reason, message) = match self.run.ended {
-            Some(_) => (
-                Some("DeadlineExceeded".to_owned()),
-                Some(DEADLINE_MESSAGE.to_owned()),
-            ),
-            None => (None, None),
-        };
+        let (reason, message) = self.reason();
         let address = self.run.address.map(|a| a.to_string());
+        // A pod has an address when its sandbox is made, and that waits for its volumes.
+        let address = address.filter(|_| self.run.volumes == Volumes::Mounted);
         let conditions = self.conditions(phase, &init, &main);
         PodStatus {
             observed_generation: self.pod.metadata.generation,
@@ -101,14 +110,28 @@ impl View<'_> {
             start_time: Some(Time(self.run.since)),
             init_container_statuses: plain(init),
             container_statuses: plain(main),
+            ephemeral_container_statuses: plain(ephemeral),
             conditions: Some(conditions),
             ..PodStatus::default()
         }
     }
 
+    /// Why a pod ended, if its node ended it.
+    fn reason(&self) -> (Option<String>, Option<String>) {
+        let (reason, message) = match &self.run.ended {
+            None => return (None, None),
+            Some(Ended::DeadlineExceeded) => ("DeadlineExceeded", DEADLINE_MESSAGE.to_owned()),
+            Some(Ended::Rejected { reason, message }) => {
+                (reason.as_str(), format!("Pod was rejected: {message}"))
+            }
+            Some(Ended::Evicted { message }) => ("Evicted", message.clone()),
+        };
+        (Some(reason.to_owned()), Some(message))
+    }
+
     /// As nodes decide it, from what the containers do.
     fn phase(&self) -> &'static str {
-        if self.run.ended.is_some() {
+        if self.run.ended.is_some() && self.run.is_still() {
             return "Failed";
         }
         if self.init_failed() {
@@ -119,14 +142,7 @@ impl View<'_> {
             return "Pending";
         }
         let mut all = self.run.main();
-        let fresh = |c: &ContainerRun| {
-            c.last.is_none()
-                && matches!(
-                    c.state,
-                    State::Waiting | State::Creating { .. } | State::NoImage
-                )
-        };
-        if self.run.main().any(fresh) {
+        if self.run.main().any(ContainerRun::is_fresh) {
             // A pod that is stopped before it ran has failed.
             return if stopped { "Failed" } else { "Pending" };
         }
@@ -142,13 +158,14 @@ impl View<'_> {
     }
 
     fn init_failed(&self) -> bool {
+        // One that starts again does not stay in its end.
         let failed =
             |c: &ContainerRun| c.role == Role::Init && c.end().is_some_and(|end| end.code != 0);
-        self.restart == Restart::Never && self.run.containers.iter().any(failed)
+        self.run.containers.iter().any(failed)
     }
 
     fn container_statuses(&self) -> Vec<(Role, ContainerStatus)> {
-        let specs = containers(self.pod).map(|(_, container)| container);
+        let specs = self.specs.iter();
         specs
             .zip(&self.run.containers)
             .zip(self.scripts)
@@ -167,13 +184,12 @@ impl View<'_> {
         let begun = running || run.last.is_some() || run.end().is_some();
         let current = match &run.state {
             State::Ended(end) => end.run,
-            State::BackOff { .. } => run.restarts,
             _ => run.restarts,
         };
         ContainerStatus {
             name: run.name.clone(),
-            ready: self.is_ready(run, script),
-            started: Some(running),
+            ready: self.is_ready(spec, run, script),
+            started: Some(running && self.has_started(spec, run, script)),
             restart_count: i32::try_from(run.restarts).unwrap_or(i32::MAX),
             image_id: match begun {
                 true => format!("{image}@sha256:{}", digest(&[&image])),
@@ -197,14 +213,23 @@ impl View<'_> {
         }
     }
 
-    fn is_ready(&self, run: &ContainerRun, script: &Script) -> bool {
+    fn is_ready(&self, spec: &Container, run: &ContainerRun, script: &Script) -> bool {
         match (&run.state, run.role) {
             (State::Ended(end), Role::Init) => end.code == 0,
+            (State::Running { .. }, Role::Main | Role::Sidecar)
+                if probes_decide(spec, run, script) =>
+            {
+                run.prober.is_ready(spec)
+            }
             (State::Running { since }, Role::Main | Role::Sidecar) => {
                 script.ready.is_some_and(|delay| *since + delay <= self.now)
             }
             _ => false,
         }
+    }
+
+    fn has_started(&self, spec: &Container, run: &ContainerRun, script: &Script) -> bool {
+        !probes_decide(spec, run, script) || run.prober.has_started(spec)
     }
 
     fn state(&self, run: &ContainerRun) -> ContainerState {
@@ -215,18 +240,17 @@ impl View<'_> {
             }),
             ..ContainerState::default()
         };
-        let has_init = self.run.containers.iter().any(|c| c.role != Role::Main);
+        let before = |c: &ContainerRun| matches!(c.role, Role::Init | Role::Sidecar);
+        let has_init = self.run.containers.iter().any(before);
         match &run.state {
             State::Waiting if has_init => waiting("PodInitializing", None),
-            State::Creating { .. } if run.role != Role::Main => waiting("PodInitializing", None),
-            State::Waiting | State::Creating { .. } => waiting("ContainerCreating", None),
-            State::NoImage => {
-                let image = containers(self.pod)
-                    .find(|(_, container)| container.name == run.name)
-                    .and_then(|(_, container)| container.image.clone());
-                let text = format!("Back-off pulling image {:?}", image.unwrap_or_default());
-                waiting("ImagePullBackOff", Some(text))
+            State::Creating { .. } | State::Starting if before(run) => {
+                waiting("PodInitializing", None)
             }
+            State::Waiting | State::Creating { .. } | State::Starting => {
+                waiting("ContainerCreating", None)
+            }
+            State::Blocked { why, .. } => waiting(why.reason, Some(why.message.clone())),
             State::Running { since } => ContainerState {
                 running: Some(ContainerStateRunning {
                     started_at: Some(Time(*since)),
@@ -265,6 +289,12 @@ impl View<'_> {
         let id = digest(&[&self.run.uid, name, &run.to_string()]);
         format!("containerd://{id}")
     }
+}
+
+/// Whether probes of a container are carried out one by one. Those of a scripted container that is well are not.
+fn probes_decide(spec: &Container, run: &ContainerRun, script: &Script) -> bool {
+    let fails = |kind| prober::spec(spec, kind).is_some();
+    script.life == Life::Live || run.probing || script.unhealthy.iter().any(|kind| fails(*kind))
 }
 
 /// 64 hexadecimal digits that follow from the parts.

@@ -1,7 +1,11 @@
 //! What comes of one step of a pod's life.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
+
+use super::signal::Order;
 
 /// What a step leads to.
 #[derive(Debug, Default)]
@@ -12,6 +16,8 @@ pub(crate) struct Step {
     pub(crate) notes: Vec<Note>,
     /// What the containers wrote.
     pub(crate) output: Vec<Output>,
+    /// What the runtime has to do.
+    pub(crate) orders: Vec<Order>,
     /// When to step again if nothing happens before.
     pub(crate) wake: Option<Timestamp>,
     pub(crate) fate: Fate,
@@ -30,7 +36,7 @@ pub(crate) enum Fate {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) severity: Severity,
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Cow<'static, str>,
     pub(crate) message: String,
     /// The part of the pod that it is about: `spec.containers{app}`.
     pub(crate) part: Option<String>,

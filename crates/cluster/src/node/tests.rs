@@ -1,16 +1,24 @@
 //! The life of simulated pods as tables, and what must hold whatever happens.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, PodStatus, Secret, Service,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use super::behaviour::Behaviour;
-use super::machine::PodMachine;
+use super::engine::Engine;
+use super::kubelet::sources::Sources;
+use super::machine::{PodMachine, Surroundings};
 use super::run::Run;
+use super::runtime::Exit;
 use super::script::parse_duration;
+use super::signal::Signal;
 use super::status::{Host, fingerprint};
 use super::step::{Fate, Step};
 
@@ -39,10 +47,45 @@ struct Life {
     pod: Pod,
     run: Run,
     behaviour: Behaviour,
+    engine: Engine,
+    sources: Shelf,
     /// Milliseconds since the pod came.
     now: u64,
     writes: usize,
     notes: Vec<String>,
+    /// The messages of the events.
+    texts: Vec<String>,
+}
+
+/// Objects that pods refer to.
+#[derive(Default)]
+struct Shelf {
+    secrets: BTreeMap<String, Arc<Secret>>,
+    config_maps: BTreeMap<String, Arc<ConfigMap>>,
+    claims: BTreeMap<String, Arc<PersistentVolumeClaim>>,
+    volumes: BTreeMap<String, Arc<PersistentVolume>>,
+}
+
+impl Sources for Shelf {
+    fn secret(&self, _: &str, name: &str) -> Option<Arc<Secret>> {
+        self.secrets.get(name).cloned()
+    }
+
+    fn config_map(&self, _: &str, name: &str) -> Option<Arc<ConfigMap>> {
+        self.config_maps.get(name).cloned()
+    }
+
+    fn claim(&self, _: &str, name: &str) -> Option<Arc<PersistentVolumeClaim>> {
+        self.claims.get(name).cloned()
+    }
+
+    fn volume(&self, name: &str) -> Option<Arc<PersistentVolume>> {
+        self.volumes.get(name).cloned()
+    }
+
+    fn services(&self, _: &str) -> Vec<Arc<Service>> {
+        Vec::new()
+    }
 }
 
 impl Life {
@@ -53,26 +96,32 @@ impl Life {
         Self {
             run,
             pod,
-            behaviour: Behaviour::default(),
+            behaviour: Behaviour::default().stop_delay(Duration::ZERO),
+            engine: Engine::default(),
+            sources: Shelf::default(),
             now: 0,
             writes: 0,
             notes: Vec::new(),
+            texts: Vec::new(),
         }
     }
 
     fn step(&mut self) -> Step {
         let host = Host {
             address: "172.18.0.2".to_owned(),
+            ..Host::default()
         };
-        let mut step = PodMachine::step(
-            at(self.now),
-            &self.pod,
-            &mut self.run,
-            &self.behaviour,
-            &host,
-        );
-        let notes = step.notes.drain(..);
-        self.notes.extend(notes.map(|note| note.reason.to_owned()));
+        let around = Surroundings {
+            behaviour: &self.behaviour,
+            host: &host,
+            sources: &self.sources,
+            engine: &self.engine,
+        };
+        let mut step = PodMachine::step(at(self.now), &self.pod, &mut self.run, &around);
+        for note in step.notes.drain(..) {
+            self.texts.push(note.message);
+            self.notes.push(note.reason.into_owned());
+        }
         if let Some(status) = step.status.take() {
             self.run.published = Some(fingerprint(&status));
             self.pod.status = Some(status);
@@ -110,7 +159,9 @@ impl Life {
         let status = self.status();
         let all = || {
             let init = status.init_container_statuses.iter().flatten();
-            init.chain(status.container_statuses.iter().flatten())
+            let main = status.container_statuses.iter().flatten();
+            init.chain(main)
+                .chain(status.ephemeral_container_statuses.iter().flatten())
         };
         let states: Vec<String> = all()
             .map(|c| {
@@ -461,6 +512,466 @@ fn durations_are_read_as_people_write_them() {
         let expect = expect.map(Duration::from_millis);
         assert_eq!(parse_duration(text), expect, "{text:?}");
     }
+}
+
+fn object<K: serde::de::DeserializeOwned>(value: Value) -> Arc<K> {
+    Arc::new(serde_json::from_value(value).expect("an object"))
+}
+
+/// `Kubelet.makeEnvironmentVariables` and `kubeGenericRuntimeManager.startContainer`.
+#[test]
+fn container_waits_for_what_its_environment_refers_to() {
+    let secret_key = json!({"secretKeyRef": {"name": "s", "key": "k"}});
+    let map_key = json!({"configMapKeyRef": {"name": "m", "key": "k"}});
+    let from = |kind: &str, name: &str| json!({"envFrom": [{kind: {"name": name}}]});
+    let env = |source: &Value| json!({"env": [{"name": "A", "valueFrom": source}]});
+    let optional = json!({"envFrom": [{"secretRef": {"name": "s", "optional": true}}],
+        "env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k", "optional": true}}}]});
+    for (more, message) in [
+        (from("secretRef", "s"), "secret \"s\" not found"),
+        (from("configMapRef", "m"), "configmap \"m\" not found"),
+        (env(&secret_key), "secret \"s\" not found"),
+        (env(&map_key), "configmap \"m\" not found"),
+        (optional, ""),
+    ] {
+        let mut container = json!({"name": "app", "image": "app:1"});
+        for (key, value) in more.as_object().expect("fields") {
+            container[key] = value.clone();
+        }
+        let mut life = Life::new(json!({}), json!({"containers": [container]}));
+        life.until(0);
+        if message.is_empty() {
+            assert_eq!(life.summary(), "Running Ready [ready]", "{more}");
+            continue;
+        }
+        assert_eq!(
+            life.summary(),
+            "Pending NotReady [CreateContainerConfigError]",
+            "{more}"
+        );
+        let status = life.status().container_statuses.as_ref().expect("one")[0].clone();
+        let waiting = status.state.and_then(|s| s.waiting).expect("it waits");
+        assert_eq!(waiting.message.as_deref(), Some(message));
+        assert_eq!(
+            (life.notes.as_slice(), life.texts.as_slice()),
+            (
+                &["Failed".to_owned()][..],
+                &[format!("Error: {message}")][..]
+            )
+        );
+        // The object comes without the key, then with it; a kubelet looks every ten seconds.
+        life.sources
+            .secrets
+            .insert("s".to_owned(), object(json!({})));
+        life.sources
+            .config_maps
+            .insert("m".to_owned(), object(json!({})));
+        life.until(9_999);
+        assert_eq!(
+            life.summary(),
+            "Pending NotReady [CreateContainerConfigError]"
+        );
+        life.until(10_000);
+        let keyed = more["env"].is_array();
+        if keyed {
+            assert_eq!(
+                life.summary(),
+                "Pending NotReady [CreateContainerConfigError]"
+            );
+            let said = life.texts.last().expect("an event").clone();
+            assert!(said.starts_with("Error: couldn't find key k in "), "{said}");
+            life.sources
+                .secrets
+                .insert("s".to_owned(), object(json!({"data": {"k": "dg=="}})));
+            life.sources
+                .config_maps
+                .insert("m".to_owned(), object(json!({"data": {"k": "v"}})));
+            life.until(20_000);
+        }
+        assert_eq!(life.summary(), "Running Ready [ready]", "{more}");
+    }
+}
+
+/// `GenerateMountVolumeFunc`, `secretVolumeMounter.SetUpAt` and `createVolumeSpec`.
+#[test]
+fn pod_waits_for_its_volumes_and_has_no_address_until_then() {
+    let secret = json!({"name": "v", "secret": {"secretName": "s"}});
+    let items =
+        json!({"name": "v", "secret": {"secretName": "s", "items": [{"key": "k", "path": "p"}]}});
+    let map = json!({"name": "v", "configMap": {"name": "m"}});
+    let projected = json!({"name": "v", "projected": {"sources": [{"configMap": {"name": "m"}}, {"secret": {"name": "s", "optional": true}}]}});
+    let claim = json!({"name": "v", "persistentVolumeClaim": {"claimName": "c"}});
+    let mount = "MountVolume.SetUp failed for volume \"v\" : ";
+    let process = "Unable to attach or mount volumes: unmounted volumes=[v], unattached volumes=[], failed to process volumes=[v]: \
+        error processing PVC default/c: ";
+    for (volume, message) in [
+        (secret, format!("{mount}secret \"s\" not found")),
+        (items, format!("{mount}secret \"s\" not found")),
+        (map, format!("{mount}configmap \"m\" not found")),
+        (projected, format!("{mount}configmap \"m\" not found")),
+        (
+            claim,
+            format!(
+                "{process}failed to fetch PVC from API server: persistentvolumeclaims \"c\" not found"
+            ),
+        ),
+    ] {
+        let mut life = Life::new(json!({}), json!({"volumes": [volume]}));
+        life.until(0);
+        assert_eq!(life.summary(), "Pending NotReady [ContainerCreating]");
+        assert_eq!(
+            (life.notes.as_slice(), life.texts.as_slice()),
+            (&["FailedMount".to_owned()][..], &[message][..])
+        );
+        assert_eq!(life.status().pod_ip, None);
+        let sandbox = life
+            .status()
+            .conditions
+            .iter()
+            .flatten()
+            .find(|c| c.type_ == "PodReadyToStartContainers");
+        assert_eq!(sandbox.expect("there").status, "False");
+        // Tried again after 0.5, 1, 2, 4 s.
+        life.until(7_499);
+        assert_eq!(life.notes.len(), 4, "{:?}", life.notes);
+        life.sources
+            .secrets
+            .insert("s".to_owned(), object(json!({"data": {"k": "dg=="}})));
+        life.sources
+            .config_maps
+            .insert("m".to_owned(), object(json!({})));
+        life.sources.claims.insert("c".to_owned(), object(json!({"metadata": {"uid": "1"}, "spec": {"volumeName": "pv"}, "status": {"phase": "Bound"}})));
+        life.sources.volumes.insert(
+            "pv".to_owned(),
+            object(json!({"spec": {"claimRef": {"uid": "1"}}})),
+        );
+        life.until(7_500);
+        assert_eq!(life.summary(), "Running Ready [ready]");
+        assert!(life.status().pod_ip.is_some());
+    }
+    let claimed = |claim: Value, volume: Option<Value>| {
+        let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]);
+        let mut life = Life::new(json!({}), json!({"volumes": volumes}));
+        life.sources.claims.insert("c".to_owned(), object(claim));
+        if let Some(volume) = volume {
+            life.sources.volumes.insert("pv".to_owned(), object(volume));
+        }
+        life.until(0);
+        life.texts.first().cloned().unwrap_or_default()
+    };
+    let bound = json!({"metadata": {"uid": "1"}, "spec": {"volumeName": "pv"}, "status": {"phase": "Bound"}});
+    assert_eq!(
+        claimed(json!({"status": {"phase": "Pending"}}), None),
+        format!("{process}PVC is not bound")
+    );
+    assert_eq!(
+        claimed(bound.clone(), None),
+        format!(
+            "{process}failed to fetch PV pv from API server: persistentvolumes \"pv\" not found"
+        )
+    );
+    let stolen = json!({"spec": {"claimRef": {"uid": "2"}}});
+    assert_eq!(
+        claimed(bound, Some(stolen)),
+        format!(
+            "{process}found PV object pv but its pv.Spec.ClaimRef.UID 2 does not point to claim.UID 1"
+        )
+    );
+}
+
+/// `imageManager.EnsureImageExists` and `pullImage`.
+#[test]
+fn image_that_is_missing_is_pulled_again_with_back_off() {
+    let mut life = Life::new(json!({}), json!({}));
+    life.engine.simulation.miss_image("app:*");
+    life.until(0);
+    assert_eq!(life.summary(), "Pending NotReady [ErrImagePull]");
+    assert_eq!(life.notes, ["Pulling", "Failed", "Failed"]);
+    life.until(1_000);
+    assert_eq!(life.summary(), "Pending NotReady [ImagePullBackOff]");
+    assert_eq!(life.notes[3..], ["BackOff", "Failed"]);
+    let status = life.status().container_statuses.as_ref().expect("one")[0].clone();
+    let waiting = status.state.and_then(|s| s.waiting).expect("it waits");
+    let message = waiting.message.expect("a message");
+    assert!(
+        message.starts_with("Back-off pulling image \"app:1\": ErrImagePull: rpc error"),
+        "{message}"
+    );
+    // Pulled again 10, 20, 40 s after each failure.
+    for (at, tries) in [
+        (9_999, 1),
+        (10_000, 2),
+        (29_999, 2),
+        (30_000, 3),
+        (70_000, 4),
+    ] {
+        life.until(at);
+        let pulls = life.notes.iter().filter(|note| *note == "Pulling").count();
+        assert_eq!(pulls, tries, "after {at}");
+    }
+    life.engine.simulation.provide_image("app:*");
+    life.until(150_000);
+    assert_eq!(life.summary(), "Running Ready [ready]");
+
+    let never =
+        json!({"containers": [{"name": "app", "image": "app:1", "imagePullPolicy": "Never"}]});
+    let mut life = Life::new(json!({"pull": "fail"}), never);
+    life.until(0);
+    assert_eq!(life.summary(), "Pending NotReady [ErrImageNeverPull]");
+    assert_eq!(
+        life.texts[0],
+        "Container image \"app:1\" is not present with pull policy of Never"
+    );
+
+    let upper = json!({"containers": [{"name": "app", "image": "App:1"}]});
+    let mut life = Life::new(json!({}), upper);
+    life.until(0);
+    assert_eq!(life.summary(), "Pending NotReady [InvalidImageName]");
+}
+
+/// `Kubelet.getPullSecretsForPod`.
+#[test]
+fn private_image_needs_a_pull_secret_of_its_registry() {
+    let spec = json!({"imagePullSecrets": [{"name": "reg"}],
+        "containers": [{"name": "app", "image": "registry.example.com/app:1"}]});
+    let mut life = Life::new(json!({}), spec);
+    life.engine
+        .simulation
+        .protect_image("registry.example.com/*");
+    life.until(0);
+    assert_eq!(life.notes[0], "FailedToRetrieveImagePullSecret");
+    assert_eq!(
+        life.texts[0],
+        "Unable to retrieve some image pull secrets (reg); attempting to pull the image may not succeed."
+    );
+    assert_eq!(life.summary(), "Pending NotReady [ErrImagePull]");
+    // {"auths": {"registry.example.com": {"username": "u"}}}
+    let config = "eyJhdXRocyI6IHsicmVnaXN0cnkuZXhhbXBsZS5jb20iOiB7InVzZXJuYW1lIjogInUifX19";
+    life.sources.secrets.insert(
+        "reg".to_owned(),
+        object(json!({"data": {".dockerconfigjson": config}})),
+    );
+    life.until(10_000);
+    assert_eq!(life.summary(), "Running Ready [ready]");
+}
+
+/// `prober.worker.doProbe` and `computePodActions`.
+#[test]
+fn liveness_restarts_and_readiness_takes_out_of_service() {
+    let spec = json!({"containers": [{"name": "app", "image": "app:1",
+        "livenessProbe": {"httpGet": {"port": 80}, "periodSeconds": 5, "failureThreshold": 2, "successThreshold": 1},
+        "readinessProbe": {"httpGet": {"port": 80}, "periodSeconds": 2, "failureThreshold": 3, "successThreshold": 1}}]});
+    let mut life = Life::new(json!({"liveness": "fail"}), spec.clone());
+    life.until(4_999);
+    assert_eq!(life.summary(), "Running Ready [ready]");
+    assert_eq!(
+        life.texts.last().map(String::as_str),
+        Some("Liveness probe failed: HTTP probe failed with statuscode: 500")
+    );
+    life.until(5_000);
+    assert_eq!(life.summary(), "Running Ready [ready] restarts 1");
+    assert!(
+        life.texts
+            .contains(&"Container app failed liveness probe, will be restarted".to_owned())
+    );
+    let mut life = Life::new(json!({}), spec.clone());
+    life.until(60_000);
+    let key = "sim.kubewright.dev/readiness".to_owned();
+    life.pod
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .insert(key.clone(), "fail".to_owned());
+    life.until(63_999);
+    assert_eq!(
+        life.summary(),
+        "Running Ready [ready]",
+        "two failures are not enough"
+    );
+    life.until(64_000);
+    assert_eq!(life.summary(), "Running NotReady [running]");
+    life.pod
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .remove(&key);
+    life.until(66_000);
+    assert_eq!(life.summary(), "Running Ready [ready]");
+    // A container that hangs hears neither probes nor SIGTERM.
+    let mut life = Life::new(json!({}), spec);
+    life.until(1_000);
+    life.run.signals.push(Signal::Hang { container: None });
+    life.until(6_000);
+    assert_eq!(life.summary(), "Running NotReady [running]");
+    life.until(36_000);
+    assert_eq!(life.summary(), "Running Ready [ready] restarts 1");
+}
+
+/// `computeInitContainerActions` with a startup probe.
+#[test]
+fn startup_probe_holds_back_the_others_and_kills_in_the_end() {
+    let spec = json!({"containers": [{"name": "app", "image": "app:1",
+        "startupProbe": {"exec": {"command": ["x"]}, "periodSeconds": 10, "failureThreshold": 3}}]});
+    let mut life = Life::new(json!({"startup": "fail"}), spec);
+    life.until(19_999);
+    assert_eq!(life.summary(), "Running NotReady [running]");
+    assert_eq!(
+        life.status().container_statuses.as_ref().expect("one")[0].started,
+        Some(false)
+    );
+    life.until(20_000);
+    assert_eq!(life.summary(), "Running NotReady [running] restarts 1");
+    assert!(
+        life.texts
+            .contains(&"Container app failed startup probe, will be restarted".to_owned())
+    );
+}
+
+/// `podutil.ContainerShouldRestart`.
+#[test]
+fn container_restart_rules_decide() {
+    let rules = json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]);
+    let container = json!({"name": "app", "image": "app:1", "restartPolicy": "Never", "restartPolicyRules": rules});
+    let spec = json!({"restartPolicy": "Never", "containers": [container]});
+    check(
+        json!({"exit-code": "42", "exit-after": "1s"}),
+        spec.clone(),
+        &[
+            (1_000, "Running Ready [ready] restarts 1"),
+            (2_000, "Running NotReady [CrashLoopBackOff] restarts 1"),
+        ],
+    );
+    check(
+        json!({"exit-code": "1", "exit-after": "1s"}),
+        spec,
+        &[(1_000, "Failed NotReady [Error=1]")],
+    );
+}
+
+/// `startEphemeralContainers` of SyncPod.
+#[test]
+fn ephemeral_container_is_started_and_never_again() {
+    let mut life = Life::new(json!({"never-ready": "true"}), json!({}));
+    life.until(1_000);
+    let debugger = json!({"name": "debugger", "image": "busybox", "command": ["sleep", "5"]});
+    let spec = life.pod.spec.as_mut().expect("a spec");
+    spec.ephemeral_containers = Some(vec![serde_json::from_value(debugger).expect("one")]);
+    life.until(2_000);
+    assert_eq!(life.summary(), "Running NotReady [running running]");
+    life.until(7_000);
+    assert_eq!(life.summary(), "Running NotReady [running Completed=0]");
+    life.until(900_000);
+    assert_eq!(life.summary(), "Running NotReady [running Completed=0]");
+}
+
+/// `eviction.managerImpl.evictPod` and `Kubelet.rejectPod`.
+#[test]
+fn evicted_and_rejected_pods_fail_with_their_reason() {
+    let mut life = Life::new(json!({}), json!({}));
+    life.until(1_000);
+    let message = "The node was low on resource: memory. ".to_owned();
+    life.run.signals.push(Signal::Evicted { message });
+    life.until(2_000);
+    assert_eq!(life.summary(), "Failed NotReady [Error=137] Evicted");
+    let target = life
+        .status()
+        .conditions
+        .iter()
+        .flatten()
+        .find(|c| c.type_ == "DisruptionTarget");
+    assert_eq!(
+        target.and_then(|c| c.reason.as_deref()),
+        Some("TerminationByKubelet")
+    );
+    let mut life = Life::new(json!({}), json!({}));
+    let (reason, message) = ("OutOfcpu".to_owned(), "Node didn't have enough".to_owned());
+    life.run.signals.push(Signal::Rejected { reason, message });
+    life.until(0);
+    assert_eq!(life.summary(), "Failed NotReady [] OutOfcpu");
+    assert_eq!(
+        life.status().message.as_deref(),
+        Some("Pod was rejected: Node didn't have enough")
+    );
+}
+
+#[test]
+fn container_crashes_when_a_test_says_so() {
+    let mut life = Life::new(json!({}), json!({}));
+    life.until(1_000);
+    let exit = Exit::code(3);
+    life.run.signals.push(Signal::Crash {
+        container: None,
+        exit,
+    });
+    life.until(1_000);
+    assert_eq!(life.summary(), "Running Ready [ready] restarts 1");
+    let status = life.status().container_statuses.as_ref().expect("one")[0].clone();
+    let last = status
+        .last_state
+        .and_then(|s| s.terminated)
+        .expect("it ended");
+    assert_eq!((last.exit_code, last.reason.as_deref()), (3, Some("Error")));
+}
+
+#[test]
+fn commands_that_are_plain_are_done() {
+    let with = |command: Value, policy: &str| json!({"restartPolicy": policy, "containers": [{"name": "app", "image": "busybox", "command": command}]});
+    check(
+        json!({}),
+        with(json!(["sleep", "5"]), "Never"),
+        &[
+            (4_999, "Running Ready [ready]"),
+            (5_000, "Succeeded NotReady [Completed=0]"),
+        ],
+    );
+    check(
+        json!({}),
+        with(json!(["false"]), "Never"),
+        &[(0, "Failed NotReady [Error=1]")],
+    );
+    check(
+        json!({}),
+        with(json!(["sh", "-c", "exit 3"]), "OnFailure"),
+        &[(0, "Running NotReady [CrashLoopBackOff] restarts 1")],
+    );
+    check(
+        json!({}),
+        with(json!(["true"]), "Always"),
+        &[(0, "Running NotReady [CrashLoopBackOff] restarts 1")],
+    );
+    // What the simulation is told wins.
+    check(
+        json!({"exit-after": "never"}),
+        with(json!(["true"]), "Never"),
+        &[(9_000, "Running Ready [ready]")],
+    );
+    // Nothing handles SIGTERM: it takes the whole grace period.
+    let mut life = Life::new(json!({}), with(json!(["sleep", "infinity"]), "Always"));
+    life.until(1_000).delete(30);
+    assert_eq!(life.step().fate, Fate::Stays);
+    life.now = 31_000;
+    assert_eq!(life.step().fate, Fate::Goes);
+    assert_eq!(life.summary(), "Failed NotReady [Error=137]");
+}
+
+/// `terminationOrdering` of kuberuntime.
+#[test]
+fn sidecars_stop_after_the_main_containers_in_reverse_order() {
+    let spec = json!({"initContainers": [
+        {"name": "one", "image": "a", "restartPolicy": "Always"},
+        {"name": "two", "image": "a", "restartPolicy": "Always"},
+    ]});
+    let mut life = Life::new(json!({"stop-delay": "2s"}), spec);
+    life.until(1_000).delete(30);
+    for (at, summary) in [
+        (3_000, "Running NotReady [ready ready Completed=0]"),
+        (5_000, "Running NotReady [ready Completed=0 Completed=0]"),
+    ] {
+        life.until(at);
+        assert_eq!(life.summary(), summary, "after {at}");
+    }
+    life.now = 7_000;
+    assert_eq!(life.step().fate, Fate::Goes);
 }
 
 mod legality {

@@ -120,7 +120,7 @@ impl Shell {
         self.announcer.tell(Told {
             about: kube::Resource::object_ref(&**pod, &()),
             kind: "Warning",
-            reason: "FailedScheduling",
+            reason: "FailedScheduling".into(),
             message: message.clone(),
             host: None,
             at: now,
@@ -147,7 +147,7 @@ impl Shell {
                     ),
                     about: kube::Resource::object_ref(&*pod, &()),
                     kind: "Normal",
-                    reason: "Scheduled",
+                    reason: "Scheduled".into(),
                     host: None,
                     at: self.environment.now(),
                 });

@@ -175,7 +175,7 @@ impl Shell {
             self.announcer.tell(Told {
                 about: kube::Resource::object_ref(&**victim, &()),
                 kind: "Normal",
-                reason: "Preempted",
+                reason: "Preempted".into(),
                 message: format!("Preempted by pod {uid} on node {node}"),
                 host: None,
                 at: now,

@@ -470,7 +470,7 @@ impl Shell {
         self.announcer.tell(Told {
             about: about.object_ref(&()),
             kind,
-            reason,
+            reason: reason.into(),
             message,
             host: None,
             at: self.environment.now(),

@@ -1,0 +1,11 @@
+//! What a kubelet decides, as plain functions of the objects: whether a node takes a pod, what its containers see, what
+//! keeps them from starting, whether they start again, and what their probes mean.
+
+pub(crate) mod admission;
+pub(crate) mod downward;
+pub(crate) mod environment;
+pub(crate) mod eviction;
+pub(crate) mod prober;
+pub(crate) mod restart;
+pub(crate) mod sources;
+pub(crate) mod volumes;

@@ -1,0 +1,342 @@
+//! The volumes of a pod: what keeps them from being mounted, and the files that they put into containers.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use k8s_openapi::api::core::v1::{
+    Container, DownwardAPIVolumeFile, KeyToPath, Pod, ProjectedVolumeSource, Volume,
+    VolumeProjection,
+};
+
+use super::downward::{self, Place};
+use super::environment::missing;
+use super::sources::Sources;
+use crate::node::runtime::MountedFile;
+
+/// Permissions of files when a volume does not say.
+const MODE: i32 = 0o644;
+
+/// Why a volume of a pod is not there yet: the volume, and the message of the event `FailedMount`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MountFailure {
+    pub(crate) volume: String,
+    pub(crate) message: String,
+}
+
+/// A file of a volume: its path in it, its content and its permissions.
+type File = (String, Bytes, i32);
+
+/// What keeps the volumes of a pod from being mounted.
+///
+/// Mirrors `GenerateMountVolumeFunc` with the plugins `secret`, `configmap` and `projected`, and
+/// `desiredStateOfWorldPopulator.createVolumeSpec` for claims.
+pub(crate) fn failures(pod: &Pod, sources: &dyn Sources) -> Vec<MountFailure> {
+    let volumes = pod
+        .spec
+        .iter()
+        .flat_map(|spec| spec.volumes.iter().flatten());
+    let failed = volumes.filter_map(|volume| {
+        let message = match content(volume, pod, &Place::default(), sources) {
+            Err(why) => format!("MountVolume.SetUp failed for volume {:?} : {why}", volume.name),
+            Ok(_) => {
+                let why = claim_failure(volume, pod, sources)?;
+                let name = &volume.name;
+                format!(
+                    "Unable to attach or mount volumes: unmounted volumes=[{name}], unattached volumes=[], failed to process \
+                     volumes=[{name}]: {why}"
+                )
+            }
+        };
+        Some(MountFailure {
+            volume: volume.name.clone(),
+            message,
+        })
+    });
+    failed.collect()
+}
+
+/// Why the claim of a volume cannot be used; nothing when it can, or when there is none.
+fn claim_failure(volume: &Volume, pod: &Pod, sources: &dyn Sources) -> Option<String> {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or("");
+    let pod_name = pod.metadata.name.as_deref().unwrap_or("");
+    let name = match (&volume.persistent_volume_claim, &volume.ephemeral) {
+        (Some(source), _) => source.claim_name.clone(),
+        (None, Some(_)) => format!("{pod_name}-{}", volume.name),
+        (None, None) => return None,
+    };
+    let failed = |why: String| Some(format!("error processing PVC {namespace}/{name}: {why}"));
+    let Some(claim) = sources.claim(namespace, &name) else {
+        return failed(format!(
+            "failed to fetch PVC from API server: persistentvolumeclaims {name:?} not found"
+        ));
+    };
+    let finalizers = claim.metadata.finalizers.iter().flatten();
+    let protected = finalizers
+        .into_iter()
+        .any(|f| f == "kubernetes.io/pvc-protection");
+    if claim.metadata.deletion_timestamp.is_some() && !protected {
+        return failed("PVC is being deleted".to_owned());
+    }
+    if claim.status.as_ref().and_then(|s| s.phase.as_deref()) != Some("Bound") {
+        return failed("PVC is not bound".to_owned());
+    }
+    let bound = claim
+        .spec
+        .as_ref()
+        .and_then(|s| s.volume_name.as_deref())
+        .unwrap_or("");
+    if bound.is_empty() {
+        return failed("PVC has empty pvc.Spec.VolumeName".to_owned());
+    }
+    let Some(found) = sources.volume(bound) else {
+        return failed(format!(
+            "failed to fetch PV {bound} from API server: persistentvolumes {bound:?} not found"
+        ));
+    };
+    let reference = found.spec.as_ref().and_then(|s| s.claim_ref.as_ref());
+    let Some(reference) = reference else {
+        return failed(format!(
+            "found PV object {bound} but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim"
+        ));
+    };
+    let uid = |uid: &Option<String>| uid.clone().unwrap_or_default();
+    let (theirs, ours) = (uid(&reference.uid), uid(&claim.metadata.uid));
+    if theirs != ours {
+        return failed(format!(
+            "found PV object {bound} but its pv.Spec.ClaimRef.UID {theirs} does not point to claim.UID {ours}"
+        ));
+    }
+    None
+}
+
+/// The files that volumes put into a container. What is missing is left out: the container starts when nothing is.
+pub(crate) fn files(
+    pod: &Pod,
+    container: &Container,
+    place: &Place,
+    sources: &dyn Sources,
+) -> Vec<MountedFile> {
+    let volumes = pod
+        .spec
+        .iter()
+        .flat_map(|spec| spec.volumes.iter().flatten());
+    let by_name: BTreeMap<&str, &Volume> = volumes.map(|v| (v.name.as_str(), v)).collect();
+    let mut files = Vec::new();
+    for mount in container.volume_mounts.iter().flatten() {
+        let Some(volume) = by_name.get(mount.name.as_str()) else {
+            continue;
+        };
+        let content = content(volume, pod, place, sources).unwrap_or_default();
+        let sub = mount.sub_path.as_deref().filter(|sub| !sub.is_empty());
+        let root = mount.mount_path.trim_end_matches('/');
+        for (path, content, mode) in content {
+            let path = match sub {
+                None => format!("{root}/{path}"),
+                Some(sub) if sub == path => root.to_owned(),
+                Some(sub) => match path.strip_prefix(&format!("{}/", sub.trim_end_matches('/'))) {
+                    Some(rest) => format!("{root}/{rest}"),
+                    None => continue,
+                },
+            };
+            files.push(MountedFile {
+                path,
+                content,
+                mode: u32::try_from(mode).unwrap_or(0o644),
+            });
+        }
+    }
+    files
+}
+
+/// What is in a volume, or why it cannot be made.
+fn content(
+    volume: &Volume,
+    pod: &Pod,
+    place: &Place,
+    sources: &dyn Sources,
+) -> Result<Vec<File>, String> {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or("");
+    if let Some(source) = &volume.secret {
+        let name = source.secret_name.as_deref().unwrap_or("");
+        let optional = source.optional == Some(true);
+        let items = source.items.as_deref().unwrap_or_default();
+        let mode = source.default_mode.unwrap_or(MODE);
+        return secret(sources, (namespace, name), items, mode, optional);
+    }
+    if let Some(source) = &volume.config_map {
+        let optional = source.optional == Some(true);
+        let items = source.items.as_deref().unwrap_or_default();
+        let mode = source.default_mode.unwrap_or(MODE);
+        return config_map(sources, (namespace, &source.name), items, mode, optional);
+    }
+    if let Some(source) = &volume.downward_api {
+        let items = source.items.as_deref().unwrap_or_default();
+        return Ok(downward_files(
+            items,
+            pod,
+            place,
+            source.default_mode.unwrap_or(MODE),
+        ));
+    }
+    match &volume.projected {
+        Some(source) => projected(source, pod, place, sources),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// A ClusterTrustBundle or a certificate of the pod is not made here, and a token is made by whoever runs the container.
+fn projected(
+    source: &ProjectedVolumeSource,
+    pod: &Pod,
+    place: &Place,
+    sources: &dyn Sources,
+) -> Result<Vec<File>, String> {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or("");
+    let default = source.default_mode.unwrap_or(MODE);
+    let (mut files, mut failures) = (Vec::new(), Vec::new());
+    for projection in source.sources.iter().flatten() {
+        let made = match projection {
+            VolumeProjection {
+                secret: Some(source),
+                ..
+            } => {
+                let items = source.items.as_deref().unwrap_or_default();
+                let optional = source.optional == Some(true);
+                secret(sources, (namespace, &source.name), items, default, optional)
+            }
+            VolumeProjection {
+                config_map: Some(source),
+                ..
+            } => {
+                let items = source.items.as_deref().unwrap_or_default();
+                let optional = source.optional == Some(true);
+                config_map(sources, (namespace, &source.name), items, default, optional)
+            }
+            VolumeProjection {
+                downward_api: Some(source),
+                ..
+            } => {
+                let items = source.items.as_deref().unwrap_or_default();
+                Ok(downward_files(items, pod, place, default))
+            }
+            _ => Ok(Vec::new()),
+        };
+        match made {
+            Ok(made) => files.extend(made),
+            Err(why) => failures.push(why),
+        }
+    }
+    match failures.as_slice() {
+        [] => Ok(files),
+        [one] => Err(one.clone()),
+        many => Err(format!("[{}]", many.join(", "))),
+    }
+}
+
+fn secret(
+    sources: &dyn Sources,
+    (namespace, name): (&str, &str),
+    items: &[KeyToPath],
+    mode: i32,
+    optional: bool,
+) -> Result<Vec<File>, String> {
+    let Some(found) = sources.secret(namespace, name) else {
+        return if optional {
+            Ok(Vec::new())
+        } else {
+            Err(missing("secret", name).to_string())
+        };
+    };
+    let data = found.data.iter().flatten();
+    let data: BTreeMap<&str, Bytes> = data
+        .map(|(k, v)| (k.as_str(), v.0.clone().into()))
+        .collect();
+    chosen(&data, items, mode, optional)
+        .map_err(|key| format!("references non-existent secret key: {key}"))
+}
+
+fn config_map(
+    sources: &dyn Sources,
+    (namespace, name): (&str, &str),
+    items: &[KeyToPath],
+    mode: i32,
+    optional: bool,
+) -> Result<Vec<File>, String> {
+    let Some(found) = sources.config_map(namespace, name) else {
+        return if optional {
+            Ok(Vec::new())
+        } else {
+            Err(missing("configmap", name).to_string())
+        };
+    };
+    let texts = found
+        .data
+        .iter()
+        .flatten()
+        .map(|(k, v)| (k.as_str(), Bytes::from(v.clone())));
+    let bytes = found
+        .binary_data
+        .iter()
+        .flatten()
+        .map(|(k, v)| (k.as_str(), v.0.clone().into()));
+    let data: BTreeMap<&str, Bytes> = texts.chain(bytes).collect();
+    chosen(&data, items, mode, optional)
+        .map_err(|key| format!("configmap references non-existent config key: {key}"))
+}
+
+/// The files of the keys that are wanted: all of them, or those that are listed.
+///
+/// # Errors
+/// The key that is listed and not there.
+fn chosen(
+    data: &BTreeMap<&str, Bytes>,
+    items: &[KeyToPath],
+    mode: i32,
+    optional: bool,
+) -> Result<Vec<File>, String> {
+    if items.is_empty() {
+        let all = data
+            .iter()
+            .map(|(key, content)| ((*key).to_owned(), content.clone(), mode));
+        return Ok(all.collect());
+    }
+    let mut files = Vec::new();
+    for item in items {
+        match data.get(item.key.as_str()) {
+            Some(content) => files.push((
+                item.path.clone(),
+                content.clone(),
+                item.mode.unwrap_or(mode),
+            )),
+            None if optional => {}
+            None => return Err(item.key.clone()),
+        }
+    }
+    Ok(files)
+}
+
+fn downward_files(
+    items: &[DownwardAPIVolumeFile],
+    pod: &Pod,
+    place: &Place,
+    mode: i32,
+) -> Vec<File> {
+    let spec = pod.spec.as_ref();
+    let value = |item: &DownwardAPIVolumeFile| {
+        if let Some(selector) = &item.field_ref {
+            return downward::field(selector, pod, place);
+        }
+        let selector = item.resource_field_ref.as_ref()?;
+        let name = selector.container_name.as_deref().unwrap_or("");
+        let container = spec?.containers.iter().find(|c| c.name == name)?;
+        downward::resource(selector, container, place)
+    };
+    let files = items.iter().filter_map(|item| {
+        Some((
+            item.path.clone(),
+            Bytes::from(value(item)?),
+            item.mode.unwrap_or(mode),
+        ))
+    });
+    files.collect()
+}

@@ -1,0 +1,53 @@
+//! What happens to a pod from outside of its machine, and what its machine asks of the runtime.
+
+use std::time::Duration;
+
+use super::runtime::{Exit, Health, ProbeKind};
+
+/// Something that happened to a pod.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Signal {
+    /// The node does not take it.
+    Rejected { reason: String, message: String },
+    /// The node needs what it uses.
+    Evicted { message: String },
+    /// A container, or the first one that runs, ends now.
+    Crash {
+        container: Option<String>,
+        exit: Exit,
+    },
+    /// A container, or the first one that runs, does nothing any more.
+    Hang { container: Option<String> },
+    /// The runtime tells of a run of a container.
+    Told {
+        container: String,
+        run: u32,
+        what: Told,
+    },
+}
+
+/// What a runtime tells.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Told {
+    PullFailed(String),
+    StartFailed(String),
+    Started,
+    Exited(Exit),
+    Probed(ProbeKind, Health),
+}
+
+/// What a runtime is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Order {
+    pub(crate) container: String,
+    pub(crate) run: u32,
+    pub(crate) what: What,
+}
+
+/// What is asked of a run of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum What {
+    Start,
+    Stop { grace: Duration },
+    Probe(ProbeKind),
+}
