@@ -1,7 +1,10 @@
 //! `kubewright dev`: a cluster, the kinds, and the program, built again when a source changes.
 
+mod account;
+mod arguments;
 mod child;
 mod hooks;
+mod refusals;
 mod sources;
 
 use std::path::{Path, PathBuf};
@@ -12,6 +15,7 @@ use clap::Args;
 use kubewright_cluster::Cluster;
 use kubewright_manifests::Inventory;
 use kubewright_manifests::layout::{self, Settings};
+use kubewright_server::Authorization;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::folder::{Folder, Place};
@@ -19,8 +23,10 @@ use crate::program::{self, Profile};
 use crate::remote::apply::Applying;
 use crate::remote::wait;
 use crate::up::{shell_path, wait_for_signal};
-use child::Running;
+use account::{Account, Identity};
+use child::{Launch, Running};
 use hooks::Hooks;
+use refusals::Refusals;
 use sources::Sources;
 
 /// How often sources are looked at.
@@ -30,18 +36,22 @@ const APPLYING: Applying = Applying {
     dry_run: false,
     force_conflicts: true,
 };
+/// What the program is told, unless the user says otherwise: two of them may run on one machine.
+const GIVEN: [&str; 1] = ["--health-probe-bind-address=0"];
 /// How long kinds may take to be served; it takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Start a cluster, install the kinds, run the program, and build it again when a source changes
 ///
 /// The cluster lives in this process and ends with it. Webhooks and conversions are asked of the program, over TLS, with a
-/// certificate that is made at start. kubectl gets in with the kubeconfig that is written at start. What
-/// stands behind -- goes to the program.
+/// certificate that is made at start. kubectl gets in with the kubeconfig that is written at start. The program has its own:
+/// it asks as the service account that it is deployed with, and a rule that is missing from its roles is named. What stands
+/// behind -- goes to the program, and counts more than what dev gives it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     kubewright dev\n  \
     kubewright dev --nodes 3 -- --log-level debug\n  \
+    kubewright dev --as-admin\n  \
     kubectl --kubeconfig .kubewright/kubeconfig apply -k config/samples")]
 pub(crate) struct Dev {
     /// Port of the API server; 0 takes a free one
@@ -55,6 +65,10 @@ pub(crate) struct Dev {
     /// Apply a sample of each kind
     #[arg(long)]
     samples: bool,
+
+    /// Run the program as the administrator, whatever its roles allow
+    #[arg(long)]
+    as_admin: bool,
 
     /// Arguments of the program
     #[arg(last = true, value_name = "ARGUMENTS")]
@@ -74,7 +88,9 @@ struct Built {
 struct Session<'a> {
     folder: &'a Folder,
     client: kube::Client,
+    /// The administrator's.
     kubeconfig: PathBuf,
+    identity: Identity,
     arguments: &'a [String],
     hooks: Hooks,
     /// Whether a sample of each kind is applied.
@@ -93,9 +109,17 @@ impl Dev {
 
     async fn serve(&self, folder: &Folder) -> anyhow::Result<()> {
         let began = Instant::now();
-        let cluster = Cluster::builder().nodes(self.nodes).start().await?;
+        let own = folder.root.join(".kubewright");
+        std::fs::create_dir_all(&own)
+            .with_context(|| format!("{} cannot be made", own.display()))?;
+        let mut refusals = Refusals::in_log(own.join("audit.log"));
+        let cluster = Cluster::builder()
+            .nodes(self.nodes)
+            .authorization(Authorization::Rbac)
+            .audit_log(refusals.log());
+        let cluster = cluster.start().await?;
         let endpoint = cluster.listen(([127, 0, 0, 1], self.port).into()).await?;
-        let kubeconfig = folder.root.join(".kubewright/kubeconfig");
+        let kubeconfig = own.join("kubeconfig");
         endpoint
             .write_kubeconfig(&kubeconfig)
             .with_context(|| format!("{} cannot be written", kubeconfig.display()))?;
@@ -112,8 +136,10 @@ impl Dev {
             folder,
             client: cluster.client(),
             kubeconfig,
+            identity: self.identity(&own),
             arguments: &self.arguments,
-            hooks: Hooks::prepare(folder.root.join(".kubewright/webhook"))?,
+            hooks: Hooks::prepare(own.join("webhook"))?
+                .with_arguments(&self.arguments, &folder.root)?,
             samples: self.samples,
         };
         let mut running = None;
@@ -122,6 +148,7 @@ impl Dev {
             biased;
             signal = wait_for_signal() => signal,
             ended = session.follow(&mut running) => ended,
+            never = refusals.follow() => never,
         };
         println!("Stopping.");
         let stop = async {
@@ -138,11 +165,21 @@ impl Dev {
             _ = wait_for_signal() => {}
         }
         let Session {
-            kubeconfig, hooks, ..
+            kubeconfig,
+            identity,
+            hooks,
+            ..
         } = session;
-        drop(hooks);
+        drop((identity, hooks, refusals));
         forget(&kubeconfig);
         ended
+    }
+
+    fn identity(&self, own: &Path) -> Identity {
+        if self.as_admin {
+            return Identity::Admin;
+        }
+        Identity::Own(own.join("operator.kubeconfig"))
     }
 }
 
@@ -208,13 +245,17 @@ impl Session<'_> {
     async fn start(&self, built: &Built) -> anyhow::Result<Running> {
         let Built { program, inventory } = built;
         let hooked = hooks::are_in(inventory);
-        let mut arguments = Vec::new();
+        let mut arguments: Vec<String> = GIVEN.map(str::to_owned).to_vec();
         if hooked {
             arguments.extend(self.hooks.arguments());
         }
-        arguments.extend_from_slice(self.arguments);
-        let root = &self.folder.root;
-        let mut running = Running::start(program, root, &self.kubeconfig, &arguments)?;
+        let mut running = Running::start(&Launch {
+            program,
+            root: &self.folder.root,
+            kubeconfig: self.identity.kubeconfig(&self.kubeconfig),
+            watched: self.introduce(inventory).await?,
+            arguments: arguments::merged(arguments, self.arguments),
+        })?;
         let configurations = match hooked && self.answers(&mut running).await {
             true => self.hooks.configurations(inventory),
             false => Vec::new(),
@@ -222,6 +263,22 @@ impl Session<'_> {
         hooks::remove_others(&self.client, &configurations).await?;
         APPLYING.all(&self.client, &configurations).await?;
         Ok(running)
+    }
+
+    /// Makes the service account and the roles of the program, as they are deployed, and says which namespaces it watches.
+    async fn introduce(&self, inventory: &Inventory) -> anyhow::Result<Option<String>> {
+        let Identity::Own(path) = &self.identity else {
+            return Ok(None);
+        };
+        let account = Account::of(&self.folder.project, inventory)?;
+        APPLYING.all(&self.client, &account.objects).await?;
+        let admin = std::fs::read_to_string(&self.kubeconfig)?;
+        account.write_kubeconfig(&self.client, &admin, path).await?;
+        println!("The program runs as {}.", account.user());
+        if let Some(watched) = &account.watched {
+            println!("It watches the namespaces {watched}.");
+        }
+        Ok(account.watched)
     }
 
     /// Whether the program answers as soon as it runs. If not, nobody is led to it, and dev goes on.

@@ -76,14 +76,16 @@ fn program_of_dev_follows_its_sources_and_ends_with_it() {
     let before = tree(&project.place);
     let mut dev = start(&project, "dev --samples -- --log-level debug");
     dev.until("tenants.platform.example.com is ready");
+    dev.until("The program runs as system:serviceaccount:cluster-scoped-system:");
     let first = dev.until("started");
-    let kubeconfig = project.place.join(".kubewright/kubeconfig");
+    let kubeconfig = project.place.join(".kubewright/operator.kubeconfig");
     let expected = format!(
         "KUBECONFIG={} --health-probe-bind-address=0 --log-level debug",
         kubeconfig.display()
     );
     assert!(first.ends_with(&expected), "{first}");
     assert!(kubeconfig.is_file());
+    assert!(project.place.join(".kubewright/kubeconfig").is_file());
     dev.until("tenant-sample");
     dev.until("Sources are watched");
 
@@ -114,6 +116,70 @@ fn program_of_dev_follows_its_sources_and_ends_with_it() {
         before[Path::new("src/main.rs")].clone(),
     );
     assert_eq!(after, before, "nothing but the change is left");
+}
+
+/// Reads as the program does, with its kubeconfig.
+async fn read(kubeconfig: &Path, resource: (&str, &str, &str)) -> Result<(), kube::Error> {
+    use kube::config::{KubeConfigOptions, Kubeconfig};
+    use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+    let config = Kubeconfig::read_from(kubeconfig).expect("it is a kubeconfig");
+    let options = KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(config, &options).await;
+    let client = kube::Client::try_from(config.expect("it can be used")).expect("a client");
+    let (group, version, kind) = resource;
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let api = kube::Api::<DynamicObject>::all_with(client, &kind);
+    api.list(&Default::default()).await.map(drop)
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.expect("a runtime").block_on(future)
+}
+
+#[test]
+fn program_of_dev_has_its_own_role_and_missing_rules_are_named() {
+    let project = Project::new("cluster-scoped");
+    let mut dev = start(&project, "dev");
+    dev.until("started");
+    let kubeconfig = project.place.join(".kubewright/operator.kubeconfig");
+    block_on(async {
+        let own = read(&kubeconfig, ("platform.example.com", "v1alpha1", "Tenant")).await;
+        own.expect("its own kind is allowed");
+        let other = read(&kubeconfig, ("", "v1", "Secret")).await;
+        assert!(matches!(other, Err(kube::Error::Api(status)) if status.code == 403));
+    });
+    dev.until("cluster-scoped-controller-manager may not list secrets");
+    dev.until(r#"#[kubewright::rbac(groups = "", resources = "secrets", verbs = "list")]"#);
+    dev.end();
+}
+
+#[test]
+fn administrator_may_do_everything_and_flags_of_the_user_win() {
+    let project = Project::new("cluster-scoped");
+    let mut dev = start(
+        &project,
+        "dev --as-admin -- --health-probe-bind-address=:7835",
+    );
+    let line = dev.until("started");
+    assert!(
+        line.ends_with("--health-probe-bind-address=:7835"),
+        "{line}"
+    );
+    assert_eq!(
+        line.matches("--health-probe-bind-address").count(),
+        1,
+        "{line}"
+    );
+    let kubeconfig = project.place.join(".kubewright/kubeconfig");
+    assert!(
+        line.contains(&format!("KUBECONFIG={} ", kubeconfig.display())),
+        "{line}"
+    );
+    block_on(read(&kubeconfig, ("", "v1", "Secret"))).expect("everything is allowed");
+    dev.end();
 }
 
 #[test]

@@ -133,6 +133,11 @@ pub mod prelude {
     };
 }
 
+/// The page on testing, whose blocks are compiled and run.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/testing.md")]
+mod testing_page {}
+
 /// For code that attributes write.
 #[doc(hidden)]
 pub mod __private {

@@ -14,24 +14,36 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// What the program logs unless it is told otherwise: also why each reconcile ran, and what it wrote.
 const DEV_LOG_LEVEL: &str = "info,kubewright::reconcile=debug";
+/// Tells a program which namespaces it watches.
+const WATCH_NAMESPACE: &str = "WATCH_NAMESPACE";
 
 /// A program that runs. It ends with this value.
 pub(super) struct Running(Child);
 
+/// How a program is run.
+pub(super) struct Launch<'a> {
+    pub(super) program: &'a Path,
+    pub(super) root: &'a Path,
+    pub(super) kubeconfig: &'a Path,
+    /// The namespaces that it is told to watch, unless the user says otherwise.
+    pub(super) watched: Option<String>,
+    pub(super) arguments: Vec<String>,
+}
+
 impl Running {
-    pub(super) fn start(
-        program: &Path,
-        root: &Path,
-        kubeconfig: &Path,
-        arguments: &[String],
-    ) -> anyhow::Result<Self> {
-        let child = Command::new(program)
-            .current_dir(root)
-            .env("KUBECONFIG", kubeconfig)
+    pub(super) fn start(launch: &Launch<'_>) -> anyhow::Result<Self> {
+        let Launch { program, .. } = launch;
+        let mut command = Command::new(program);
+        if let Some(watched) = &launch.watched
+            && std::env::var_os(WATCH_NAMESPACE).is_none()
+        {
+            command.env(WATCH_NAMESPACE, watched);
+        }
+        let child = command
+            .current_dir(launch.root)
+            .env("KUBECONFIG", launch.kubeconfig)
             .env("KUBEWRIGHT_LOG_LEVEL", DEV_LOG_LEVEL)
-            // Two of them may run on one machine.
-            .arg("--health-probe-bind-address=0")
-            .args(arguments)
+            .args(&launch.arguments)
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("{} cannot be run", program.display()))?;

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use super::arguments;
 use crate::remote::Target;
 
 /// How often it is tried whether the program listens.
@@ -64,6 +65,23 @@ impl Hooks {
         })
     }
 
+    /// Where the user has the program serve them, and with which certificate.
+    ///
+    /// # Errors
+    /// When an address or a certificate of the user's cannot be used.
+    pub(super) fn with_arguments(mut self, theirs: &[String], root: &Path) -> anyhow::Result<Self> {
+        if let Some(given) = arguments::value(theirs, "--webhook-bind-address") {
+            self.address = local(given)?;
+        }
+        if let Some(given) = arguments::value(theirs, "--webhook-cert-path") {
+            let name = arguments::value(theirs, "--webhook-cert-name").unwrap_or("tls.crt");
+            let path = root.join(given).join(name);
+            let read = fs::read_to_string(&path);
+            self.bundle = read.with_context(|| format!("{} cannot be read", path.display()))?;
+        }
+        Ok(self)
+    }
+
     /// What tells the program.
     pub(super) fn arguments(&self) -> [String; 2] {
         [
@@ -104,8 +122,25 @@ impl Drop for Hooks {
     }
 }
 
+/// Where an address that is listened on can be reached on this machine.
+fn local(given: &str) -> anyhow::Result<SocketAddr> {
+    let whole = match given.strip_prefix(':') {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => given.to_owned(),
+    };
+    let address: SocketAddr = whole.parse().with_context(|| {
+        format!(
+            "--webhook-bind-address {given:?} is not an address, as `:9443` or `127.0.0.1:9443`"
+        )
+    })?;
+    if address.ip().is_unspecified() {
+        return Ok(([127, 0, 0, 1], address.port()).into());
+    }
+    Ok(address)
+}
+
 /// A file that nobody else reads.
-fn private(path: &Path) -> std::io::Result<fs::File> {
+pub(super) fn private(path: &Path) -> std::io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
@@ -145,6 +180,21 @@ pub(super) async fn remove_others(client: &Client, there: &[Value]) -> anyhow::R
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn address_of_the_user_is_reached_on_this_machine() {
+        let check = |given: &str, expected: &str| {
+            let address = local(given).map(|address| address.to_string());
+            assert_eq!(address.unwrap_or_else(|error| error.to_string()), expected);
+        };
+        check(":9443", "127.0.0.1:9443");
+        check("0.0.0.0:1", "127.0.0.1:1");
+        check("127.0.0.2:5", "127.0.0.2:5");
+        check(
+            "x",
+            "--webhook-bind-address \"x\" is not an address, as `:9443` or `127.0.0.1:9443`",
+        );
+    }
 
     #[test]
     fn certificate_goes_with_the_session() {

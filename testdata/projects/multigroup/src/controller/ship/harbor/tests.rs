@@ -1,4 +1,6 @@
-//! What the controller does, on a cluster in this process.
+//! What the controller does, on a cluster in this process, with the role that is generated for it.
+
+use std::time::Duration;
 
 use kubewright::kube::ResourceExt;
 use kubewright::prelude::*;
@@ -35,6 +37,14 @@ async fn becomes_ready_with_a_finalizer_and_an_event() {
     let world = World::start().await;
     ready(&world).await;
     world.until_event("Reconciled").await;
+}
+
+#[tokio::test]
+async fn does_not_write_when_nothing_changes() {
+    let world = World::start().await;
+    ready(&world).await;
+    world.settled().await;
+    world.assert_no_writes(Duration::from_secs(1)).await;
 }
 
 #[tokio::test]
