@@ -14,9 +14,10 @@ use crate::{Error, Result, registered};
 /// What the names of the generated objects begin with.
 const NAME: &str = "operator";
 /// Roles that every deployment has, whatever its controllers do.
-const COMMON: [&str; 2] = [
+const COMMON: [&str; 3] = [
     "operator-leader-election-role",
     "operator-metrics-auth-role",
+    "operator-certificates-role",
 ];
 
 /// As whom the operator asks.
