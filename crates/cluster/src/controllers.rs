@@ -22,7 +22,7 @@ mod resource_quota;
 mod revisions;
 mod service_account;
 mod statefulset;
-mod volumes;
+pub(crate) mod volumes;
 
 use std::time::Duration;
 
@@ -82,6 +82,7 @@ pub(crate) fn register(manager: Manager, facts: &Facts) -> Manager {
         .controller(ephemeral_volume::controller())
         .controller(volumes::binder())
         .controller(volumes::reclaimer())
+        .controller(volumes::expansion::controller())
         .controller(volumes::protection::claim_controller())
         .controller(volumes::protection::volume_controller())
         .controller(job::controller())

@@ -11,7 +11,7 @@ use kube::api::{DeleteParams, LogParams};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use world::{all, create, here, start, told, until};
+use world::{all, change, create, here, start, told, until};
 
 fn claim(name: &str, class: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"storageClassName": class, "accessModes": ["ReadWriteOnce"],
@@ -187,4 +187,198 @@ async fn a_namespace_with_a_claim_in_use_goes_with_all_of_it() {
     sleep(Duration::from_secs(60)).await;
     let volumes: Api<PersistentVolume> = Api::all(cluster.client());
     assert_eq!(all(&volumes).await.len(), 0);
+}
+
+fn volume(name: &str, spec: Value) -> Value {
+    let mut volume = json!({"metadata": {"name": name}, "spec": {"capacity": {"storage": "1Gi"}, "storageClassName": "",
+        "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain", "hostPath": {"path": "/x"}}});
+    for (key, value) in spec.as_object().into_iter().flatten() {
+        volume["spec"][key] = value.clone();
+    }
+    volume
+}
+
+fn phase(expected: &'static str) -> impl Fn(&Value) -> bool {
+    move |object| object["status"]["phase"] == expected
+}
+
+/// `persistentvolume/pv_controller.go: syncUnboundClaim`: a volume that is somebody's is not taken.
+#[tokio::test(start_paused = true)]
+async fn claim_that_names_the_volume_of_another_waits() {
+    let cluster = start().await;
+    let claims = here::<PersistentVolumeClaim>(&cluster);
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client());
+    create(&volumes, volume("v", json!({}))).await;
+    let named = |name: &str| {
+        let mut claim = claim(name, "");
+        claim["spec"]["volumeName"] = json!("v");
+        claim
+    };
+    create(&claims, named("a")).await;
+    until(&claims, "a", phase("Bound")).await;
+    create(&claims, named("b")).await;
+    let message = "volume \"v\" already bound to a different claim.";
+    assert!(told(&cluster, "b", "FailedBinding", message).await);
+    sleep(Duration::from_secs(60)).await;
+    assert!(phase("Pending")(
+        &until(&claims, "b", Value::is_object).await
+    ));
+    let bound = until(&volumes, "v", phase("Bound")).await;
+    assert_eq!(bound["spec"]["claimRef"]["name"], "a");
+    let mut large = named("c");
+    large["spec"]["volumeName"] = json!("w");
+    large["spec"]["resources"]["requests"]["storage"] = json!("9Gi");
+    create(&volumes, volume("w", json!({}))).await;
+    create(&claims, large).await;
+    let message = "Cannot bind to requested volume \"w\": requested PV is too small";
+    assert!(told(&cluster, "c", "VolumeMismatch", message).await);
+}
+
+/// `pv_controller.go: syncVolume` and `syncBoundClaim`.
+#[tokio::test(start_paused = true)]
+async fn retained_volume_is_free_once_its_claim_is_forgotten_and_a_claim_without_its_volume_is_lost()
+ {
+    let cluster = start().await;
+    let claims = here::<PersistentVolumeClaim>(&cluster);
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client());
+    create(&volumes, volume("v", json!({}))).await;
+    create(&claims, claim("a", "")).await;
+    until(&claims, "a", phase("Bound")).await;
+    claims
+        .delete("a", &DeleteParams::default())
+        .await
+        .expect("deleted");
+    until(&volumes, "v", phase("Released")).await;
+    create(&claims, claim("b", "")).await;
+    sleep(Duration::from_secs(60)).await;
+    assert!(
+        phase("Pending")(&until(&claims, "b", Value::is_object).await),
+        "what is released is not taken"
+    );
+    change(&volumes, "v", json!({"spec": {"claimRef": null}})).await;
+    until(&claims, "b", phase("Bound")).await;
+    // Somebody takes the volume away under the claim.
+    change(&volumes, "v", json!({"metadata": {"finalizers": null}})).await;
+    volumes
+        .delete("v", &DeleteParams::default())
+        .await
+        .expect("deleted");
+    change(&volumes, "v", json!({"metadata": {"finalizers": null}})).await;
+    until(&volumes, "v", Value::is_null).await;
+    until(&claims, "b", phase("Lost")).await;
+    let message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!";
+    assert!(told(&cluster, "b", "ClaimLost", message).await);
+}
+
+/// `pv_controller.go: provisionClaimOperationExternal`, as an external provisioner sees it.
+#[tokio::test(start_paused = true)]
+async fn provisioner_of_somebody_else_is_asked_and_its_volume_is_bound() {
+    let cluster = start().await;
+    let claims = here::<PersistentVolumeClaim>(&cluster);
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client());
+    let classes: Api<StorageClass> = Api::all(cluster.client());
+    create(&classes, json!({"metadata": {"name": "theirs"}, "provisioner": "csi.example.com", "reclaimPolicy": "Delete"})).await;
+    create(&claims, claim("data", "theirs")).await;
+    let asked = until(&claims, "data", |claim| {
+        let annotations = &claim["metadata"]["annotations"];
+        annotations["volume.kubernetes.io/storage-provisioner"] == "csi.example.com"
+    })
+    .await;
+    assert!(phase("Pending")(&asked));
+    let meta = &asked["metadata"];
+    let claim_ref = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "default", "name": "data", "uid": meta["uid"]});
+    let mut made = volume(
+        "theirs-1",
+        json!({"storageClassName": "theirs", "claimRef": claim_ref,
+        "persistentVolumeReclaimPolicy": "Delete"}),
+    );
+    made["metadata"]["annotations"] = json!({"pv.kubernetes.io/provisioned-by": "csi.example.com"});
+    create(&volumes, made).await;
+    until(&claims, "data", phase("Bound")).await;
+    claims
+        .delete("data", &DeleteParams::default())
+        .await
+        .expect("deleted");
+    until(&volumes, "theirs-1", phase("Released")).await;
+    sleep(Duration::from_secs(60)).await;
+    until(&volumes, "theirs-1", phase("Released")).await;
+}
+
+/// `volumebinding/binder.go: FindPodVolumes`: a claim that waits gets a volume that can be used where the pod runs.
+#[tokio::test(start_paused = true)]
+async fn claim_that_waits_gets_a_local_volume_and_its_pod_goes_there() {
+    let cluster = start().await;
+    let (pods, claims) = (
+        here::<Pod>(&cluster),
+        here::<PersistentVolumeClaim>(&cluster),
+    );
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client());
+    let classes: Api<StorageClass> = Api::all(cluster.client());
+    create(
+        &classes,
+        json!({"metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer"}),
+    )
+    .await;
+    create(&claims, claim("data", "local")).await;
+    create(&pods, pod("db", "data")).await;
+    sleep(Duration::from_secs(30)).await;
+    let waiting = until(&pods, "db", Value::is_object).await;
+    let text = world::condition(&waiting, "PodScheduled")["message"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    assert!(
+        text.contains("2 node(s) didn't find available persistent volumes to bind"),
+        "{text}"
+    );
+    let terms = json!([{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-2"]}]}]);
+    create(
+        &volumes,
+        volume(
+            "disk",
+            json!({"storageClassName": "local",
+        "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}),
+        ),
+    )
+    .await;
+    let running = until(&pods, "db", is_running).await;
+    assert_eq!(running["spec"]["nodeName"], "node-2");
+    let bound = until(&claims, "data", phase("Bound")).await;
+    assert_eq!(bound["spec"]["volumeName"], "disk");
+}
+
+/// `volume/expand/expand_controller.go` and the resizer beside a driver.
+#[tokio::test(start_paused = true)]
+async fn claim_that_asks_for_more_gets_it() {
+    let cluster = start().await;
+    let claims = here::<PersistentVolumeClaim>(&cluster);
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client());
+    create(&claims, claim("data", "standard")).await;
+    let bound = until(&claims, "data", phase("Bound")).await;
+    assert_eq!(bound["status"]["capacity"]["storage"], "1Gi");
+    change(
+        &claims,
+        "data",
+        json!({"spec": {"resources": {"requests": {"storage": "3Gi"}}}}),
+    )
+    .await;
+    until(&claims, "data", |claim| {
+        claim["status"]["capacity"]["storage"] == "3Gi"
+    })
+    .await;
+    let volume = bound["spec"]["volumeName"].as_str().expect("a volume");
+    until(&volumes, volume, |volume| {
+        volume["spec"]["capacity"]["storage"] == "3Gi"
+    })
+    .await;
+    assert!(
+        told(
+            &cluster,
+            "data",
+            "VolumeResizeSuccessful",
+            "Resize volume succeeded"
+        )
+        .await
+    );
 }

@@ -11,8 +11,9 @@ use super::bind::{self, Bound};
 use super::board::NodeName;
 use super::demand::Demand;
 use super::shell::{Shell, identity};
-use super::volumes::{Storage, Volumes, claim_of, is_bound};
+use super::volumes::{Storage, Volumes};
 use crate::announce::Told;
+use crate::controllers::volumes::objects::{claim_of, is_bound};
 
 /// How long volumes may take until a pod is put elsewhere.
 const VOLUME_PATIENCE: Duration = Duration::from_secs(600);
@@ -48,15 +49,26 @@ impl Shell {
         if volumes.waiting.is_empty() {
             return self.bind(key, node);
         }
+        let choices = self
+            .board
+            .node(&node)
+            .and_then(|place| volumes.choose(place));
+        let choices = choices.unwrap_or_default().into_iter();
+        let choices: Vec<_> = choices
+            .filter_map(|choice| {
+                let claim = self.stores.claim(&choice.claim)?;
+                Some((choice, claim))
+            })
+            .collect();
         let (client, at, pod_key) = (self.client.clone(), node.clone(), key.clone());
-        let claims = volumes.waiting.clone();
         self.writes.spawn(async move {
-            Done::Told(pod_key, bind::select_node(client, claims, &at).await)
+            Done::Told(pod_key, bind::bind_volumes(client, choices, &at).await)
         });
-        self.claimants.put(key, volumes.waiting.iter().cloned());
+        let claims: Vec<Key> = volumes.waiting.into_iter().map(|one| one.claim).collect();
+        self.claimants.put(key, claims.iter().cloned());
         let waiting = Waiting {
             node,
-            claims: volumes.waiting,
+            claims,
             until: self.environment.now() + VOLUME_PATIENCE,
         };
         self.waiting.insert(key.clone(), waiting);

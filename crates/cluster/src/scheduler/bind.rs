@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Binding, ObjectReference, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::core::v1::{
+    Binding, ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -11,7 +13,9 @@ use kubewright_cache::Key;
 use serde_json::json;
 
 use super::board::NodeName;
-use super::volumes::SELECTED_NODE;
+use super::volumes::Choice;
+use crate::controllers::volumes::binding::bind_volume;
+use crate::controllers::volumes::objects::SELECTED_NODE;
 
 /// The name under which this is written.
 const MANAGER: &str = "kube-scheduler";
@@ -107,21 +111,52 @@ pub(super) async fn unschedulable(
     api.patch_status(name, &params, &patch).await.map(|_| ())
 }
 
-/// Tells the provisioners of claims which node they are for.
+/// Promises volumes to the claims that get them, and tells the provisioners of the others which node they are for
+/// (`volumebinding/binder.go: bindAPIUpdate`). A volume that somebody else took meanwhile is a conflict.
 ///
 /// # Errors
 /// What the server says.
-pub(super) async fn select_node(
+pub(super) async fn bind_volumes(
     client: kube::Client,
-    claims: Vec<Key>,
+    choices: Vec<(Choice, Arc<PersistentVolumeClaim>)>,
     node: &str,
 ) -> Result<(), kube::Error> {
-    for key in claims {
-        let namespace = key.namespace().unwrap_or("default");
-        let api: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
-        let patch = json!({"metadata": {"annotations": {SELECTED_NODE: node}}});
-        let params = patching();
-        api.patch(key.name(), &params, &Patch::Merge(patch)).await?;
+    for (choice, claim) in choices {
+        match &choice.volume {
+            Some(volume) => promise(&client, volume, &claim).await?,
+            None => select_node(&client, &choice.claim, node).await?,
+        }
     }
     Ok(())
+}
+
+async fn promise(
+    client: &kube::Client,
+    volume: &PersistentVolume,
+    claim: &PersistentVolumeClaim,
+) -> Result<(), kube::Error> {
+    let mut promised = volume.clone();
+    bind_volume(&mut promised, claim);
+    if promised == *volume {
+        return Ok(());
+    }
+    let api: Api<PersistentVolume> = Api::all(client.clone());
+    let (meta, spec) = (&promised.metadata, promised.spec.unwrap_or_default());
+    let patch = json!({
+        "metadata": {"resourceVersion": volume.metadata.resource_version, "annotations": meta.annotations},
+        "spec": {"claimRef": spec.claim_ref},
+    });
+    let name = volume.metadata.name.as_deref().unwrap_or("");
+    let patched = api.patch(name, &patching(), &Patch::Merge(patch)).await;
+    patched.map(|_| ())
+}
+
+async fn select_node(client: &kube::Client, claim: &Key, node: &str) -> Result<(), kube::Error> {
+    let namespace = claim.namespace().unwrap_or("default");
+    let api: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
+    let patch = json!({"metadata": {"annotations": {SELECTED_NODE: node}}});
+    let patched = api
+        .patch(claim.name(), &patching(), &Patch::Merge(patch))
+        .await;
+    patched.map(|_| ())
 }

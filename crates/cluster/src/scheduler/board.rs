@@ -26,6 +26,8 @@ pub(crate) struct Board {
     tallies: Tallies,
     /// Pods that placed pods keep away from their domain, by the nodes of those that do.
     repelling: BTreeMap<Term, BTreeMap<NodeName, u32>>,
+    /// How many placed pods use a claim.
+    claims: BTreeMap<Key, u32>,
     /// How many placed pods have a priority.
     priorities: BTreeMap<i32, u32>,
 }
@@ -82,6 +84,7 @@ pub(crate) struct Placed {
     requests: Requests,
     ports: Vec<HostPort>,
     repels: Vec<Term>,
+    claims: Vec<Key>,
 }
 
 /// Who a placed pod is.
@@ -179,7 +182,15 @@ impl Board {
             requests: demand.requests.clone(),
             ports: demand.ports.clone(),
             repels: demand.apart.clone(),
+            claims: demand
+                .claims
+                .iter()
+                .map(|claim| claim.key.clone())
+                .collect(),
         };
+        for claim in &placed.claims {
+            *self.claims.entry(claim.clone()).or_default() += 1;
+        }
         *self.priorities.entry(demand.priority).or_default() += 1;
         self.tallies.add(&placed, &self.namespaces);
         self.pods.insert(identity.key, placed);
@@ -192,6 +203,9 @@ impl Board {
         };
         self.tallies.subtract(&placed, &self.namespaces);
         decrement(&mut self.priorities, &placed.priority);
+        for claim in &placed.claims {
+            decrement(&mut self.claims, claim);
+        }
         for term in &placed.repels {
             let Some(nodes) = self.repelling.get_mut(term) else {
                 continue;
@@ -217,6 +231,11 @@ impl Board {
     /// A placed pod.
     pub(crate) fn placed(&self, key: &Key) -> Option<&Placed> {
         self.pods.get(key)
+    }
+
+    /// Whether any placed pod uses a claim.
+    pub(crate) fn uses(&self, claim: &Key) -> bool {
+        self.claims.contains_key(claim)
     }
 
     /// Whether any placed pod is less important than this.

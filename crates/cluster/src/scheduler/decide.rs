@@ -1,12 +1,11 @@
 //! The decision: the best node for a pod, or why there is none. Pure.
 
-use k8s_openapi::api::core::v1::NodeSelectorTerm;
-
 use super::board::{Board, NodeName};
 use super::demand::Demand;
 use super::filter::Question;
 use super::score;
 use super::verdict::Refusals;
+use super::volumes::Volumes;
 
 /// Finds the node for a pod.
 ///
@@ -15,7 +14,7 @@ use super::verdict::Refusals;
 pub(crate) fn decide(
     board: &mut Board,
     demand: &Demand,
-    volumes: Vec<Vec<NodeSelectorTerm>>,
+    volumes: &Volumes,
 ) -> Result<NodeName, String> {
     let question = Question::new(board, demand, volumes);
     let mut refusals = Refusals::default();

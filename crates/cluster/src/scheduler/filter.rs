@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::NodeSelectorTerm;
-
 use super::board::{Board, Cordon, Place};
 use super::demand::{Demand, Policy, Spread, Strictness, Term};
 use super::selector::term_matches;
 use super::taints;
 use super::verdict::Reason;
+use super::volumes::Volumes;
 
 /// A question about one pod, with what is the same for all nodes worked out.
 #[derive(Debug)]
@@ -19,8 +18,9 @@ pub(crate) struct Question<'a> {
     /// Domains where a pod is that wants this one away.
     repelled: Vec<Domains>,
     pub(super) spread: Vec<SpreadState>,
-    /// Node affinities of the volumes that are bound already: each must hold.
-    volumes: Vec<Vec<NodeSelectorTerm>>,
+    volumes: &'a Volumes,
+    /// Whether another pod uses a claim that only one pod may use.
+    exclusive_claim_in_use: bool,
 }
 
 /// Values of a topology key.
@@ -50,11 +50,7 @@ pub(super) struct SpreadState {
 
 impl<'a> Question<'a> {
     /// Works out what is the same for all nodes.
-    pub(crate) fn new(
-        board: &mut Board,
-        demand: &'a Demand,
-        volumes: Vec<Vec<NodeSelectorTerm>>,
-    ) -> Self {
+    pub(crate) fn new(board: &mut Board, demand: &'a Demand, volumes: &'a Volumes) -> Self {
         let spread = demand.spread.iter();
         let spread = spread.map(|rule| SpreadState::new(board, demand, rule));
         let spread = spread.collect();
@@ -65,6 +61,7 @@ impl<'a> Question<'a> {
             apart,
             repelled: repelled(board, demand),
             spread,
+            exclusive_claim_in_use: volumes.exclusive.iter().any(|claim| board.uses(claim)),
             volumes,
             demand,
         }
@@ -147,11 +144,16 @@ impl<'a> Question<'a> {
     }
 
     fn volume_conflict(&self, place: &Place) -> Option<Reason> {
-        let fits = |terms: &Vec<NodeSelectorTerm>| {
-            let mut terms = terms.iter();
-            terms.any(|term| term_matches(term, &place.name, &place.labels))
-        };
-        (!self.volumes.iter().all(fits)).then_some(Reason::VolumeAffinity)
+        if self.exclusive_claim_in_use {
+            return Some(Reason::ExclusiveClaim);
+        }
+        if !self.volumes.are_usable_on(place) {
+            return Some(Reason::VolumeAffinity);
+        }
+        self.volumes
+            .choose(place)
+            .is_none()
+            .then_some(Reason::NoVolume)
     }
 
     fn spread_conflict(&self, place: &Place) -> Option<Reason> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{NodeSelectorTerm, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
@@ -18,6 +18,7 @@ use super::demand::Demand;
 use super::preemption::{Eviction, Needy, choose};
 use super::shell::Shell;
 use super::verdict::{ineligible, without_preemption};
+use super::volumes::Volumes;
 use crate::announce::Told;
 
 /// Pods that wait for others to go.
@@ -111,7 +112,7 @@ impl Shell {
         &mut self,
         (key, pod): (&Key, &Arc<Pod>),
         demand: &Demand,
-        volumes: &[Vec<NodeSelectorTerm>],
+        volumes: &Volumes,
         message: String,
     ) -> String {
         if !self.board.has_below(demand.priority) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{NodeSelectorTerm, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kubewright_cache::Key;
 
@@ -17,6 +17,7 @@ use super::demand::Demand;
 use super::filter::Question;
 use super::selector::Selector;
 use super::verdict::Reason;
+use super::volumes::Volumes;
 
 /// The most nodes that are tried for one pod.
 const CANDIDATES: usize = 100;
@@ -25,7 +26,7 @@ const CANDIDATES: usize = 100;
 #[derive(Debug)]
 pub(super) struct Needy<'a> {
     pub(super) demand: &'a Demand,
-    pub(super) volumes: &'a [Vec<NodeSelectorTerm>],
+    pub(super) volumes: &'a Volumes,
 }
 
 /// Who has to go, and from where.
@@ -79,7 +80,7 @@ fn helpful(
     needy: &Needy<'_>,
     by_node: BTreeMap<NodeName, Vec<Key>>,
 ) -> Vec<(NodeName, Vec<Key>)> {
-    let question = Question::new(board, needy.demand, needy.volumes.to_vec());
+    let question = Question::new(board, needy.demand, needy.volumes);
     let may_pass = |node: &NodeName| {
         let place = board.node(node);
         place.is_some_and(|place| question.reasons(place).iter().all(Reason::may_pass))
@@ -171,7 +172,7 @@ fn victims(
 }
 
 fn fits(board: &mut Board, needy: &Needy<'_>, node: &NodeName) -> bool {
-    let question = Question::new(board, needy.demand, needy.volumes.to_vec());
+    let question = Question::new(board, needy.demand, needy.volumes);
     let place = board.node(node);
     place.is_some_and(|place| question.reasons(place).is_empty())
 }

@@ -294,9 +294,9 @@ impl Shell {
         self.note_nomination(key, &pod, &demand);
         let reserved = self.reserve(key, &demand);
         let answer = match assess(&demand.claims, &self.stores) {
-            Ok(volumes) => match decide(&mut self.board, &demand, volumes.affinities.clone()) {
+            Ok(volumes) => match decide(&mut self.board, &demand, &volumes) {
                 Ok(node) => Ok((node, volumes)),
-                Err(why) => Err(self.make_room((key, &pod), &demand, &volumes.affinities, why)),
+                Err(why) => Err(self.make_room((key, &pod), &demand, &volumes, why)),
             },
             Err(why) => Err(refused_everywhere(self.board.nodes().count(), &why)),
         };

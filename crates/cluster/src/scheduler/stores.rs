@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::SchedulerError;
 use super::volumes::Storage;
+use crate::controllers::volumes::objects::{BY_PLACE, free_of, place_index, promised_to};
 
 /// What informers tell.
 #[derive(Debug)]
@@ -45,6 +46,14 @@ impl Storage for Stores {
 
     fn class(&self, name: &str) -> Option<Arc<StorageClass>> {
         self.classes.get(&Key::cluster(name))
+    }
+
+    fn volumes_for(&self, class: &str, claim: &Key) -> Vec<Arc<PersistentVolume>> {
+        // The first of many callers adds it; for the others it is there already.
+        let _ = self.volumes.add_index(BY_PLACE, place_index());
+        let places = [free_of(class), promised_to(claim)].into_iter();
+        let found = places.filter_map(|place| self.volumes.by_index(BY_PLACE, &place).ok());
+        found.flatten().collect()
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::board::{Board, Identity};
 use super::decide::decide;
 use super::demand::Demand;
+use super::volumes::Volumes;
 
 /// A node with four cores, 8Gi, and the host name and zone that its name says: `a1` is in zone `a`.
 pub(super) fn node(name: &str, more: Value) -> Node {
@@ -93,7 +94,7 @@ fn cluster() -> Board {
 
 fn check(board: &mut Board, spec: Value, expect: Result<&str, &str>) {
     let asked = pod("new", json!({"app": "web"}), spec.clone());
-    let got = decide(board, &Demand::of(&asked), Vec::new());
+    let got = decide(board, &Demand::of(&asked), &Volumes::default());
     let got = got.as_deref().map_err(String::as_str);
     assert_eq!(got, expect, "{spec}");
 }
@@ -233,7 +234,7 @@ fn spread_counts_neither_pods_on_their_way_out_nor_those_of_an_empty_selector() 
     let refused = "didn't match pod topology spread constraints";
     let ask = |board: &mut Board, spec: Value| {
         let new = pod("new", json!({"app": "web"}), spec);
-        decide(board, &Demand::of(&new), Vec::new())
+        decide(board, &Demand::of(&new), &Volumes::default())
     };
     // One more in zone a would be two more than in zone b; node affinity is honoured, so b has to be asked for too.
     let mut ignoring = asked(&rule);
@@ -281,7 +282,7 @@ fn node_that_does_not_say_how_many_pods_it_takes_takes_none() {
     let why = decide(
         &mut board,
         &Demand::of(&pod("new", json!({}), json!({}))),
-        Vec::new(),
+        &Volumes::default(),
     );
     let why = why.expect_err("nobody is behind it");
     assert!(why.contains("1 Too many pods"), "{why}");
@@ -301,6 +302,25 @@ fn node_that_would_be_used_evenly_is_preferred_among_equally_empty_ones() {
     );
     check(&mut board, requests("0", "2Gi"), Ok("a1"));
     check(&mut board, requests("1", "0"), Ok("b1"));
+}
+
+/// `volumerestrictions/volume_restrictions.go: satisfyReadWriteOncePod`.
+#[test]
+fn claim_for_one_pod_keeps_a_second_one_off_all_nodes() {
+    let mut board = cluster();
+    let mount = json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]});
+    let volumes = Volumes {
+        exclusive: vec![Key::new("default", "c")],
+        ..Volumes::default()
+    };
+    let new = Demand::of(&pod("new", json!({}), mount.clone()));
+    assert!(decide(&mut board, &new, &volumes).is_ok());
+    put(&mut board, &pod("first", json!({}), mount), "a1");
+    let why = decide(&mut board, &new, &volumes).expect_err("it is in use");
+    let text = "2 node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode";
+    assert!(why.contains(text), "{why}");
+    board.remove(&Key::new("default", "first"));
+    assert!(decide(&mut board, &new, &volumes).is_ok());
 }
 
 #[test]
@@ -363,7 +383,8 @@ fn equal_nodes_are_filled_in_turn() {
     let mut order = Vec::new();
     for i in 0..6 {
         let pod = pod(&format!("p{i}"), json!({}), json!({}));
-        let chosen = decide(&mut board, &Demand::of(&pod), Vec::new()).expect("there is room");
+        let chosen =
+            decide(&mut board, &Demand::of(&pod), &Volumes::default()).expect("there is room");
         put(&mut board, &pod, &chosen);
         order.push(chosen.to_string());
     }

@@ -14,7 +14,11 @@ pub(crate) enum Reason {
     TooManyPods,
     /// There is not enough of a resource, now or ever.
     Insufficient(String, Lack),
+    /// Another pod uses a claim that only one pod may use.
+    ExclusiveClaim,
     VolumeAffinity,
+    /// A claim that waits for its first pod would get no volume.
+    NoVolume,
     SpreadLabel,
     Spread,
     PodAffinity,
@@ -45,6 +49,7 @@ impl Reason {
             Self::Ports
                 | Self::TooManyPods
                 | Self::Insufficient(_, Lack::Now)
+                | Self::ExclusiveClaim
                 | Self::Spread
                 | Self::PodAntiAffinity
                 | Self::ExistingAntiAffinity
@@ -65,6 +70,12 @@ impl fmt::Display for Reason {
             }
             Self::TooManyPods => f.write_str("Too many pods"),
             Self::Insufficient(resource, _) => write!(f, "Insufficient {resource}"),
+            Self::ExclusiveClaim => f.write_str(
+                "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode",
+            ),
+            Self::NoVolume => {
+                f.write_str("node(s) didn't find available persistent volumes to bind")
+            }
             Self::VolumeAffinity => {
                 f.write_str("node(s) didn't match PersistentVolume's node affinity")
             }

@@ -71,7 +71,7 @@ fn ask(
     let demand = Demand::of(&needy);
     let question = Needy {
         demand: &demand,
-        volumes: &[],
+        volumes: &Volumes::default(),
     };
     let pods = &world.pods;
     let found = choose(
