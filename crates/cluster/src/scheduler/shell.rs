@@ -298,7 +298,10 @@ impl Shell {
                 Ok(node) => Ok((node, volumes)),
                 Err(why) => Err(self.make_room((key, &pod), &demand, &volumes, why)),
             },
-            Err(why) => Err(refused_everywhere(self.board.nodes().count(), &why)),
+            Err(why) => {
+                let nodes = self.board.nodes().count();
+                Err(refused_everywhere(nodes, &why.to_string()))
+            }
         };
         self.give_back(reserved);
         match answer {

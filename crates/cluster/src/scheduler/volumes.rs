@@ -69,11 +69,30 @@ pub(crate) struct Choice {
     pub(crate) volume: Option<Arc<PersistentVolume>>,
 }
 
+/// Why a pod cannot run anywhere yet, in the words of the real scheduler.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unusable {
+    #[error("persistentvolumeclaim {0:?} not found")]
+    NotFound(String),
+    #[error("waiting for ephemeral volume controller to create the persistentvolumeclaim {0:?}")]
+    NotMade(String),
+    #[error("PVC {0} was not created for pod (pod is not owner)")]
+    SomebodyElses(Key),
+    #[error("persistentvolumeclaim {0:?} bound to non-existent persistentvolume {1:?}")]
+    Lost(String, String),
+    #[error("persistentvolumeclaim {0:?} is being deleted")]
+    Deleted(String),
+    #[error("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)")]
+    NoVolume,
+    #[error("pod has unbound immediate PersistentVolumeClaims")]
+    Unbound,
+}
+
 /// Looks at the claims of a pod.
 ///
 /// # Errors
 /// Why the pod cannot run anywhere yet.
-pub(crate) fn assess(claims: &[Claim], storage: &impl Storage) -> Result<Volumes, String> {
+pub(crate) fn assess(claims: &[Claim], storage: &impl Storage) -> Result<Volumes, Unusable> {
     let mut volumes = Volumes::default();
     for claim in claims {
         let found = usable(claim, storage)?;
@@ -82,11 +101,7 @@ pub(crate) fn assess(claims: &[Claim], storage: &impl Storage) -> Result<Volumes
         }
         let named = volume_of(&found);
         if let Some(name) = named.filter(|_| has(&found.metadata, BIND_COMPLETED)) {
-            let Some(volume) = storage.volume(name) else {
-                let text =
-                    "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
-                return Err(text.to_owned());
-            };
+            let volume = storage.volume(name).ok_or(Unusable::NoVolume)?;
             volumes
                 .affinities
                 .extend(usable_on(&volume).map(<[_]>::to_vec));
@@ -94,9 +109,7 @@ pub(crate) fn assess(claims: &[Claim], storage: &impl Storage) -> Result<Volumes
         }
         let class = storage.class(class_of(&found));
         let class = class.filter(|class| named.is_none() && waits_for_consumer(class));
-        let Some(class) = class else {
-            return Err("pod has unbound immediate PersistentVolumeClaims".to_owned());
-        };
+        let class = class.ok_or(Unusable::Unbound)?;
         volumes
             .waiting
             .push(Waiting::new(&claim.key, &found, &class, storage));
@@ -105,32 +118,25 @@ pub(crate) fn assess(claims: &[Claim], storage: &impl Storage) -> Result<Volumes
 }
 
 /// A claim that a pod may use, bound or not.
-fn usable(claim: &Claim, storage: &impl Storage) -> Result<Arc<PersistentVolumeClaim>, String> {
-    let name = claim.key.name();
+fn usable(claim: &Claim, storage: &impl Storage) -> Result<Arc<PersistentVolumeClaim>, Unusable> {
+    let name = || claim.key.name().to_owned();
     let Some(found) = storage.claim(&claim.key) else {
         return Err(match &claim.origin {
-            Origin::Named => format!("persistentvolumeclaim {name:?} not found"),
-            Origin::Ephemeral { .. } => format!(
-                "waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}"
-            ),
+            Origin::Named => Unusable::NotFound(name()),
+            Origin::Ephemeral { .. } => Unusable::NotMade(name()),
         });
     };
     if let Origin::Ephemeral { pod } = &claim.origin
         && !is_made_for(&found, pod.as_deref())
     {
-        let key = &claim.key;
-        return Err(format!(
-            "PVC {key} was not created for pod (pod is not owner)"
-        ));
+        return Err(Unusable::SomebodyElses(claim.key.clone()));
     }
     if claim_phase(&found) == "Lost" {
-        let volume = volume_of(&found).unwrap_or_default();
-        return Err(format!(
-            "persistentvolumeclaim {name:?} bound to non-existent persistentvolume {volume:?}"
-        ));
+        let volume = volume_of(&found).unwrap_or_default().to_owned();
+        return Err(Unusable::Lost(name(), volume));
     }
     if found.metadata.deletion_timestamp.is_some() {
-        return Err(format!("persistentvolumeclaim {name:?} is being deleted"));
+        return Err(Unusable::Deleted(name()));
     }
     Ok(found)
 }
@@ -275,7 +281,7 @@ mod tests {
             self.classes.insert("local".to_owned(), Arc::new(class));
         }
 
-        fn assess(&self, names: &[&str]) -> Result<Volumes, String> {
+        fn assess(&self, names: &[&str]) -> Result<Volumes, Unusable> {
             let claim = |name: &&str| Claim {
                 key: Key::new("d", name),
                 origin: Origin::Named,
@@ -361,7 +367,8 @@ mod tests {
                 "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
             ),
         ] {
-            assert_eq!(shelf.assess(&[name]), Err(expected.to_owned()));
+            let why = shelf.assess(&[name]).expect_err("it cannot be used");
+            assert_eq!(why.to_string(), expected);
         }
     }
 }
