@@ -221,7 +221,7 @@ async fn bind(
     }
     if volume_phase(&bound) != "Bound" {
         let change = |v: &mut PersistentVolume| binding::set_volume_phase(v, "Bound");
-        bound = client.modify_status(&bound, change).await?;
+        bound = client.modify_status(&bound, change).await?.into_object();
     }
     let mut tied = claim.clone();
     binding::bind_claim(&mut tied, &bound);
