@@ -202,7 +202,7 @@ pub(crate) struct Found {
     pub(crate) sources: Cached,
 }
 
-/// Why nodes did not do as they were told.
+/// Why nodes did not do what was asked of them.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NodesError {

@@ -19,16 +19,16 @@ pub(crate) enum Signal {
     /// A container, or the first one that runs, does nothing any more.
     Hang { container: Option<String> },
     /// The runtime tells of a run of a container.
-    Told {
+    Reported {
         container: String,
         run: u32,
-        what: Told,
+        what: Reported,
     },
 }
 
 /// What a runtime tells.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum Reported {
     PullFailed(String),
     StartFailed(String),
     Started,
