@@ -25,15 +25,36 @@ pub(crate) struct Delete {
 #[derive(Debug, Subcommand)]
 enum What {
     Api(DeleteApi),
+    Version(DeleteVersion),
+}
+
+/// Remove a version of a kind that has others
+///
+/// The controllers of the kind stay. Files that still name the type of the version are listed, and nothing is deleted, unless
+/// --force is given.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    kubewright delete version --group webapp --version v1alpha1 --kind Guestbook --dry-run")]
+struct DeleteVersion {
+    #[command(flatten)]
+    what: Deletion,
 }
 
 /// Remove a kind: its type, its controllers, its webhooks, and the lines that name them
 ///
-/// What was created and not changed goes at once. Files with changes that no commit has are kept, unless --force is given.
+/// What was created and not changed goes at once. Files with changes that no commit has are kept, unless --force is given. Of a
+/// kind that has other versions only the given one goes, as with delete version.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  \
     kubewright delete api --group webapp --version v1 --kind Guestbook --dry-run")]
 struct DeleteApi {
+    #[command(flatten)]
+    what: Deletion,
+}
+
+/// What goes, and how.
+#[derive(Debug, Args)]
+struct Deletion {
     #[command(flatten)]
     kind: Kind,
 
@@ -50,13 +71,24 @@ struct DeleteApi {
 
 impl Delete {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let What::Api(api) = self.what;
-        api.run()
+        match self.what {
+            What::Api(api) => api.what.run(Scope::Kind),
+            What::Version(version) => version.what.run(Scope::Version),
+        }
     }
 }
 
-impl DeleteApi {
-    fn run(self) -> anyhow::Result<()> {
+/// What people asked to be deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// A kind, if the version is its last.
+    Kind,
+    /// A version of a kind that stays.
+    Version,
+}
+
+impl Deletion {
+    fn run(self, scope: Scope) -> anyhow::Result<()> {
         self.kind.check()?;
         let mut folder = self.place.open()?;
         let kind = &self.kind;
@@ -65,9 +97,24 @@ impl DeleteApi {
             println!("{} is not there; nothing was written.", kind.kind);
             return Ok(());
         };
+        let heir = heir(&folder, &resource);
+        if scope == Scope::Version && heir.is_none() {
+            bail!(
+                "{} is the only version of {}; remove the kind with: kubewright delete api {}",
+                kind.version,
+                kind.kind,
+                kind.flags()
+            );
+        }
         let mut plan = folder.plan()?;
-        remove(&folder, &resource, &mut plan)?;
-        folder.project.resources.retain(|other| *other != resource);
+        match &heir {
+            Some(heir) => self.remove_version(&mut folder, &resource, heir, &mut plan)?,
+            None => remove(&folder, &resource, &mut plan)?,
+        }
+        folder.project.resources.retain(|other| {
+            (&other.group, &other.version, &other.kind)
+                != (&resource.group, &resource.version, &resource.kind)
+        });
         folder.save(&mut plan)?;
         if !self.writing.force {
             check_kept(&folder, &resource, &plan)?;
@@ -82,6 +129,93 @@ impl DeleteApi {
         }
         Ok(())
     }
+
+    /// Plans that a version goes and its controllers become another's.
+    fn remove_version(
+        &self,
+        folder: &mut Folder,
+        resource: &Resource,
+        heir: &Resource,
+        plan: &mut Plan,
+    ) -> anyhow::Result<()> {
+        let site = Site::api(&folder.project, resource);
+        if plan.read(&site.file())?.is_some() {
+            site.remove(plan)?;
+        }
+        if resource.webhooks.is_some() {
+            Site::webhook(&folder.project, resource).remove(plan)?;
+            remove_webhook_module(plan)?;
+        }
+        if !self.writing.force {
+            check_unnamed(folder, &site, plan)?;
+        }
+        let is_last = others(folder, resource).count() == 1;
+        let heir_site = Site::api(&folder.project, heir);
+        if is_last && plan.read(&heir_site.file())?.is_some() {
+            // Something has to be stored. Objects that are stored as the version that goes have to be written again before.
+            plan.edit(heir_site.file(), |text| {
+                text.replace("    storage = false,\n", "")
+            })?;
+        }
+        let found = folder.find_mut(&heir.group, &heir.version, &heir.kind);
+        if let Some(heir) = found {
+            heir.controller |= resource.controller;
+            heir.controllers
+                .extend(resource.controllers.iter().cloned());
+        }
+        Ok(())
+    }
+}
+
+/// The other versions of a kind that are this project's own.
+fn others<'a>(folder: &'a Folder, gone: &'a Resource) -> impl Iterator<Item = &'a Resource> {
+    folder.project.resources.iter().filter(|other| {
+        other.group == gone.group && other.kind == gone.kind && other.version != gone.version
+    })
+}
+
+/// The version that has the controllers of a kind when another goes.
+fn heir(folder: &Folder, gone: &Resource) -> Option<Resource> {
+    others(folder, gone).last().cloned()
+}
+
+/// Refuses to delete a type that code which stays still names.
+fn check_unnamed(folder: &Folder, site: &Site, plan: &Plan) -> anyhow::Result<()> {
+    let path = site.path();
+    let mut naming = Vec::new();
+    walk(&folder.root.join("src"), &mut |file, text| {
+        let file = file.strip_prefix(&folder.root).unwrap_or(file);
+        let goes = matches!(plan.changes().get(file), Some(Change::Delete { .. }));
+        if !goes && text.contains(&path) {
+            naming.push(format!("  {}", file.display()));
+        }
+    })?;
+    if naming.is_empty() {
+        return Ok(());
+    }
+    naming.sort();
+    bail!(
+        "these files name {path}, which would be gone:\n{}\n\
+         Nothing was deleted. Have them use another version first, or delete it all the same with --force.",
+        naming.join("\n")
+    );
+}
+
+/// Calls a function with every Rust file below a folder.
+fn walk(folder: &Path, see: &mut dyn FnMut(&Path, &str)) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        if kind.is_dir() {
+            walk(&path, see)?;
+        } else if kind.is_file() && path.extension().is_some_and(|it| it == "rs") {
+            // What is not text names nothing.
+            if let Ok(text) = std::fs::read_to_string(&path) {
+                see(&path, &text);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Plans that all code of a kind goes.

@@ -11,6 +11,7 @@ use data::Treatment;
 
 use crate::folder::{Folder, Place};
 use crate::image::find_program;
+use crate::notes::counted;
 use crate::program::cargo;
 use crate::remote::block_on;
 use crate::remote::connect::Connection;
@@ -85,7 +86,10 @@ impl Doctor {
         }
         match bad {
             0 => Ok(()),
-            _ => bail!("{bad} of these have to be mended"),
+            _ => bail!(
+                "{} to be fixed",
+                counted(bad, "of these has", "of these have")
+            ),
         }
     }
 
@@ -171,7 +175,7 @@ fn sources(folder: &Folder) -> Finding {
         }
     }
     match missing.is_empty() {
-        true => Finding::Good(format!("{} kinds", folder.project.resources.len())),
+        true => Finding::Good(counted(folder.project.resources.len(), "kind", "kinds")),
         false => Finding::Bad(format!(
             "PROJECT names files that are not there: {}",
             missing.join(", ")

@@ -50,6 +50,10 @@ pub(crate) struct Edit {
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     webhooks: Option<bool>,
 
+    /// Whether a Helm chart is generated, in dist/chart
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    helm: Option<bool>,
+
     /// Who makes the certificates of webhooks and metrics
     #[arg(long, value_enum, value_name = "SOURCE")]
     certificates: Option<Certificates>,
@@ -110,6 +114,7 @@ impl Edit {
         let mut options = project.options();
         options.image = self.image.clone().or(options.image);
         options.prometheus = self.prometheus.unwrap_or(options.prometheus);
+        options.helm = self.helm.unwrap_or(options.helm);
         if let Some(on) = self.network_policy {
             options.without_network_policy = !on;
         }

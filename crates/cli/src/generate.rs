@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
+use kubewright_manifests::chart;
 use kubewright_manifests::layout::{self, Settings};
 
 use crate::folder::{Folder, Place};
@@ -27,6 +28,8 @@ pub(crate) enum Artifact {
     Samples,
     /// docs/api.md
     Docs,
+    /// dist/chart, from now on with everything else
+    Helm,
     /// all of it
     All,
 }
@@ -39,6 +42,7 @@ pub(crate) enum Artifact {
 #[command(after_help = "Examples:\n  \
     kubewright generate\n  \
     kubewright generate crd rbac\n  \
+    kubewright generate helm                a chart in dist/chart, written again with everything else\n  \
     kubewright generate --check             for CI: fails if anything would change\n  \
     kubewright generate install --image registry.example.com/guestbook:1.0")]
 pub(crate) struct Generate {
@@ -66,11 +70,17 @@ pub(crate) struct Generate {
 
 impl Generate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let folder = self.place.open()?;
+        let mut folder = self.place.open()?;
+        let mut options = folder.project.options();
+        if self.what.contains(&Artifact::Helm) && !options.helm {
+            options.helm = true;
+            folder.project.set_options(&options);
+        }
         let inventory = self.source.inventory(&folder)?;
         let settings = Settings::image(self.image.clone());
         let files = layout::files(&folder.project, &inventory, &settings)?;
-        let (plan, own) = plan(&folder, files, &self.what, self.writing.existing())?;
+        let (mut plan, own) = plan(&folder, files, &self.what, self.writing.existing())?;
+        folder.save(&mut plan)?;
         for path in own {
             println!(
                 "  left alone {}: its first line does not say that it is generated",
@@ -153,7 +163,8 @@ fn wanted(path: &Path, what: &[Artifact]) -> bool {
         Artifact::Webhook => path.starts_with("config/webhook"),
         Artifact::Samples => path.starts_with("config/samples"),
         Artifact::Docs => path.starts_with("docs"),
-        Artifact::Install => path.starts_with("dist"),
+        Artifact::Install => path.starts_with("dist") && !path.starts_with(chart::FOLDER),
+        Artifact::Helm => path.starts_with(chart::FOLDER),
     };
     what.is_empty() || what.iter().any(part)
 }

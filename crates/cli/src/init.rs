@@ -100,6 +100,9 @@ impl Init {
         }
         let written = self.writing.carry_out(&plan)?;
         if written == Written::Something {
+            if let Some(note) = self.source().note() {
+                eprintln!("\n{note}");
+            }
             println!("\nNext: kubewright create api --group webapp --version v1 --kind Guestbook");
         }
         Ok(())
@@ -153,8 +156,13 @@ impl Init {
         Ok(project)
     }
 
+    /// Where the toolkit comes from.
+    fn source(&self) -> Sdk {
+        self.sdk.clone().unwrap_or_else(Sdk::of_this_program)
+    }
+
     fn values(&self, project: &Project) -> Value {
-        let sdk = self.sdk.clone().unwrap_or_else(Sdk::of_this_program);
+        let sdk = self.source();
         json!({
             "name": project.project_name,
             "rust_version": env!("CARGO_PKG_RUST_VERSION"),

@@ -9,6 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kubewright_manifests::{Finding, Severity, compatibility, lint};
 
 use crate::folder::{Folder, Place};
+use crate::notes::counted;
 use crate::program::Source;
 
 /// Where definitions are generated to.
@@ -51,10 +52,10 @@ impl Lint {
             Some(revision) => Some(at(&folder, revision)?),
             None => None,
         };
-        let new = self.source.inventory(&folder)?.definitions;
-        let mut findings = lint::definitions(&new);
+        let inventory = self.source.inventory(&folder)?;
+        let mut findings = lint::inventory(&inventory);
         if let Some(old) = old {
-            findings.extend(compatibility::compare(&old, &new));
+            findings.extend(compatibility::compare(&old, &inventory.definitions));
         }
         for finding in &findings {
             self.print(finding)?;
@@ -83,10 +84,14 @@ impl Lint {
             .filter(|finding| finding.severity >= limit)
             .count();
         if count > 0 {
-            bail!("{count} findings have to be mended");
+            bail!(
+                "{} to be fixed",
+                counted(count, "finding has", "findings have")
+            );
         }
         if !self.json {
-            println!("{} findings, none that has to be mended.", findings.len());
+            let all = counted(findings.len(), "finding", "findings");
+            println!("{all}, none that has to be fixed.");
         }
         Ok(())
     }

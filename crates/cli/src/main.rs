@@ -28,6 +28,7 @@ mod up;
 mod version;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use masquerade::Role;
@@ -80,7 +81,26 @@ enum Command {
     Version(version::Version),
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}", told(&error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// An error and its causes, a line each. What people did wrong has no backtrace, whatever the environment says.
+fn told(error: &anyhow::Error) -> String {
+    let causes = error
+        .chain()
+        .skip(1)
+        .map(|cause| format!("\n  because: {cause}"));
+    format!("Error: {error}{}", causes.collect::<String>())
+}
+
+fn run() -> anyhow::Result<()> {
     let filter =
         EnvFilter::try_from_env("KUBEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt()
@@ -132,6 +152,16 @@ mod tests {
     use clap::CommandFactory as _;
 
     use super::*;
+
+    #[test]
+    fn errors_are_told_with_their_causes_and_without_a_backtrace() {
+        let error = anyhow::anyhow!("no such file").context("PROJECT cannot be used");
+        let told = told(&error);
+        assert_eq!(
+            told,
+            "Error: PROJECT cannot be used\n  because: no such file"
+        );
+    }
 
     #[test]
     fn flags_of_all_commands_fit_together() {

@@ -45,6 +45,11 @@ pub(crate) fn conversions(definitions: &[Value]) -> Option<String> {
     })
 }
 
+/// A number and what is counted, in the singular or the plural.
+pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// Says so, if there is something to say.
 pub(crate) fn tell(note: Option<&str>) {
     if let Some(text) = note {

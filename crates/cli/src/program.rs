@@ -58,7 +58,7 @@ impl Source {
         };
         let text = fs::read_to_string(file)
             .with_context(|| format!("{} cannot be read", file.display()))?;
-        serde_json::from_str(&text).with_context(|| format!("{} is no inventory", file.display()))
+        read(&text).with_context(|| format!("{} is not an inventory", file.display()))
     }
 }
 
@@ -179,9 +179,14 @@ pub(crate) async fn inventory(program: &Path) -> anyhow::Result<Inventory> {
             program.display()
         );
     }
-    serde_json::from_str(&text).context(
-        "the program's answer cannot be understood; it and this command may be of different versions",
-    )
+    read(&text).context("what the program says of itself cannot be used")
+}
+
+/// Reads what a program says of itself, unless it is newer than this command.
+fn read(text: &str) -> anyhow::Result<Inventory> {
+    let inventory: Inventory = serde_json::from_str(text)?;
+    inventory.check_format()?;
+    Ok(inventory)
 }
 
 /// The cargo that called us, or the one on the path.

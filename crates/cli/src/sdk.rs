@@ -34,6 +34,20 @@ impl Sdk {
         }
     }
 
+    /// What people have to know about where it comes from, if it is somewhere that others do not have.
+    pub(crate) fn note(&self) -> Option<String> {
+        match self {
+            Self::Path(root) => Some(format!(
+                "Cargo.toml takes the toolkit from {}: this builds here at once, and nowhere else, CI included. Before you share \
+                 the project, write `kubewright = {{ git = {} }}` there, or a version once one is published (init --sdk git, \
+                 --sdk version).",
+                root.display(),
+                quoted(REPOSITORY)
+            )),
+            Self::Version(_) | Self::Git(_) => None,
+        }
+    }
+
     pub(crate) fn values(&self) -> SdkValues {
         let root = match self {
             Self::Path(root) => Some(root.display().to_string()),

@@ -11,6 +11,8 @@ use kubewright_server::storage::{Fsync, OpenError};
 use kubewright_server::{Authorization, FieldManagement, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::notes::counted;
+
 /// Start a cluster on this machine and keep it running until Ctrl-C
 ///
 /// It is an API server with the built-in controllers and simulated nodes. The server speaks the Kubernetes API over TLS. kubectl and every other client get in with the kubeconfig that is
@@ -189,10 +191,8 @@ impl Up {
         if self.no_controllers {
             println!("  runs        the API server alone");
         } else {
-            println!(
-                "  runs        all controllers, {} simulated nodes",
-                self.nodes
-            );
+            let nodes = counted(self.nodes, "simulated node", "simulated nodes");
+            println!("  runs        all controllers, {nodes}");
         }
         match &self.data_dir {
             Some(directory) => println!("  kept in     {}", directory.display()),

@@ -444,7 +444,7 @@ fn change_that_breaks_users_is_found_against_a_revision() {
     lint("more.json", &more, "HEAD").works();
     let said = lint("less.json", &less, "v1.0").fails();
     assert!(
-        said.contains("size") && said.contains("have to be mended"),
+        said.contains("size") && said.contains("to be fixed"),
         "{said}"
     );
     let said = lint("less.json", &less, "v1.0 --json").fails();
@@ -518,7 +518,7 @@ fn doctor_says_what_is_missing_and_what_to_do() {
     for line in [
         "ok   rust",
         "ok   project",
-        "ok   sources     1 kinds",
+        "ok   sources     1 kind\n",
         "kubewright up",
     ] {
         assert!(said.contains(line), "{line}: {said}");
@@ -532,7 +532,7 @@ fn doctor_says_what_is_missing_and_what_to_do() {
         "-    git         not there",
         "-    images      image build needs the Rust target",
         "FAIL sources     PROJECT names files that are not there: src/api/v1/guestbook.rs",
-        "2 of these have to be mended",
+        "2 of these have to be fixed",
     ] {
         assert!(said.contains(line), "{line}: {said}");
     }
@@ -643,6 +643,79 @@ fn webhooks_and_conversions_are_deployed_unless_they_are_left_out() {
 }
 
 #[test]
+fn deleting_a_version_keeps_the_controller_of_the_kind() {
+    let (_around, place) = project();
+    create(&place).works();
+    let kind = "--group webapp --kind Guestbook --make=false";
+    call(
+        &place,
+        &format!("create version {kind} --version v1 --to v2"),
+    )
+    .works();
+    let said = call(&place, &format!("delete api {kind} --version v1")).fails();
+    assert!(
+        said.contains("src/controller/guestbook.rs") && said.contains("use another version first"),
+        "{said}"
+    );
+    let controller = place.join("src/controller/guestbook.rs");
+    for file in [
+        controller.clone(),
+        place.join("src/controller/guestbook/tests.rs"),
+    ] {
+        let text = fs::read_to_string(&file).expect("it is there");
+        fs::write(&file, text.replace("api::v1::", "api::v2::")).expect("it is written");
+    }
+    call(&place, &format!("delete version {kind} --version v1")).works();
+    let files = tree(&place);
+    assert!(controller.is_file(), "it is the kind's");
+    assert!(!files.contains_key(Path::new("src/api/v1/guestbook.rs")));
+    assert!(!files[Path::new("src/api/v2/guestbook.rs")].contains("storage = false"));
+    assert!(files[Path::new("PROJECT")].contains("controller: true"));
+    let said = call(&place, &format!("delete version {kind} --version v2")).fails();
+    assert!(
+        said.contains("kubewright delete api --group webapp"),
+        "{said}"
+    );
+    call(&place, &format!("delete api {kind} --version v2 --force")).works();
+    assert!(!controller.is_file(), "it went with the last version");
+}
+
+#[test]
+fn mistakes_have_no_backtrace_and_dependencies_by_path_are_said() {
+    let (_around, place) = folder("empty");
+    let mut command = support::command(&place, &["generate"]);
+    let said = support::call(command.env("RUST_BACKTRACE", "1")).fails();
+    assert!(
+        said.starts_with("Error: ") && !said.contains("backtrace"),
+        "{said}"
+    );
+    let said = call(&place, "init --sdk path=/a/checkout").works();
+    assert!(said.contains("nowhere else, CI included"), "{said}");
+    let (_around, place) = folder("other");
+    let said = call(&place, "init --sdk version=1.2").works();
+    assert!(!said.contains("nowhere else"), "{said}");
+}
+
+#[test]
+fn chart_is_generated_once_it_is_asked_for_and_with_everything_else_from_then_on() {
+    let (_around, place) = project();
+    create(&place).works();
+    let inventory = support::repository().join("testdata/inventories/single.json");
+    let generate = format!("generate --inventory {}", inventory.display());
+    call(&place, &generate).works();
+    assert!(!place.join("dist/chart").exists());
+    call(&place, &format!("{generate} helm")).works();
+    let values = fs::read_to_string(place.join("dist/chart/values.yaml")).expect("it is there");
+    assert!(values.contains("replicas: 1"), "{values}");
+    call(&place, &generate).works();
+    assert!(place.join("dist/chart/Chart.yaml").is_file());
+    call(&place, &format!("{generate} --check")).works();
+    call(&place, "edit --helm=false").works();
+    call(&place, &generate).works();
+    assert!(!place.join("dist/chart").exists());
+}
+
+#[test]
 fn every_command_has_an_example_in_its_help() {
     for line in [
         "init",
@@ -650,6 +723,7 @@ fn every_command_has_an_example_in_its_help() {
         "create webhook",
         "create version",
         "delete api",
+        "delete version",
         "edit",
         "generate",
         "manifests",

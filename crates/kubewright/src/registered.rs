@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use kubewright_manifests::definition::MergeError;
 use kubewright_manifests::webhook::service as webhook_service;
-use kubewright_manifests::{Inventory, Rule, Webhook, WebhookKind, definition};
+use kubewright_manifests::{Converted, FORMAT, Inventory, Rule, Webhook, WebhookKind, definition};
 use kubewright_runtime::Controller;
 use kubewright_runtime::webhook::Webhooks;
 
@@ -158,11 +158,31 @@ pub fn try_inventory() -> Result<Inventory, MergeError> {
         .iter()
         .map(|controller| controller.name().to_owned());
     Ok(Inventory {
+        format: FORMAT,
+        conversions: conversions(),
         definitions,
         rules,
         webhooks,
         controllers: names.collect(),
     })
+}
+
+/// The kinds that registered functions convert.
+fn conversions() -> Vec<Converted> {
+    let entries = inventory::iter::<ConversionEntry>.into_iter();
+    let hooks = entries.fold(Webhooks::new(), |hooks, entry| (entry.0)(hooks));
+    let converted = hooks.converted().map(|(group, kind, versions)| {
+        let mut versions = texts(&versions);
+        versions.sort();
+        Converted {
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            versions,
+        }
+    });
+    let mut converted: Vec<Converted> = converted.collect();
+    converted.sort();
+    converted
 }
 
 /// The definitions of all registered kinds, each with all its versions.

@@ -4,10 +4,16 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::{Deserialize, Serialize};
 
+/// The format that is written. It is counted up when somebody who reads an older one would miss something that matters.
+pub const FORMAT: u32 = 1;
+
 /// All that a program registered at link time.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Inventory {
+    /// The format of this: [`FORMAT`], or 0 for programs that knew none.
+    #[serde(default)]
+    pub format: u32,
     /// A definition for each kind, with all its versions, sorted by name.
     pub definitions: Vec<CustomResourceDefinition>,
     /// What its controllers may do, as it was declared and inferred; not merged yet.
@@ -16,6 +22,44 @@ pub struct Inventory {
     pub webhooks: Vec<Webhook>,
     /// The names of its controllers, sorted.
     pub controllers: Vec<String>,
+    /// The kinds that it converts, sorted.
+    #[serde(default)]
+    pub conversions: Vec<Converted>,
+}
+
+/// A kind and its versions that a program converts to one another.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "camelCase")]
+pub struct Converted {
+    /// Its API group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// The versions, sorted.
+    pub versions: Vec<String>,
+}
+
+/// A program's inventory is of a format that is not known here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the program was built with a newer toolkit than this command: its inventory has format {found}, and {FORMAT} is the newest \
+     that is known here; install a newer kubewright command"
+)]
+pub struct NewerFormat {
+    found: u32,
+}
+
+impl Inventory {
+    /// Fails if somebody newer wrote it: what is not known here would be left out silently.
+    ///
+    /// # Errors
+    /// When its format is newer than [`FORMAT`].
+    pub fn check_format(&self) -> Result<(), NewerFormat> {
+        if self.format > FORMAT {
+            return Err(NewerFormat { found: self.format });
+        }
+        Ok(())
+    }
 }
 
 /// A permission, as in an `rbac` attribute.

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use crate::project::{Options, Project};
-use crate::{Inventory, reference, yaml};
+use crate::{Inventory, chart, reference, yaml};
 
 pub use stale::{StaleError, generated_files, stale};
 
@@ -123,6 +123,9 @@ pub fn files(
         .map(yaml::document)
         .collect();
     files.insert("dist/install.yaml".into(), format!("{HEADER}{install}"));
+    if operator.options.helm {
+        files.extend(chart::files(project, inventory, settings)?);
+    }
     if !inventory.definitions.is_empty() {
         let header = format!("<!-- {MARK}; `kubewright generate` writes it again. -->\n");
         let markdown = reference::markdown(&inventory.definitions);

@@ -5,6 +5,8 @@
 //! that run in clusters link this crate, and need none of it.
 
 #[cfg(feature = "checks")]
+pub mod chart;
+#[cfg(feature = "checks")]
 pub mod compatibility;
 pub mod definition;
 #[cfg(feature = "checks")]
@@ -30,4 +32,4 @@ pub mod yaml;
 
 #[cfg(feature = "checks")]
 pub use finding::{Finding, Severity};
-pub use inventory::{Inventory, Rule, Webhook, WebhookKind};
+pub use inventory::{Converted, FORMAT, Inventory, NewerFormat, Rule, Webhook, WebhookKind};

@@ -6,8 +6,10 @@
 mod columns;
 mod conditions;
 mod fields;
+mod limits;
 mod names;
 mod path;
+mod program;
 mod server;
 mod shape;
 mod size;
@@ -17,6 +19,7 @@ mod versions;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
+use crate::Inventory;
 use crate::finding::{Finding, Report};
 
 /// What is wrong, or could be better, with definitions: theirs in the order given, and of each the worst first.
@@ -41,6 +44,14 @@ pub fn definitions(definitions: &[CustomResourceDefinition]) -> Vec<Finding> {
     definitions.iter().flat_map(definition).collect()
 }
 
+/// What is wrong, or could be better, with all that a program consists of: its definitions, and whether webhooks, conversions and
+/// controllers fit them.
+pub fn inventory(inventory: &Inventory) -> Vec<Finding> {
+    let mut findings = definitions(&inventory.definitions);
+    findings.extend(program::check(inventory));
+    findings
+}
+
 fn definition(definition: &CustomResourceDefinition) -> Vec<Finding> {
     let mut report = Report::default();
     let name = definition.metadata.name.as_deref().unwrap_or("(no name)");
@@ -59,6 +70,7 @@ fn definition(definition: &CustomResourceDefinition) -> Vec<Finding> {
             shape::check(version, schema, &mut report);
             columns::check(version, schema, &mut report);
             fields::check(schema, &mut report);
+            limits::check(schema, &mut report);
         }
     }
     let mut findings = report.finish();

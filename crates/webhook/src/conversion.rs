@@ -140,6 +140,13 @@ pub(crate) struct Ways {
 }
 
 impl Ways {
+    /// The group, the kind, and the versions that are known.
+    pub(crate) fn known(&self) -> (&str, &str, Vec<&str>) {
+        let spokes = self.spokes.keys().map(String::as_str);
+        let versions = std::iter::once(self.hub.as_str()).chain(spokes);
+        (&self.group, &self.kind, versions.collect())
+    }
+
     /// Takes the spokes of another converter in, if it is for the same kind and hub; gives it back otherwise.
     pub(crate) fn join(&mut self, other: Self) -> Option<Self> {
         let of = |ways: &Self| (ways.group.clone(), ways.kind.clone(), ways.hub.clone());

@@ -137,6 +137,15 @@ impl Webhooks {
         self.paths.keys().map(String::as_str)
     }
 
+    /// The kinds that are converted: group, kind, and the versions that can be converted to one another.
+    pub fn converted(&self) -> impl Iterator<Item = (&str, &str, Vec<&str>)> {
+        let conversions = self.paths.values().filter_map(|route| match route {
+            Route::Conversion(all) => Some(all),
+            Route::Admission(_) => None,
+        });
+        conversions.flatten().map(Ways::known)
+    }
+
     /// Answers what was posted to a path.
     pub async fn answer(&self, path: &str, body: &[u8]) -> Answer {
         let answered = match self.paths.get(path) {

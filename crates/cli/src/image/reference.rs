@@ -41,6 +41,10 @@ impl FromStr for Reference {
             }
             _ => ("docker.io", name),
         };
+        let port = registry.split_once(':').map(|(_, port)| port);
+        if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+            return Err(wrong("the port of the registry is a number"));
+        }
         let (repository, tag) = match rest.rsplit_once(':') {
             Some((repository, tag)) => (repository, Some(tag)),
             None => (rest, None),

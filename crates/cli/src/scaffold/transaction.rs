@@ -4,7 +4,7 @@
 //! where, files are moved into place one after the other. The journal goes last: whoever finds one puts everything back
 //! as it was.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,8 @@ fn commit_with(plan: &Plan, mut before: impl FnMut(usize) -> io::Result<()>) -> 
     if plan.changes().is_empty() {
         return Ok(());
     }
-    recover(plan.root())?;
+    let _lock = lock(plan.root())?;
+    put_back(plan.root())?;
     let folder = plan.root().join(STATE).join(FOLDER);
     let staged = stage(plan, &folder);
     let journal = match staged {
@@ -76,6 +77,39 @@ fn commit_with(plan: &Plan, mut before: impl FnMut(usize) -> io::Result<()>) -> 
 /// # Errors
 /// When a file cannot be put back.
 pub(crate) fn recover(root: &Path) -> anyhow::Result<bool> {
+    if !root.join(STATE).join(FOLDER).exists() {
+        return Ok(false);
+    }
+    // A command that is still running has the lock; when it has ended, nothing of it is left to put back.
+    let _lock = lock(root)?;
+    put_back(root)
+}
+
+/// Waits until no other command writes to the project, and lets none until the value is dropped.
+fn lock(root: &Path) -> anyhow::Result<Option<File>> {
+    // Only a folder of Unix can be opened; one that does not exist yet is nobody else's.
+    let Ok(folder) = File::open(root) else {
+        return Ok(None);
+    };
+    match folder.try_lock() {
+        Ok(()) => return Ok(Some(folder)),
+        Err(TryLockError::WouldBlock) => {
+            eprintln!(
+                "Another command is writing to {}; waiting for it.",
+                root.display()
+            );
+        }
+        // Some file systems have no locks; there it is as it was without.
+        Err(TryLockError::Error(_)) => return Ok(None),
+    }
+    folder
+        .lock()
+        .with_context(|| format!("{} cannot be locked", root.display()))?;
+    Ok(Some(folder))
+}
+
+/// Puts back what the journal says, if there is one, and clears away what is left.
+fn put_back(root: &Path) -> anyhow::Result<bool> {
     let folder = root.join(STATE).join(FOLDER);
     let text = read_text(&folder.join(JOURNAL))?;
     if let Some(text) = &text {

@@ -1,5 +1,7 @@
 //! A table: what is put into a good definition, and what is found.
 
+use super::{Report, limits, program};
+use crate::Inventory;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
@@ -404,4 +406,108 @@ fn worst_findings_come_first() {
         .collect();
     assert!(severities.is_sorted_by(|a, b| a >= b), "{severities:?}");
     assert!(severities.contains(&Hint) && severities.contains(&Error));
+}
+
+/// What is wrong with a program of one kind that has two versions.
+fn program_findings(
+    webhook: serde_json::Value,
+    change: impl FnOnce(&mut Inventory),
+) -> Vec<String> {
+    let schema = serde_json::json!({"openAPIV3Schema": {"type": "object"}});
+    let definition = serde_json::json!({
+        "metadata": {"name": "books.shelf.my.domain"},
+        "spec": {
+            "group": "shelf.my.domain", "scope": "Namespaced", "names": {"plural": "books", "kind": "Book"},
+            "conversion": {"strategy": "Webhook"},
+            "versions": [
+                {"name": "v1", "served": true, "storage": true, "schema": schema},
+                {"name": "v2", "served": true, "storage": false, "schema": schema},
+            ],
+        },
+    });
+    let conversions =
+        serde_json::json!([{"group": "shelf.my.domain", "kind": "Book", "versions": ["v1", "v2"]}]);
+    let mut inventory: Inventory = serde_json::from_value(serde_json::json!({
+        "format": 1, "definitions": [definition], "rules": [], "controllers": ["book"],
+        "conversions": conversions, "webhooks": [webhook],
+    }))
+    .expect("it is an inventory");
+    change(&mut inventory);
+    program::check(&inventory)
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+fn hook(group: &str, version: &str, resource: &str) -> serde_json::Value {
+    serde_json::json!({
+        "kind": "validating", "name": "v.my.domain", "path": "/v", "groups": [group], "versions": [version],
+        "resources": [resource], "verbs": ["create"], "admissionReviewVersions": ["v1"],
+    })
+}
+
+#[test]
+fn webhooks_of_kinds_that_do_not_exist_are_found() {
+    let of = |group: &str, version: &str, resource: &str| {
+        program_findings(hook(group, version, resource), |_| {}).join("; ")
+    };
+    for fine in [
+        ("shelf.my.domain", "v1", "books"),
+        ("", "v1", "pods"),
+        ("apps", "v1", "*"),
+        ("shelf.my.domain", "*", "books/status"),
+    ] {
+        assert_eq!(of(fine.0, fine.1, fine.2), "");
+    }
+    assert!(of("shelf.my.domain", "v1", "book").contains("no resource \"book\""));
+    assert!(of("shelf.my.domain", "v3", "books").contains("no version \"v3\""));
+    assert!(of("shelv.my.domain", "v1", "books").contains("neither a group of this program"));
+}
+
+#[test]
+fn conversions_that_nobody_wrote_and_controllers_of_one_name_are_found() {
+    let fine = || hook("shelf.my.domain", "v1", "books");
+    let found = program_findings(fine(), |inventory| {
+        inventory.conversions[0].versions.truncate(1)
+    });
+    assert!(found[0].contains("nothing converts v2"), "{found:?}");
+    let found = program_findings(fine(), |inventory| inventory.conversions.clear());
+    assert!(found[0].contains("nothing converts v1, v2"), "{found:?}");
+    let old =
+        |inventory: &mut Inventory| (inventory.format, inventory.conversions) = (0, Vec::new());
+    assert!(program_findings(fine(), old).is_empty(), "it does not say");
+    let found = program_findings(fine(), |inventory| {
+        inventory.controllers.push("book".into())
+    });
+    assert!(
+        found[0].contains("two controllers are called \"book\""),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn limits_that_no_value_keeps_to_are_found() {
+    let schema: k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps =
+        serde_json::from_value(serde_json::json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "size": {"type": "integer", "minimum": 5, "maximum": 3},
+            "name": {"type": "string", "minLength": 2, "maxLength": 2},
+            "tags": {"type": "array", "minItems": 4, "maxItems": 1, "items": {"type": "string"}},
+        }}}}))
+        .expect("it is a schema");
+    let mut report = Report::default();
+    limits::check(&schema, &mut report);
+    let found: Vec<String> = report.finish().iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found
+            .iter()
+            .any(|it| it.contains("minimum 5 is above maximum 3")),
+        "{found:?}"
+    );
+    assert!(
+        found
+            .iter()
+            .any(|it| it.contains("minItems 4 is above maxItems 1")),
+        "{found:?}"
+    );
 }

@@ -43,6 +43,9 @@ pub struct Options {
     /// Who makes the certificates of the manager.
     #[serde(skip_serializing_if = "CertificateSource::is_default")]
     pub certificates: CertificateSource,
+    /// Whether a Helm chart is generated.
+    #[serde(skip_serializing_if = "super::is_false")]
+    pub helm: bool,
     /// The namespaces that it works in, when the project is namespaced; without any, its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub watch_namespaces: Vec<String>,
@@ -67,6 +70,7 @@ impl Options {
             "withoutNetworkPolicy",
             "withoutWebhooks",
             "certificates",
+            "helm",
             "watchNamespaces",
         ] {
             map.remove(name);

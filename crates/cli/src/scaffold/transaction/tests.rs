@@ -143,3 +143,41 @@ fn folder_that_cannot_be_written_to_stays_as_it_is() {
     assert!(commit(&plan).is_err());
     assert_eq!(tree(folder.path()), before);
 }
+
+#[test]
+fn command_waits_for_another_that_is_still_writing() {
+    let folder = tempfile::tempdir().expect("a temporary directory can be made");
+    let root = folder.path().to_path_buf();
+    let mut plan = Plan::new(&root);
+    plan.write("a", "one\n".to_owned(), Existing::Refuse)
+        .expect("it is planned");
+    let (entered, inside) = std::sync::mpsc::channel();
+    let (leave, go) = std::sync::mpsc::channel();
+    let (plan, root) = (&plan, &root);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let pause = |_| {
+                entered.send(()).expect("somebody listens");
+                go.recv().expect("somebody says so");
+                Ok(())
+            };
+            commit_with(plan, pause).expect("it works");
+        });
+        inside.recv().expect("it is in the middle");
+        let other = scope.spawn(|| recover(root).expect("it works"));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(
+            !other.is_finished(),
+            "the journal of a running command is left alone"
+        );
+        leave.send(()).expect("it waits");
+        assert!(
+            !other.join().expect("it ends"),
+            "there is nothing to put back"
+        );
+    });
+    assert_eq!(
+        std::fs::read_to_string(root.join("a")).expect("it is there"),
+        "one\n"
+    );
+}
