@@ -1,11 +1,13 @@
 //! Development tasks of this repository, run as `cargo xtask <task>`.
 
 mod bench;
+mod chart;
 mod clients;
 mod envtest;
 mod fuzz;
 mod golden;
 mod guestbook;
+mod image;
 mod kubectl;
 mod lanes;
 mod process;
@@ -37,6 +39,8 @@ enum Command {
     Fuzz(fuzz::Arguments),
     Golden(golden::Arguments),
     Guestbook(guestbook::Arguments),
+    Chart(chart::Arguments),
+    Image(image::Arguments),
     Tidy(tidy::Arguments),
     /// Measure the server from outside, in release.
     Bench(bench::Arguments),
@@ -50,6 +54,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Envtest(arguments) => return envtest::run(&arguments),
         Command::Protobuf(arguments) => return protobuf::run(&arguments),
         Command::Fuzz(arguments) => return fuzz::run(&arguments),
+        Command::Chart(arguments) => return chart::run(&arguments),
+        Command::Image(arguments) => return image::run(&arguments),
         Command::Golden(arguments) => golden::run(&arguments)?,
         Command::Guestbook(arguments) => guestbook::run(&arguments)?,
         Command::Tidy(arguments) => return Ok(tidy::run(&arguments)),
