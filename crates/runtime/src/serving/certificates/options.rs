@@ -25,7 +25,7 @@ pub struct CertificateOptions {
     pub lifetime: Duration,
     /// How long everybody is given to notice a change: replicas look ten times as often.
     pub settle: Duration,
-    /// How long [`Certificates::prepare`] tries to get a first certificate.
+    /// How long [`Certificates::prepare`](super::Certificates::prepare) tries to get a first certificate.
     pub patience: Duration,
 }
 
