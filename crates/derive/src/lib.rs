@@ -65,13 +65,14 @@ pub fn rbac(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// Registers an admission webhook: a function that answers, or any other item outside of an `impl`, which only says that
 /// there is one.
 ///
-/// A `mutating` function is `fn(&mut K)`, a `validating` one `fn(&K, Option<&K>) -> Result<(), String>`, with the object as
+/// A `mutating` function is `fn(&mut K)`, a `validating` one `fn(&K, Option<&K>) -> Result<(), FieldErrors>`, with the object as
 /// it was before if it is not new. See `kubewright::runtime::webhook` for what else they can be.
 ///
-/// Begins with `mutating` or `validating`. `name`, `path`, `groups`, `versions`, `resources` and `verbs` are needed;
-/// `failure_policy`, `match_policy`, `side_effects`, `timeout_seconds`, `reinvocation_policy`,
+/// Begins with `mutating` or `validating`. On a function that is all: `groups`, `versions` and `resources` are those of `K`,
+/// `verbs` are `create;update`, `name` is `mguestbook-v1.kb.io` and `path` `/mutate-webapp-my-domain-v1-guestbook` (or `v..` and
+/// `/validate-..`), as kubebuilder has them. On other items they have to be given. Further options are `failure_policy`, `match_policy`, `side_effects`, `timeout_seconds`, `reinvocation_policy`,
 /// `admission_review_versions`, `url`, `service_name`, `service_namespace`, `service_port` and the label selectors
-/// `namespace_selector` and `object_selector` are not.
+/// `namespace_selector` and `object_selector`.
 #[proc_macro_attribute]
 pub fn webhook(arguments: TokenStream, item: TokenStream) -> TokenStream {
     webhook::expand(arguments.into(), item.into()).into()

@@ -57,13 +57,6 @@ impl Arguments {
         self.value(name)?.map(text).transpose()
     }
 
-    /// A text that has to be there.
-    pub(crate) fn required(&mut self, name: &str) -> Result<LitStr> {
-        let missing = format!("`{name} = \"..\"` is missing");
-        self.text(name)?
-            .ok_or_else(|| Error::new(Span::call_site(), missing))
-    }
-
     /// A whole number.
     pub(crate) fn integer(&mut self, name: &str) -> Result<Option<syn::LitInt>> {
         let integer = |value| match value {

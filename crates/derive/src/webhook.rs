@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
-use syn::{Error, Ident, ItemFn, LitStr, Result};
+use syn::{Error, FnArg, ItemFn, LitStr, Result, Signature, Type};
 
 use crate::list::Arguments;
 use crate::permission::option;
@@ -33,35 +33,46 @@ const KNOWN: &[&str] = &[
 
 /// The item, and the webhook beside it. A function is what answers; any other item only says that there is a webhook.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    let function = syn::parse2::<ItemFn>(item.clone());
-    let function = function.ok().map(|function| function.sig.ident);
-    beside(item, entry(arguments, function.as_ref()))
+    let function = syn::parse2::<ItemFn>(item.clone()).ok();
+    let function = function.as_ref().map(|function| &function.sig);
+    beside(item, entry(arguments, function))
 }
 
-fn entry(arguments: TokenStream, function: Option<&Ident>) -> Result<TokenStream> {
+fn entry(arguments: TokenStream, function: Option<&Signature>) -> Result<TokenStream> {
     let mut arguments = Arguments::parse(arguments, KNOWN)?;
     let (kind, adds) = kind(&mut arguments)?;
-    let name = arguments.required("name")?;
-    check_name(&name)?;
-    let (path, url) = (arguments.text("path")?, arguments.text("url")?);
-    if path.is_some() == url.is_some() {
-        return Err(Error::new(
-            Span::call_site(),
-            "one of `path` and `url` is wanted",
-        ));
+    let object = function.and_then(object_type);
+    let name = arguments.text("name")?;
+    if let Some(name) = &name {
+        check_name(name)?;
     }
-    let serve = match (function, &path) {
-        (Some(function), Some(path)) => {
-            quote!(::core::option::Option::Some(|hooks| hooks.#adds(#path, #function)))
+    let (path, url) = (arguments.text("path")?, arguments.text("url")?);
+    if path.is_some() && url.is_some() {
+        let problem = "one of `path` and `url` is wanted, not both";
+        return Err(Error::new(Span::call_site(), problem));
+    }
+    // What says of which type its objects are need not say the rest.
+    if object.is_none() {
+        let missing = |problem: &str| Err(Error::new(Span::call_site(), problem));
+        if name.is_none() {
+            return missing("`name = \"..\"` is missing");
+        }
+        if path.is_none() && url.is_none() {
+            return missing("one of `path` and `url` is wanted");
+        }
+    }
+    let serve = match (function, &url) {
+        (Some(function), None) => {
+            let function = &function.ident;
+            quote!(::core::option::Option::Some(|hooks, path| hooks.#adds(path, #function)))
         }
         _ => quote!(::core::option::Option::None),
     };
-    let path = path.unwrap_or_else(|| LitStr::new("", Span::call_site()));
-    let url = option(url);
+    let (name, path, url) = (option(name), option(path), option(url));
     let groups = arguments.list("groups")?;
-    let versions = wanted(&mut arguments, "versions")?;
-    let resources = wanted(&mut arguments, "resources")?;
-    let verbs = wanted(&mut arguments, "verbs")?;
+    let versions = listed(&mut arguments, "versions", object)?;
+    let resources = listed(&mut arguments, "resources", object)?;
+    let verbs = listed(&mut arguments, "verbs", object)?;
     one_of_each(
         "verb",
         &verbs,
@@ -82,6 +93,12 @@ fn entry(arguments: TokenStream, function: Option<&Ident>) -> Result<TokenStream
     let service_port = number(arguments.integer("service_port")?);
     let namespaces = crate::selector::expression(arguments.text("namespace_selector")?)?;
     let objects = crate::selector::expression(arguments.text("object_selector")?)?;
+    let of = match object {
+        Some(object) => quote!(
+            ::core::option::Option::Some(::kubewright::registered::ObjectNames::of::<#object>)
+        ),
+        None => quote!(::core::option::Option::None),
+    };
     Ok(quote! {
         ::kubewright::registered::WebhookEntry {
             kind: #kind, name: #name, path: #path, url: #url,
@@ -89,9 +106,20 @@ fn entry(arguments: TokenStream, function: Option<&Ident>) -> Result<TokenStream
             failure_policy: #failure, match_policy: #matching, side_effects: #effects, timeout_seconds: #timeout,
             reinvocation_policy: #reinvocation, admission_review_versions: &[#(#reviews),*],
             service_name: #service_name, service_namespace: #service_namespace, service_port: #service_port,
-            namespace_selector: #namespaces, object_selector: #objects, serve: #serve,
+            namespace_selector: #namespaces, object_selector: #objects, serve: #serve, object: #of,
         }
     })
+}
+
+/// The type of the objects that a function is about: that of its first parameter, `&K` or `&mut K`.
+fn object_type(signature: &Signature) -> Option<&Type> {
+    match signature.inputs.first()? {
+        FnArg::Typed(first) => match &*first.ty {
+            Type::Reference(reference) => Some(&reference.elem),
+            _ => None,
+        },
+        FnArg::Receiver(_) => None,
+    }
 }
 
 /// The kind, and what adds a function of it to those that are served.
@@ -107,7 +135,7 @@ fn kind(arguments: &mut Arguments) -> Result<(TokenStream, TokenStream)> {
         )),
         (Some(span), Some(_)) => Err(Error::new(
             span,
-            "it either changes objects or judges them: write two attributes",
+            "it either defaults objects or validates them: write two attributes",
         )),
         (None, None) => Err(Error::new(
             Span::call_site(),
@@ -133,9 +161,10 @@ fn check_name(name: &LitStr) -> Result<()> {
     }
 }
 
-fn wanted(arguments: &mut Arguments, name: &str) -> Result<Vec<LitStr>> {
+/// A list that has to be there, unless the type of the objects says what it would be.
+fn listed(arguments: &mut Arguments, name: &str, object: Option<&Type>) -> Result<Vec<LitStr>> {
     let list = arguments.list(name)?;
-    match list.is_empty() {
+    match list.is_empty() && object.is_none() {
         false => Ok(list),
         true => Err(Error::new(
             Span::call_site(),

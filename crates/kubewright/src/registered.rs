@@ -58,8 +58,8 @@ pub struct RuleEntry {
 #[doc(hidden)]
 pub struct WebhookEntry {
     pub kind: WebhookKind,
-    pub name: &'static str,
-    pub path: &'static str,
+    pub name: Option<&'static str>,
+    pub path: Option<&'static str>,
     pub url: Option<&'static str>,
     pub groups: &'static [&'static str],
     pub versions: &'static [&'static str],
@@ -76,7 +76,30 @@ pub struct WebhookEntry {
     pub service_port: Option<i32>,
     pub namespace_selector: Option<Requirements>,
     pub object_selector: Option<Requirements>,
-    pub serve: Option<fn(Webhooks) -> Webhooks>,
+    pub serve: Option<fn(Webhooks, &str) -> Webhooks>,
+    /// The names of the kind that it is about, where its function says so.
+    pub object: Option<fn() -> ObjectNames>,
+}
+
+/// The names of a kind, as far as a webhook needs them.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct ObjectNames {
+    group: String,
+    version: String,
+    kind: String,
+    plural: String,
+}
+
+impl ObjectNames {
+    pub fn of<K: kube::Resource<DynamicType = ()>>() -> Self {
+        Self {
+            group: K::group(&()).into_owned(),
+            version: K::version(&()).into_owned(),
+            kind: K::kind(&()).to_lowercase(),
+            plural: K::plural(&()).into_owned(),
+        }
+    }
 }
 
 /// A conversion. Made by `#[kubewright::conversion]`.
@@ -112,19 +135,54 @@ pub fn controllers() -> Vec<Controller> {
 /// # Panics
 /// When two answer at one path.
 pub fn webhooks() -> Webhooks {
-    let mut paths: Vec<&str> = served().map(|(path, _)| path).collect();
+    let mut paths: Vec<String> = served().map(|(path, _)| path).collect();
     paths.sort_unstable();
     if let Some(pair) = paths.windows(2).find(|pair| pair[0] == pair[1]) {
         panic!("two webhooks answer at {}", pair[0]);
     }
-    let hooks = served().fold(Webhooks::new(), |hooks, (_, serve)| serve(hooks));
+    let hooks = served().fold(Webhooks::new(), |hooks, (path, serve)| serve(hooks, &path));
     let conversions = inventory::iter::<ConversionEntry>.into_iter();
     conversions.fold(hooks, |hooks, entry| (entry.0)(hooks))
 }
 
-fn served() -> impl Iterator<Item = (&'static str, fn(Webhooks) -> Webhooks)> {
+fn served() -> impl Iterator<Item = (String, fn(Webhooks, &str) -> Webhooks)> {
     let entries = inventory::iter::<WebhookEntry>.into_iter();
-    entries.filter_map(|entry| Some((entry.path, entry.serve?)))
+    entries.filter_map(|entry| Some((path(entry), entry.serve?)))
+}
+
+/// Where a webhook answers: as it says, else as kubebuilder has it.
+fn path(entry: &WebhookEntry) -> String {
+    if let Some(path) = entry.path {
+        return path.to_owned();
+    }
+    let Some(names) = entry.object.filter(|_| entry.url.is_none()) else {
+        return String::new();
+    };
+    let ObjectNames {
+        group,
+        version,
+        kind,
+        ..
+    } = names();
+    let what = match entry.kind {
+        WebhookKind::Mutating => "mutate",
+        WebhookKind::Validating => "validate",
+    };
+    format!("/{what}-{}-{version}-{kind}", group.replace('.', "-"))
+}
+
+/// The name of a webhook: what it says, else as kubebuilder has it.
+fn name(entry: &WebhookEntry) -> String {
+    let letter = match entry.kind {
+        WebhookKind::Mutating => "m",
+        WebhookKind::Validating => "v",
+    };
+    let made = || {
+        let names = entry.object.map(|names| names());
+        names.map(|it| format!("{letter}{}-{}.kb.io", it.kind, it.version))
+    };
+    let given = entry.name.map(str::to_owned);
+    given.or_else(made).unwrap_or_default()
 }
 
 /// All that is registered, as manifests are made from it.
@@ -216,14 +274,21 @@ fn rule(entry: &RuleEntry) -> Rule {
 
 fn webhook(entry: &WebhookEntry) -> Webhook {
     let text = |value: Option<&str>| value.map(str::to_owned);
+    let given = |list: &[&str], of: fn(ObjectNames) -> String| match (list, entry.object) {
+        ([], Some(names)) => vec![of(names())],
+        (list, _) => texts(list),
+    };
     Webhook {
         kind: entry.kind,
-        name: entry.name.to_owned(),
-        path: entry.path.to_owned(),
-        groups: texts(entry.groups),
-        versions: texts(entry.versions),
-        resources: texts(entry.resources),
-        verbs: texts(entry.verbs),
+        name: name(entry),
+        path: path(entry),
+        groups: given(entry.groups, |names| names.group),
+        versions: given(entry.versions, |names| names.version),
+        resources: given(entry.resources, |names| names.plural),
+        verbs: match (entry.verbs, entry.object) {
+            ([], Some(_)) => texts(&["create", "update"]),
+            (verbs, _) => texts(verbs),
+        },
         failure_policy: text(entry.failure_policy),
         match_policy: text(entry.match_policy),
         side_effects: text(entry.side_effects),

@@ -7,11 +7,14 @@ use jiff::Timestamp;
 use kubewright_cache::{AsObject, Key};
 use tokio_util::sync::CancellationToken;
 
+use crate::Error;
 use crate::cause::{Cause, Reasons};
 use crate::client::{Client, Write};
 use crate::described::Described;
 use crate::environment::Environment;
 use crate::events::{EventKind, Recorder, reference_of};
+use crate::metrics::Metrics;
+use crate::state::States;
 
 /// One reconcile: who runs, why, and with what. Cheap to clone.
 #[derive(Clone)]
@@ -43,6 +46,8 @@ pub(crate) struct Lent {
     pub(crate) client: Client,
     pub(crate) recorder: Recorder,
     pub(crate) environment: Environment,
+    pub(crate) metrics: Metrics,
+    pub(crate) states: States,
     pub(crate) cancel: CancellationToken,
 }
 
@@ -154,6 +159,47 @@ impl Context {
             .lent
             .recorder
             .event(&reference, kind, reason, &message);
+    }
+
+    /// What the manager was given for its reconcilers: a client of another system, say.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use k8s_openapi::api::core::v1::Service;
+    /// use kubewright_runtime::{Context, Error, Outcome, Reconciler};
+    ///
+    /// /// Given to the manager with `manager.state(Registrar::connect()?)`.
+    /// struct Registrar;
+    ///
+    /// impl Registrar {
+    ///     async fn register(&self, _name: &str) -> Result<(), std::io::Error> {
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// struct Names;
+    ///
+    /// impl Reconciler<Service> for Names {
+    ///     async fn reconcile(&self, service: Arc<Service>, cx: &Context) -> Result<Outcome, Error> {
+    ///         let names = service.metadata.name.iter();
+    ///         for name in names {
+    ///             cx.state::<Registrar>()?.register(name).await?;
+    ///         }
+    ///         Ok(Outcome::done())
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// When the manager was given no value of this type. The error is terminal.
+    pub fn state<T: Send + Sync + 'static>(&self) -> Result<&T, Error> {
+        self.0.lent.states.get()
+    }
+
+    /// The metrics of the manager, for counters of one's own. A family that exists is shared, so that a reconcile can ask for
+    /// it each time.
+    pub fn metrics(&self) -> &Metrics {
+        &self.0.lent.metrics
     }
 
     /// Records events about any object.

@@ -44,6 +44,7 @@ use crate::metrics::Metrics;
 use crate::panics;
 use crate::requests::{Filter, Request, Requests};
 use crate::sharding::Shards;
+use crate::state::States;
 use crate::watch::{Relation, Running, Source, SourceError, Subject};
 
 /// How long one reconcile may take by default: far more than any should, and less than for ever.
@@ -196,6 +197,7 @@ pub(crate) struct Surroundings {
     pub(crate) environment: Environment,
     pub(crate) metrics: Metrics,
     pub(crate) queues: Queues,
+    pub(crate) states: States,
     /// Cancelled when this process leads; at once where there is no election.
     pub(crate) leading: CancellationToken,
     /// The lease without which nothing is begun, where there is an election and the controller needs to lead.

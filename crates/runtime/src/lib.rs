@@ -24,6 +24,7 @@ mod requests;
 pub mod selector;
 pub mod serving;
 pub mod sharding;
+mod state;
 mod stripes;
 #[cfg(feature = "opentelemetry")]
 pub mod telemetry;

@@ -11,8 +11,11 @@
 
 mod candidate;
 mod error;
+mod options;
 mod part;
+mod queues;
 mod runnable;
+mod serving;
 mod sharing;
 mod supervisor;
 mod watchdog;
@@ -24,32 +27,28 @@ use std::time::Duration;
 
 use http::header::USER_AGENT;
 use kubewright_cache::Connections;
-use kubewright_webhook::Webhooks;
-use kubewright_workqueue::Stats;
-use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use crate::identity::user_agent;
 pub use error::ManagerError;
 pub use part::{Ended, OnEnd};
+pub(crate) use queues::Queues;
 pub use runnable::{Runnable, Task};
 
-use crate::cache::CacheOptions;
 use crate::client::{CacheInUse, Client, InformerLifetime};
-use crate::controller::{
-    AnyController, Controller, History, Leadership, Progress, Surroundings, WarmUp,
-};
+use crate::controller::{AnyController, History, Leadership, Progress, Surroundings, WarmUp};
 use crate::environment::Environment;
 use crate::events::{EventWriter, Recorder, RecorderOptions};
 use crate::identity::program_name;
 use crate::lease::LeaseOptions;
-use crate::metrics::{ControllerMetrics, Metrics};
-use crate::requests::Request;
-use crate::serving::{AccessGuard, Listener, MetricsServer, Probes, Serves, WebhookServer};
+use crate::metrics::Metrics;
+use crate::serving::Probes;
 use crate::sharding::{Caches, ShardingOptions, Shards};
+use crate::state::States;
 use candidate::Candidate;
 use part::{Part, Stage};
+use serving::{Pages, Serving, Shown};
 use sharing::Sharing;
 use supervisor::Supervisor;
 
@@ -69,6 +68,9 @@ pub struct Manager {
     sharding: Option<ShardingOptions>,
     probes: Probes,
     servers: Vec<Serving>,
+    pages: Pages,
+    states: States,
+    recorder: Option<RecorderOptions>,
     shutdown_timeout: Duration,
     /// Cancelled when this process leads; at once where there is no election.
     leading: CancellationToken,
@@ -84,13 +86,6 @@ enum Process {
     Own,
     /// The manager is one of the things that the process does.
     Shared,
-}
-
-/// A server of the manager's own.
-enum Serving {
-    Probes(Listener),
-    Metrics(Listener, Option<AccessGuard>),
-    Webhooks(Listener, Webhooks, Serves),
 }
 
 impl Manager {
@@ -146,142 +141,13 @@ impl Manager {
             sharding: None,
             probes: Probes::new(),
             servers: Vec::new(),
+            pages: Pages::default(),
+            states: States::default(),
+            recorder: None,
             shutdown_timeout: Duration::from_secs(30),
             leading: CancellationToken::new(),
             misuse: None,
         }
-    }
-
-    /// The operator's name: the reporter of its events, and the field manager of its writes. By default the program's.
-    pub fn name(mut self, name: &str) -> Self {
-        self.name = name.to_owned();
-        self
-    }
-
-    /// Sets what the [cache](crate::cache) holds of each kind, for controllers, watches and reads. It has to be said before the
-    /// client is used: otherwise the manager fails when it runs.
-    ///
-    /// ```no_run
-    /// use k8s_openapi::api::core::v1::{Pod, Secret};
-    /// use kubewright_runtime::{CacheOptions, CachePolicy, Manager};
-    ///
-    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// let manager = Manager::from_env().await?.cache(
-    ///     CacheOptions::new()
-    ///         .namespaces(["team-a", "team-b"])
-    ///         .policy(CachePolicy::of::<Secret>().labels("app=web").without("data"))
-    ///         .policy(CachePolicy::of::<Pod>().metadata()),
-    /// );
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn cache(mut self, options: CacheOptions) -> Self {
-        self.misuse = self.client.set_cache(options).err();
-        self
-    }
-
-    /// Where time and randomness come from.
-    pub fn environment(mut self, environment: Environment) -> Self {
-        self.environment = environment;
-        self
-    }
-
-    /// Sets who holds, fails or observes cached reads and reconciles, unless somebody is set; see [`gate`](crate::gate).
-    pub fn gate(self, gate: Arc<dyn crate::gate::Gate>) -> Self {
-        self.client.gates().set(gate);
-        self
-    }
-
-    /// Where its numbers are kept, if others keep theirs there too: those of a client, say.
-    pub fn with_metrics(mut self, metrics: Metrics) -> Self {
-        self.metrics = metrics;
-        self
-    }
-
-    /// How long a shutdown may take in all. By default 30 s, of which reconciles have three quarters to finish: the rest is for
-    /// servers, informers, the lease and events.
-    pub fn shutdown_timeout(mut self, timeout: Duration) -> Self {
-        self.shutdown_timeout = timeout;
-        self
-    }
-
-    /// Adds a controller. Each needs a name of its own.
-    pub fn controller<R: Request>(mut self, controller: Controller<R>) -> Self {
-        self.controllers.push(Box::new(controller));
-        self
-    }
-
-    /// Adds something else that runs as long as the manager does.
-    pub fn runnable(mut self, runnable: impl Runnable) -> Self {
-        self.runnables.push(Box::new(runnable));
-        self
-    }
-
-    /// Holds an election: controllers run in one process at a time.
-    pub fn leader_election(mut self, options: LeaseOptions) -> Self {
-        self.election = Some(options);
-        self
-    }
-
-    /// Shares the objects among all replicas that say the same: each reconciles its part, and none is reconciled by two at
-    /// once. See [`sharding`](crate::sharding) for what this guarantees and costs. It takes the place of an election.
-    pub fn sharded(mut self, options: ShardingOptions) -> Self {
-        self.sharding = Some(options);
-        self
-    }
-
-    /// Serves `/healthz` and `/readyz`. An empty address or `0` means not to.
-    ///
-    /// # Errors
-    /// When the address cannot be listened on.
-    pub async fn serve_probes(mut self, address: &str) -> Result<Self, ManagerError> {
-        let what = "probes";
-        let bound = Listener::bind(address).await;
-        let bound = bound.map_err(|source| ManagerError::Serve { what, source })?;
-        if let Some(listener) = bound {
-            told("probes", &listener);
-            self.servers.push(Serving::Probes(listener));
-        }
-        Ok(self)
-    }
-
-    /// Serves `/metrics`, and `/debug/causes` with the last reconciles of each controller.
-    ///
-    /// # Errors
-    /// When the address cannot be listened on.
-    pub async fn serve_metrics(self, address: &str) -> Result<Self, ManagerError> {
-        let what = "metrics";
-        let bound = Listener::bind(address).await;
-        let bound = bound.map_err(|source| ManagerError::Serve { what, source })?;
-        Ok(match bound {
-            Some(listener) => self.serve_metrics_on(listener, None),
-            None => self,
-        })
-    }
-
-    /// Serves metrics on a listener of one's own, to those that the guard lets pass.
-    pub fn serve_metrics_on(mut self, listener: Listener, guard: Option<AccessGuard>) -> Self {
-        told("metrics", &listener);
-        self.servers.push(Serving::Metrics(listener, guard));
-        self
-    }
-
-    /// Serves webhooks, which need no leadership. The listener speaks TLS: API servers ask nobody else.
-    ///
-    /// Until they are served, the process is not ready.
-    pub fn serve_webhooks(mut self, listener: Listener, webhooks: Webhooks) -> Self {
-        told("webhooks", &listener);
-        let serves = Serves::default();
-        let check = serves.clone();
-        self.probes.readiness("webhooks", move || check.check());
-        self.servers
-            .push(Serving::Webhooks(listener, webhooks, serves));
-        self
-    }
-
-    /// The checks behind the probes, to add one's own.
-    pub fn probes(&self) -> &Probes {
-        &self.probes
     }
 
     /// The client that controllers get, with the same cache. It writes under the manager's name, unless it has one.
@@ -435,12 +301,17 @@ impl Manager {
         supervisor.add(Part::new(Stage::Informers, "informers"), |stop| {
             follow(informers, stop)
         });
+        let shown = Shown {
+            probes: self.probes,
+            metrics: self.metrics,
+            pages: self.pages,
+            controllers: handles,
+        };
         for server in self.servers {
-            let (probes, metrics) = (self.probes.clone(), self.metrics.clone());
-            let causes = handles.clone();
+            let shown = shown.clone();
             let part = Part::new(Stage::Servers, server.name());
             supervisor.add(part, |stop| async move {
-                server.serve(probes, metrics, causes, stop).await;
+                server.serve(shown, stop).await;
                 Ok(())
             });
         }
@@ -462,8 +333,14 @@ impl Manager {
         let collected = queues.clone();
         self.metrics
             .collect("workqueue", move |out| collected.write(out));
+        let informers = self.client.factory().clone();
+        self.metrics.collect("informers", move |out| {
+            // Writing into a string cannot fail.
+            let _ = kubewright_cache::prometheus::write(&informers.stats(), out);
+        });
         let kube = self.client.kube().clone();
-        let options = RecorderOptions::new(&self.name);
+        let options = self.recorder.clone();
+        let options = options.unwrap_or_else(|| RecorderOptions::new(&self.name));
         let (recorder, writer) = Recorder::new(kube, options, self.environment.clone());
         let around = Surroundings {
             client: self.client(),
@@ -471,6 +348,7 @@ impl Manager {
             environment: self.environment.clone(),
             metrics: self.metrics.clone(),
             queues,
+            states: self.states.clone(),
             leading: self.leading.clone(),
             lease: candidate.leadership.clone(),
             shards: sharing.shards.clone(),
@@ -541,12 +419,6 @@ async fn follow(
     Ok(())
 }
 
-/// Says where something is served: whoever asked for any free port wants to know which.
-fn told(what: &str, listener: &Listener) {
-    let address = listener.address().ok().map(|address| address.to_string());
-    tracing::info!(what, address, "listening");
-}
-
 fn named_progress(controller: &dyn AnyController) -> (String, Arc<Progress>) {
     (controller.name().to_owned(), controller.progress())
 }
@@ -560,76 +432,6 @@ fn is_warm(controllers: &[(String, Arc<Progress>)]) -> Result<(), String> {
     match cold.is_empty() {
         true => Ok(()),
         false => Err(format!("no first state yet: {}", cold.join(", "))),
-    }
-}
-
-impl Serving {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Probes(_) => "probe server",
-            Self::Metrics(..) => "metrics server",
-            Self::Webhooks(..) => "webhook server",
-        }
-    }
-
-    async fn serve(
-        self,
-        probes: Probes,
-        metrics: Metrics,
-        controllers: Vec<(String, Arc<Progress>)>,
-        stop: CancellationToken,
-    ) {
-        match self {
-            Self::Probes(listener) => listener.serve(probes, stop).await,
-            Self::Webhooks(listener, webhooks, serves) => {
-                serves.begin();
-                let server = WebhookServer::new(webhooks, &metrics);
-                listener.serve(server, stop).await;
-            }
-            Self::Metrics(listener, guard) => {
-                let mut server = MetricsServer::new(metrics).json("/debug/causes", move || {
-                    let told = controllers.iter().map(|(name, progress)| {
-                        let last = progress.history.list();
-                        let last = last.iter().map(serde_json::to_value);
-                        (name.clone(), last.filter_map(Result::ok).collect())
-                    });
-                    serde_json::Value::Object(told.collect())
-                });
-                if let Some(guard) = guard {
-                    server = server.guard(guard);
-                }
-                listener.serve(server, stop).await;
-            }
-        }
-    }
-}
-
-/// The queues of all controllers, for their numbers.
-#[derive(Clone, Default)]
-pub(crate) struct Queues(Arc<Mutex<Vec<Counted>>>);
-
-/// The numbers of a queue, and where the number of its running requests is reported.
-type Counted = (Box<dyn Fn() -> Stats + Send>, ControllerMetrics);
-
-impl Queues {
-    pub(crate) fn add(
-        &self,
-        stats: impl Fn() -> Stats + Send + 'static,
-        metrics: ControllerMetrics,
-    ) {
-        self.0.lock().push((Box::new(stats), metrics));
-    }
-
-    fn write(&self, out: &mut String) {
-        let mut stats = Vec::new();
-        for (read, metrics) in self.0.lock().iter() {
-            let counted = read();
-            // A key that runs is a worker at work.
-            metrics.active(counted.running);
-            stats.push(counted);
-        }
-        // Writing into a string cannot fail.
-        let _ = kubewright_workqueue::prometheus::write(&stats, out);
     }
 }
 

@@ -143,11 +143,7 @@ impl FieldErrors {
     /// # Errors
     /// When a field is wrong.
     pub fn into_result(self) -> Result<(), Self> {
-        if self.0.is_empty() {
-            Ok(())
-        } else {
-            Err(self)
-        }
+        if self.0.is_empty() { Ok(()) } else { Err(self) }
     }
 
     pub(crate) fn to_causes(&self) -> Vec<Value> {

@@ -13,28 +13,30 @@
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use kubewright_webhook::Webhooks;
+//! use kubewright_webhook::{FieldError, FieldErrors, Webhooks};
 //!
-//! fn complete(map: &mut ConfigMap) {
+//! fn default(map: &mut ConfigMap) {
 //!     map.immutable.get_or_insert(true);
 //! }
 //!
-//! fn judge(map: &ConfigMap, _old: Option<&ConfigMap>) -> Result<(), String> {
-//!     match map.data.as_ref().is_some_and(|data| data.contains_key("motto")) {
-//!         true => Ok(()),
-//!         false => Err("a motto is missing".to_owned()),
+//! fn validate(map: &ConfigMap, _old: Option<&ConfigMap>) -> Result<(), FieldErrors> {
+//!     let mut errors = FieldErrors::new();
+//!     if !map.data.as_ref().is_some_and(|data| data.contains_key("motto")) {
+//!         errors.push(FieldError::required("data.motto", "every map needs one"));
 //!     }
+//!     errors.into_result()
 //! }
 //!
 //! let webhooks = Webhooks::new()
-//!     .defaulting("/mutate", complete)
-//!     .validating("/validate", judge);
+//!     .defaulting("/mutate", default)
+//!     .validating("/validate", validate);
 //! # drop(webhooks);
 //! ```
 
 mod admission;
 mod conversion;
 mod defaulting;
+mod field_error;
 mod overlay;
 mod patch;
 mod review;
@@ -47,6 +49,7 @@ use std::pin::Pin;
 pub use admission::{Admission, Operation, Request, Response, Subject};
 pub use conversion::{Converter, Spoke, same_fields};
 pub use defaulting::Defaulting;
+pub use field_error::{FieldError, FieldErrors};
 pub use router::{Answer, Webhooks};
 pub use validating::{Denial, IntoVerdict, Validating, Verdict};
 

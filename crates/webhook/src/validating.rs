@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::admission::{Admission, Operation, Request, Response};
+use crate::field_error::FieldErrors;
 
 /// Why something may not be done. The API server passes the words on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -15,6 +16,7 @@ pub struct Denial {
     code: u16,
     reason: &'static str,
     message: String,
+    fields: FieldErrors,
 }
 
 impl Denial {
@@ -24,6 +26,7 @@ impl Denial {
             code: 403,
             reason: "Forbidden",
             message: message.into(),
+            fields: FieldErrors::default(),
         }
     }
 
@@ -33,6 +36,7 @@ impl Denial {
             code: 422,
             reason: "Invalid",
             message: message.into(),
+            fields: FieldErrors::default(),
         }
     }
 
@@ -42,6 +46,7 @@ impl Denial {
             code: 400,
             reason: "BadRequest",
             message: message.into(),
+            fields: FieldErrors::default(),
         }
     }
 
@@ -51,13 +56,38 @@ impl Denial {
             code: 500,
             reason: "InternalError",
             message: message.into(),
+            fields: FieldErrors::default(),
         }
     }
 
+    /// The same, because of these fields: API servers show them as causes.
+    #[must_use]
+    pub fn fields(mut self, fields: FieldErrors) -> Self {
+        self.fields = fields;
+        self
+    }
+
+    /// The same, of this object: where single fields are wrong, the message begins with its kind and name, as API servers'
+    /// own do.
+    pub(crate) fn of(mut self, request: &Request) -> Self {
+        if !self.fields.is_empty() {
+            let kind = &request.kind;
+            let dot = if kind.group.is_empty() { "" } else { "." };
+            let (name, errors) = (&request.name, &self.fields);
+            let (kind, group) = (&kind.kind, &kind.group);
+            self.message = format!("{kind}{dot}{group} {name:?} is invalid: {errors}");
+        }
+        self
+    }
+
     pub(crate) fn to_status(&self) -> Value {
-        json!({
+        let mut status = json!({
             "status": "Failure", "code": self.code, "reason": self.reason, "message": self.message,
-        })
+        });
+        if !self.fields.is_empty() {
+            status["details"] = json!({ "causes": self.fields.to_causes() });
+        }
+        status
     }
 }
 
@@ -77,9 +107,14 @@ impl From<&str> for Denial {
 pub type Verdict = Result<Vec<String>, Denial>;
 
 /// What a validating function may return.
-pub trait IntoVerdict {
+pub trait IntoVerdict: sealed::Sealed {
     /// The verdict.
     fn into_verdict(self) -> Verdict;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl<T, E> Sealed for Result<T, E> {}
 }
 
 impl<E: Into<Denial>> IntoVerdict for Result<(), E> {
@@ -94,22 +129,28 @@ impl IntoVerdict for Verdict {
     }
 }
 
-/// Judges objects of a kind. Functions `fn(&K, Option<&K>) -> Result<(), E>` do: they are asked about new and changed
+/// Validates objects of a kind. Functions `fn(&K, Option<&K>) -> Result<(), E>` do: they are asked about new and changed
 /// objects, with what was there before, and let deletions pass.
 pub trait Validating<K>: Send + Sync + 'static {
-    /// Whether an object may be created.
-    fn create(&self, object: &K, request: &Request) -> impl Future<Output = Verdict> + Send;
+    /// Whether an object may be created. By default it may.
+    fn create(&self, _object: &K, _request: &Request) -> impl Future<Output = Verdict> + Send {
+        ready(Ok(Vec::new()))
+    }
 
-    /// Whether an object may become another.
+    /// Whether an object may be changed. By default it may.
     fn update(
         &self,
-        object: &K,
-        old: &K,
-        request: &Request,
-    ) -> impl Future<Output = Verdict> + Send;
+        _object: &K,
+        _old: &K,
+        _request: &Request,
+    ) -> impl Future<Output = Verdict> + Send {
+        ready(Ok(Vec::new()))
+    }
 
-    /// Whether an object may be deleted.
-    fn delete(&self, old: &K, request: &Request) -> impl Future<Output = Verdict> + Send;
+    /// Whether an object may be deleted. By default it may.
+    fn delete(&self, _old: &K, _request: &Request) -> impl Future<Output = Verdict> + Send {
+        ready(Ok(Vec::new()))
+    }
 }
 
 impl<K, F, R> Validating<K> for F
@@ -168,7 +209,7 @@ where
             Ok(warnings) => warnings
                 .into_iter()
                 .fold(Response::allowed(), Response::warn),
-            Err(denial) => Response::denied(denial),
+            Err(denial) => Response::denied(denial.of(&request)),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The CronJob of kubebuilder's tutorial, as far as the API server asks for it: two versions of a kind, completed, judged and
-//! converted by this program.
+//! The CronJob of kubebuilder's tutorial, as far as the API server asks for it: two versions of a kind, defaulted, validated
+//! and converted by this program.
 
 mod demo;
 mod schedule;

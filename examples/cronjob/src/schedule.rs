@@ -9,19 +9,19 @@ const PARTS: [(&str, u32, u32); 5] = [
     ("day of week", 0, 6),
 ];
 
-/// Says what is wrong with a schedule.
-pub(crate) fn check(schedule: &str) -> Result<(), String> {
+/// What is wrong with a schedule, if anything is.
+pub(crate) fn problem(schedule: &str) -> Option<String> {
     let parts: Vec<&str> = schedule.split_whitespace().collect();
     if parts.len() != PARTS.len() {
-        return Err(format!("{schedule:?} has {} parts, not five", parts.len()));
+        return Some(format!("it has {} parts, not five", parts.len()));
     }
     for (part, (name, least, most)) in parts.into_iter().zip(PARTS) {
         let sound = part.split(',').all(|range| is_range(range, least, most));
         if !sound {
-            return Err(format!("{name} {part:?} is not within {least} and {most}"));
+            return Some(format!("{name} {part:?} is not within {least} and {most}"));
         }
     }
-    Ok(())
+    None
 }
 
 /// `*`, `5`, `1-5`, each with or without `/2`.
@@ -45,9 +45,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schedules_are_told_from_other_texts() {
+    fn schedules_are_distinguished_from_other_texts() {
         for sound in ["* * * * *", "*/5 0-6,22 1 1-12/3 0,6", "59 23 31 12 6"] {
-            assert_eq!(check(sound), Ok(()), "{sound}");
+            assert_eq!(problem(sound), None, "{sound}");
         }
         for wrong in [
             "",
@@ -64,7 +64,7 @@ mod tests {
             ", * * * *",
             "@hourly",
         ] {
-            assert!(check(wrong).is_err(), "{wrong}");
+            assert!(problem(wrong).is_some(), "{wrong}");
         }
     }
 }

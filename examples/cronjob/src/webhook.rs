@@ -1,7 +1,7 @@
-//! What the API server asks: to complete a CronJob, to judge it, and to show it in the other version.
+//! What the API server asks: to default a CronJob, to validate it, and to convert it to the other version.
 
 use kube::ResourceExt;
-use kubewright::webhook::Spoke;
+use kubewright::webhook::{FieldError, FieldErrors, Spoke};
 
 use crate::schedule;
 use crate::v1::{ConcurrencyPolicy, CronJob, CronJobSpec};
@@ -11,18 +11,7 @@ use crate::v2::{self, CronSchedule};
 const LONGEST_NAME: usize = 52;
 
 /// Fills in what users may leave out.
-#[kubewright::webhook(
-    mutating,
-    name = "mcronjob-v1.kb.io",
-    path = "/mutate-batch-tutorial-kubebuilder-io-v1-cronjob",
-    groups = "batch.tutorial.kubebuilder.io",
-    versions = "v1",
-    resources = "cronjobs",
-    verbs = "create;update",
-    failure_policy = "Fail",
-    side_effects = "None",
-    admission_review_versions = "v1"
-)]
+#[kubewright::webhook(mutating)]
 pub fn default(job: &mut CronJob) {
     let rest = &mut job.spec.rest;
     rest.concurrency_policy
@@ -32,36 +21,22 @@ pub fn default(job: &mut CronJob) {
     rest.failed_jobs_history_limit.get_or_insert(1);
 }
 
-/// Says what is wrong with a CronJob that its schema cannot say.
+/// Reports what is wrong with a CronJob and its schema cannot know.
 ///
 /// # Errors
-/// When something is; all of it is said at once.
-#[kubewright::webhook(
-    validating,
-    name = "vcronjob-v1.kb.io",
-    path = "/validate-batch-tutorial-kubebuilder-io-v1-cronjob",
-    groups = "batch.tutorial.kubebuilder.io",
-    versions = "v1",
-    resources = "cronjobs",
-    verbs = "create;update",
-    failure_policy = "Fail",
-    side_effects = "None",
-    admission_review_versions = "v1"
-)]
-pub fn validate(job: &CronJob, _old: Option<&CronJob>) -> Result<(), String> {
-    let mut wrong = Vec::new();
-    if job.name_any().len() > LONGEST_NAME {
-        wrong.push(format!(
-            "metadata.name: must be no more than {LONGEST_NAME} characters"
-        ));
+/// When something is wrong; all of it is reported at once.
+#[kubewright::webhook(validating)]
+pub fn validate(job: &CronJob, _old: Option<&CronJob>) -> Result<(), FieldErrors> {
+    let (name, schedule) = (job.name_any(), &job.spec.schedule);
+    let mut errors = FieldErrors::new();
+    if name.len() > LONGEST_NAME {
+        let problem = format!("must be no more than {LONGEST_NAME} characters");
+        errors.push(FieldError::invalid("metadata.name", name, &problem));
     }
-    if let Err(problem) = schedule::check(&job.spec.schedule) {
-        wrong.push(format!("spec.schedule: {problem}"));
+    if let Some(problem) = schedule::problem(schedule) {
+        errors.push(FieldError::invalid("spec.schedule", schedule, &problem));
     }
-    match wrong.is_empty() {
-        true => Ok(()),
-        false => Err(wrong.join("; ")),
-    }
+    errors.into_result()
 }
 
 #[kubewright::conversion]

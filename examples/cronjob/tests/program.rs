@@ -62,7 +62,7 @@ async fn program_shows_itself_without_a_cluster() {
     for line in [
         "completed: Allow, suspended: false, keeps 3 that succeeded",
         r#"as version 2: {"minute":"0","hour":"3"}"#,
-        r#"denied the request: spec.schedule: hour "25" is not within 0 and 23"#,
+        r#"spec.schedule: Invalid value: "0 25 * * *": hour "25" is not within 0 and 23"#,
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }

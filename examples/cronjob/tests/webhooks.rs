@@ -63,7 +63,13 @@ async fn what_is_wrong_is_refused_and_all_of_it_is_said() {
     let world = World::start().await;
     let name = "a".repeat(53);
     let refused = world.client.create(&one(&name, "0 25 * * *")).await;
-    let refused = told(refused.expect_err("two things are wrong"));
+    let refused = refused.expect_err("two things are wrong");
+    assert!(refused.is_invalid());
+    let details = refused.status().and_then(|status| status.details.as_ref());
+    let causes = details.into_iter().flat_map(|details| &details.causes);
+    let fields: Vec<&str> = causes.map(|cause| cause.field.as_str()).collect();
+    assert_eq!(fields, ["metadata.name", "spec.schedule"]);
+    let refused = told(refused);
     assert!(refused.contains("no more than 52 characters"), "{refused}");
     assert!(refused.contains("hour \"25\""), "{refused}");
 

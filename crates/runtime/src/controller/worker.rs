@@ -92,6 +92,8 @@ impl<R: Request, T: Target<R>> Work<R> for Worker<T> {
                 client: around.client,
                 recorder: around.recorder,
                 environment: around.environment,
+                metrics: around.metrics,
+                states: around.states,
                 cancel: around.abort,
             }),
         };

@@ -1,0 +1,147 @@
+//! What a manager is given: state for its reconcilers, a recorder, pages; and the metrics that it serves.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use kubewright_runtime::events::RecorderOptions;
+use kubewright_runtime::serving::Listener;
+use kubewright_runtime::{
+    CancellationToken, Client, Context, Controller, Error, EventKind, Manager, Outcome, Query,
+    Reconciler,
+};
+use kubewright_server::Server;
+use kubewright_testing::{limit, until};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinHandle;
+
+/// A client of another system, as reconcilers are given one.
+struct Prefix(&'static str);
+
+/// Not given to any manager.
+struct Missing;
+
+struct Greeter;
+
+impl Reconciler<ConfigMap> for Greeter {
+    async fn reconcile(&self, config: Arc<ConfigMap>, cx: &Context) -> Result<Outcome, Error> {
+        let greeted = cx.metrics().counter("greeted_total", "Greetings.", &[])?;
+        greeted.with([]).increment();
+        let message = format!("{} {}", cx.state::<Prefix>()?.0, cx.key());
+        cx.event(&config, EventKind::Normal, "Greeted", message);
+        cx.state::<Missing>()?;
+        Ok(Outcome::done())
+    }
+}
+
+struct World {
+    _server: Server,
+    user: Client,
+    stop: CancellationToken,
+    running: JoinHandle<Result<(), kubewright_runtime::manager::ManagerError>>,
+}
+
+async fn start(adjust: impl FnOnce(Manager) -> Manager) -> (World, Vec<String>) {
+    let server = limit(Server::builder().start()).await.expect("a server");
+    let client = || kube::Client::new(server.service(), "default");
+    let controller = Controller::of::<ConfigMap>("greeter").reconciler(Greeter);
+    let handle = controller.handle();
+    let manager = adjust(Manager::new(client()).state(Prefix("hello")));
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.controller(controller).run_until(stop.clone()));
+    let user = Client::new(client());
+    let mut config = ConfigMap::default();
+    config.metadata.name = Some("a".to_owned());
+    config.metadata.namespace = Some("default".to_owned());
+    limit(user.create(&config)).await.expect("created");
+    let ended = until("it has run", async || {
+        let history = handle.history().list();
+        let ended: Vec<String> = history.iter().map(|run| run.ended.to_string()).collect();
+        (!ended.is_empty()).then_some(ended)
+    })
+    .await;
+    let world = World {
+        _server: server,
+        user,
+        stop,
+        running,
+    };
+    (world, ended)
+}
+
+impl World {
+    async fn end(self) {
+        self.stop.cancel();
+        let ended = limit(self.running).await.expect("no panic");
+        ended.expect("it ends well");
+    }
+}
+
+#[tokio::test]
+async fn reconcilers_get_the_state_of_their_manager_and_are_told_what_is_missing() {
+    let (world, ended) = start(|manager| manager).await;
+    let [ended] = &ended[..] else {
+        panic!("a missing state is terminal: {ended:?}")
+    };
+    assert!(
+        ended.contains("no state of type") && ended.contains("::Missing"),
+        "{ended}"
+    );
+    let message = until("the event is there", async || {
+        let events = limit(world.user.live().list::<Event>(Query::all())).await;
+        events.expect("an answer").pop()?.message
+    })
+    .await;
+    assert_eq!(message, "hello default/a");
+    world.end().await;
+}
+
+#[tokio::test]
+async fn events_are_recorded_as_the_options_say() {
+    let options = RecorderOptions::new("greeters").instance("pod-1");
+    let (world, _) = start(|manager| manager.name("other").recorder(options)).await;
+    let event = until("the event is there", async || {
+        let events = limit(world.user.live().list::<Event>(Query::all())).await;
+        events.expect("an answer").pop()
+    })
+    .await;
+    assert_eq!(event.reporting_component.as_deref(), Some("greeters"));
+    assert_eq!(event.reporting_instance.as_deref(), Some("pod-1"));
+    world.end().await;
+}
+
+async fn get(address: std::net::SocketAddr, path: &str) -> String {
+    let stream = tokio::net::TcpStream::connect(address);
+    let mut stream = limit(stream).await.expect("somebody listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+    limit(stream.write_all(request.as_bytes()))
+        .await
+        .expect("sent");
+    let mut answer = String::new();
+    limit(stream.read_to_string(&mut answer))
+        .await
+        .expect("answered");
+    answer
+}
+
+#[tokio::test]
+async fn metrics_have_informers_and_own_counters_and_pages_beside_them() {
+    let listener = limit(Listener::bind("127.0.0.1:0")).await.expect("bound");
+    let listener = listener.expect("an address");
+    let address = listener.address().expect("an address");
+    let with = |manager: Manager| {
+        let manager = manager.page("/debug/weather", || json!({"sunny": true}));
+        manager.serve_metrics_on(listener, None)
+    };
+    let (world, _) = start(with).await;
+    let metrics = get(address, "/metrics").await;
+    for line in ["greeted_total 1", "informer_objects{name=\""] {
+        assert!(metrics.contains(line), "{line} is not in {metrics}");
+    }
+    let page = get(address, "/debug/weather").await;
+    assert!(
+        page.starts_with("HTTP/1.1 200") && page.ends_with(r#"{"sunny":true}"#),
+        "{page}"
+    );
+    world.end().await;
+}
