@@ -192,3 +192,37 @@ impl From<FieldError> for Denial {
         FieldErrors::from(error).into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn field_errors_become_causes_of_the_status() {
+        let mut errors = FieldErrors::new();
+        errors.push(FieldError::not_supported("spec.mode", "c", &["a", "b"]));
+        errors.push(FieldError::too_long("metadata.name", 52));
+        let status = Denial::from(errors).to_status();
+        assert_eq!(
+            (&status["code"], &status["reason"]),
+            (&json!(422), &json!("Invalid"))
+        );
+        let causes = json!([
+            {
+                "reason": "FieldValueNotSupported", "field": "spec.mode",
+                "message": r#"Unsupported value: "c": supported values: "a", "b""#,
+            },
+            {
+                "reason": "FieldValueTooLong", "field": "metadata.name",
+                "message": "Too long: may not be more than 52 bytes",
+            },
+        ]);
+        assert_eq!(status["details"]["causes"], causes);
+    }
+
+    #[test]
+    fn long_values_are_cut_in_messages() {
+        let error = FieldError::invalid("spec.text", "x".repeat(1000), "is too much");
+        assert!(error.to_string().len() < 300, "{error}");
+    }
+}
