@@ -65,6 +65,37 @@ fn list_start(text: &str) -> Option<usize> {
     None
 }
 
+/// Results whose error is a text and not a type.
+pub fn untyped_errors(files: &[SourceFile]) -> usize {
+    let count = |file: &SourceFile| {
+        let results = file.code.match_indices("Result<");
+        results
+            .filter(|(at, _)| error_type(&file.code[at + "Result<".len()..]) == Some("String"))
+            .count()
+    };
+    files.iter().map(count).sum()
+}
+
+/// The second parameter of a type whose parameters begin a text.
+fn error_type(text: &str) -> Option<&str> {
+    let (mut depth, mut comma, mut previous) = (0_i32, None, ' ');
+    for (at, c) in text.char_indices() {
+        match c {
+            '<' | '(' | '[' => depth += 1,
+            '>' if depth == 0 && previous != '-' => {
+                return comma.map(|comma: usize| text[comma + 1..at].trim());
+            }
+            '>' if previous == '-' => {}
+            '>' | ')' | ']' => depth -= 1,
+            ',' if depth == 0 && comma.is_none() => comma = Some(at),
+            ';' | '{' => return None,
+            _ => {}
+        }
+        previous = c;
+    }
+    None
+}
+
 /// Places that index a value with a literal string.
 pub fn string_indexings(files: &[SourceFile]) -> usize {
     let count = |file: &SourceFile| {
@@ -172,6 +203,19 @@ mod tests {
             functions_with_parameters(&file("fn a(b: u8, c: u8) {}"), 2),
             1
         );
+    }
+
+    #[test]
+    fn errors_that_are_texts_are_counted() {
+        let cases = [
+            ("fn f() -> Result<(), String> {}", 1),
+            ("type T = Result<Map<u8, String>, Error>;", 0),
+            ("x: Option<Result<(u8, u8), String>>,", 1),
+            ("fn f() -> io::Result<String> {}", 0),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(untyped_errors(&file(text)), expected, "{text}");
+        }
     }
 
     #[test]

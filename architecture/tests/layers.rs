@@ -79,14 +79,15 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
 ];
 
 /// How many modules of a crate are in a cycle, at most.
-const CYCLES: [(&str, usize); 7] = [
+const CYCLES: [(&str, usize); 8] = [
     ("workqueue", 3),
     ("store", 10),
     ("cel", 7),
     ("cache", 5),
     ("webhook", 2),
-    ("runtime", 4),
+    ("runtime", 6),
     ("cluster", 2),
+    ("sim", 7),
 ];
 
 /// The repository; another checkout can be measured by naming it.
@@ -162,6 +163,11 @@ fn counts_do_not_grow() {
             counts::functions_with_parameters(&files, 6),
             // A method of rustls, whose trait has six.
             1,
+        ),
+        (
+            "results whose error is a text",
+            counts::untyped_errors(&files),
+            52,
         ),
         (
             "indexings by a literal string",

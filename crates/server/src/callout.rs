@@ -9,6 +9,6 @@ mod target;
 mod trust;
 
 pub(crate) use client::Callout;
-pub(crate) use services::Directory;
+pub(crate) use services::ServiceDirectory;
 pub use services::Services;
-pub(crate) use target::Target;
+pub(crate) use target::{InvalidTarget, Target};

@@ -175,7 +175,8 @@ impl Converter {
     ) -> Result<Vec<Value>, ApiError> {
         // Boxed: it is rarely taken, and would make every read's future larger.
         let asked = Box::pin(hook.convert((&self.callout, &self.environment), objects, to));
-        release_while(asked).await.map_err(ApiError::unreasoned)
+        let answered = release_while(asked).await;
+        answered.map_err(|why| ApiError::unreasoned(why.to_string()))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::access::token::TokenChecker;
 use crate::admission::{Admission, AdmissionChain};
 use crate::agents::{NodeAgents, discovery};
 use crate::auth::Tokens;
-use crate::callout::{Callout, Directory, Services};
+use crate::callout::{Callout, ServiceDirectory, Services};
 use crate::converter::Converter;
 use crate::derived::Derived;
 use crate::documents::Documents;
@@ -142,7 +142,7 @@ impl Core {
         };
         let access = Arc::new(access.by(derived.policy.clone()));
         let callout = Callout {
-            directory: Directory::new(services, &store),
+            directory: ServiceDirectory::new(services, &store),
         };
         let converter = Converter::new(callout, environment.clone(), flow.slices.clone());
         let converter = Arc::new(converter);

@@ -14,27 +14,27 @@ use crate::http::respond::{self, Answer};
 pub const KUBERNETES_MINOR: u32 = 37;
 
 /// One thing that is looked at, and what is wrong with it.
-struct Check {
+struct HealthCheck {
     name: &'static str,
     failure: Option<Arc<str>>,
 }
 
 /// The checks behind the health paths. The server accepts requests when it has started and not before; from then on the
 /// disk can fail, and it can be on its way out, which only whoever sends new requests has to know.
-fn checks(core: &Core, endpoint: &str) -> [Check; 4] {
+fn checks(core: &Core, endpoint: &str) -> [HealthCheck; 4] {
     let stopping = endpoint == "readyz" && core.stopping.is_cancelled();
-    let good = |name| Check {
+    let good = |name| HealthCheck {
         name,
         failure: None,
     };
     [
         good("ping"),
-        Check {
+        HealthCheck {
             name: "storage",
             failure: core.store.failure(),
         },
         good("definitions"),
-        Check {
+        HealthCheck {
             name: "shutdown",
             failure: stopping.then(|| Arc::from("the server is stopping")),
         },
@@ -44,7 +44,7 @@ fn checks(core: &Core, endpoint: &str) -> [Check; 4] {
 /// `/healthz`, `/livez`, `/readyz` and their single checks.
 pub(crate) fn health(core: &Core, path: &str, query: &Query) -> Answer {
     let (endpoint, wanted) = path.split_once('/').unwrap_or((path, ""));
-    let mut checks: Vec<Check> = checks(core, endpoint).into();
+    let mut checks: Vec<HealthCheck> = checks(core, endpoint).into();
     if !wanted.is_empty() {
         checks.retain(|check| check.name == wanted);
         if checks.is_empty() {
@@ -61,12 +61,12 @@ pub(crate) fn health(core: &Core, path: &str, query: &Query) -> Answer {
     } else {
         (StatusCode::OK, "passed")
     };
-    let mut report: String = checks.iter().map(Check::line).collect();
+    let mut report: String = checks.iter().map(HealthCheck::line).collect();
     report.push_str(&format!("{endpoint} check {verdict}\n"));
     respond::text(code, report)
 }
 
-impl Check {
+impl HealthCheck {
     fn line(&self) -> String {
         match &self.failure {
             None => format!("[+]{} ok\n", self.name),

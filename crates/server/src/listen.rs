@@ -101,18 +101,31 @@ struct Connection {
     cancel: CancellationToken,
 }
 
+/// Why a connection ended before its time.
+#[derive(Debug, thiserror::Error)]
+enum ConnectionError {
+    #[error("TLS handshake took too long")]
+    Slow,
+    #[error("{0}")]
+    Handshake(io::Error),
+    #[error("{0}")]
+    Http(Box<dyn std::error::Error + Send + Sync>),
+    #[error("{0}")]
+    Upgraded(io::Error),
+}
+
 impl Connection {
     async fn run(self, stream: TcpStream, peer: SocketAddr, stranger: Stranger) {
         let evicted = stranger.evicted();
         tokio::select! {
             () = evicted.cancelled() => tracing::debug!(%peer, "too many strangers; connection closed"),
             result = self.speak(stream, stranger) => if let Err(error) = result {
-                tracing::debug!(%peer, error, "connection ended");
+                tracing::debug!(%peer, %error, "connection ended");
             },
         }
     }
 
-    async fn speak(self, stream: TcpStream, stranger: Stranger) -> Result<(), String> {
+    async fn speak(self, stream: TcpStream, stranger: Stranger) -> Result<(), ConnectionError> {
         let _ = stream.set_nodelay(true);
         let distance = match stream.peer_addr() {
             Ok(peer) if peer.ip().is_loopback() => Distance::SameMachine,
@@ -121,8 +134,8 @@ impl Connection {
         let handshake = tokio::time::timeout(PATIENCE, self.tls.accept(stream));
         let stream = handshake
             .await
-            .map_err(|_| "TLS handshake took too long")?
-            .map_err(|e| e.to_string())?;
+            .map_err(|_| ConnectionError::Slow)?
+            .map_err(ConnectionError::Handshake)?;
         let certificate = stream
             .get_ref()
             .1
@@ -147,10 +160,10 @@ impl Connection {
                 connection.await
             }
         };
-        ended.map_err(|e| e.to_string())?;
+        ended.map_err(ConnectionError::Http)?;
         // A connection that was upgraded goes on within the same limits.
         match upgraded.take() {
-            Some(rest) => rest.await.map_err(|e| e.to_string()),
+            Some(rest) => rest.await.map_err(ConnectionError::Upgraded),
             None => Ok(()),
         }
     }

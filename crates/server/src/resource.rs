@@ -229,6 +229,6 @@ impl Served {
         }
         self.strategy()
             .check_field_label(label)
-            .map_err(ApiError::bad_request)
+            .map_err(|why| ApiError::bad_request(why.to_string()))
     }
 }

@@ -17,7 +17,7 @@ const MAX_LINES: usize = 1_000;
 const NEEDS_EVERYTHING: &str = "must have cluster-admin privileges to use the aggregationRule";
 
 /// The check of one write.
-pub(crate) struct Check<'a> {
+pub(crate) struct EscalationCheck<'a> {
     pub(crate) access: &'a Access,
     pub(crate) served: &'a Served,
     pub(crate) user: &'a User,
@@ -26,7 +26,7 @@ pub(crate) struct Check<'a> {
     pub(crate) name: &'a str,
 }
 
-impl Check<'_> {
+impl EscalationCheck<'_> {
     /// Refuses an object that grants more than its writer has. `old` is what it replaces. Other kinds pass, and so do
     /// users who may do everything.
     pub(crate) fn run(&self, old: Option<&Value>, new: &Value) -> Result<(), ApiError> {

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::AdmissionChain;
+use super::PluginRefusal;
 use super::attributes::{AdmissionRequest, Operation};
 use crate::access::{Attributes, Resource, Subject};
 use crate::kinds::certificates::pem;
@@ -19,7 +20,7 @@ pub(super) fn check_approval(
     chain: &AdmissionChain,
     request: &AdmissionRequest<'_>,
     old: &Value,
-) -> Result<(), String> {
+) -> Result<(), PluginRefusal> {
     if request.subresource != "approval" || !request.is(GROUP, KIND) {
         return Ok(());
     }
@@ -32,7 +33,7 @@ pub(super) fn check_signing(
     request: &AdmissionRequest<'_>,
     object: &Value,
     old: &Value,
-) -> Result<(), String> {
+) -> Result<(), PluginRefusal> {
     let changes = |field: &str| object["status"][field] != old["status"][field];
     if request.subresource != "status"
         || !request.is(GROUP, KIND)
@@ -44,7 +45,10 @@ pub(super) fn check_signing(
 }
 
 /// Refuses requests for a client certificate of the administrators' group.
-pub(super) fn check_subject(request: &AdmissionRequest<'_>, object: &Value) -> Result<(), String> {
+pub(super) fn check_subject(
+    request: &AdmissionRequest<'_>,
+    object: &Value,
+) -> Result<(), PluginRefusal> {
     if request.operation != Operation::Create
         || !request.is_whole(GROUP, KIND)
         || object["spec"]["signerName"] != CLIENT_SIGNER
@@ -54,9 +58,9 @@ pub(super) fn check_subject(request: &AdmissionRequest<'_>, object: &Value) -> R
     let organizations = pem::organizations(&object["spec"]["request"]);
     let organizations = organizations.map_err(|e| format!("failed to parse CSR: {e}"))?;
     if organizations.iter().any(|o| o == ADMINISTRATORS) {
-        return Err(format!(
+        return Err(PluginRefusal(format!(
             "use of {CLIENT_SIGNER} signer with {ADMINISTRATORS} group is not allowed"
-        ));
+        )));
     }
     Ok(())
 }
@@ -67,7 +71,7 @@ fn check_signer(
     request: &AdmissionRequest<'_>,
     verb: &str,
     old: &Value,
-) -> Result<(), String> {
+) -> Result<(), PluginRefusal> {
     let signer = text(&old["spec"]["signerName"]);
     let domain = signer.split('/').next().unwrap_or_default();
     let may = |name: &str| {
@@ -90,7 +94,7 @@ fn check_signer(
     if may(signer) || may(&format!("{domain}/*")) {
         return Ok(());
     }
-    Err(format!(
+    Err(PluginRefusal(format!(
         "user not permitted to {verb} requests with signerName {signer:?}"
-    ))
+    )))
 }

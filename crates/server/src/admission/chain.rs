@@ -8,9 +8,9 @@ use super::pod_security::{self, Concern, Policy};
 use super::quota::{QuotaCheck, QuotaError};
 use super::webhook::Reinvocation;
 use super::{
-    AdmissionChain, AdmissionContext, Plugin, certificates, claim_resize, ingress_class,
-    limit_range, lookup, matching, namespace, node_taint, priority, runtime_class, service_account,
-    storage_class, storage_protection, tolerations,
+    AdmissionChain, AdmissionContext, Plugin, PluginRefusal, certificates, claim_resize,
+    ingress_class, limit_range, lookup, matching, namespace, node_taint, priority, runtime_class,
+    service_account, storage_class, storage_protection, tolerations,
 };
 use crate::http::body::check_size;
 use crate::object;
@@ -163,7 +163,7 @@ impl AdmissionChain {
         if has(Plugin::Priority) && priority::concerns(request) {
             let classes = lookup::all(self, PRIORITY_CLASSES, "")?;
             let assigned = priority::assign(&classes, object);
-            assigned.map_err(|why| request.forbidden(object, &why))?;
+            assigned.map_err(|why| request.forbidden(object, &why.to_string()))?;
         }
         if has(Plugin::DefaultTolerationSeconds) && tolerations::concerns(request) {
             tolerations::default(object);
@@ -181,7 +181,7 @@ impl AdmissionChain {
             && let Some(class) = self.runtime_class(request, object)?
         {
             let applied = runtime_class::apply(&class, object);
-            applied.map_err(|why| request.forbidden(object, &why))?;
+            applied.map_err(|why| request.forbidden(object, &why.to_string()))?;
         }
         if has(Plugin::DefaultIngressClass) && ingress_class::concerns(request, object) {
             ingress_class::default(&lookup::all(self, INGRESS_CLASSES, "")?, object);
@@ -242,7 +242,7 @@ impl AdmissionChain {
         old: &Value,
     ) -> Result<(), ApiError> {
         let has = |plugin| self.has(plugin);
-        let forbidden = |why: String| request.forbidden(object, &why);
+        let forbidden = |why: PluginRefusal| request.forbidden(object, &why.to_string());
         if has(Plugin::LimitRanger) && limit_range::concerns(request, old) {
             let kind = &request.served.resource.kind;
             for range in lookup::all(self, LIMIT_RANGES, request.namespace())? {
@@ -278,7 +278,7 @@ impl AdmissionChain {
         old: &Value,
     ) -> Result<(), ApiError> {
         let has = |plugin| self.has(plugin);
-        let forbidden = |why: String| request.forbidden(object, &why);
+        let forbidden = |why: PluginRefusal| request.forbidden(object, &why.to_string());
         if has(Plugin::PersistentVolumeClaimResize) && claim_resize::concerns(request, object, old)
         {
             let name = claim_resize::class_name(object);
@@ -302,16 +302,15 @@ impl AdmissionChain {
     }
 
     fn check_account(&self, request: &AdmissionRequest<'_>, pod: &Value) -> Result<(), ApiError> {
-        let forbidden = |why: String| request.forbidden(pod, &why);
+        let forbidden = |why: PluginRefusal| request.forbidden(pod, &why.to_string());
         if service_account::is_mirror(pod) {
             return service_account::validate_mirror(pod).map_err(forbidden);
         }
         let name = pod["spec"]["serviceAccountName"].as_str().unwrap_or("");
         if name.is_empty() {
             let (namespace, pod) = (request.namespace(), object::name(pod));
-            return Err(forbidden(format!(
-                "no service account specified for pod {namespace}/{pod}"
-            )));
+            let why = format!("no service account specified for pod {namespace}/{pod}");
+            return Err(forbidden(why.into()));
         }
         let account = self.account(request, pod, name)?;
         service_account::validate_secrets(&account, pod).map_err(forbidden)

@@ -3,6 +3,7 @@
 use kubewright_schema::quantity::Quantity;
 use serde_json::Value;
 
+use super::PluginRefusal;
 use super::attributes::{AdmissionRequest, Operation};
 use crate::kinds::value::text;
 
@@ -17,7 +18,11 @@ pub(super) fn concerns(request: &AdmissionRequest<'_>, claim: &Value, old: &Valu
 }
 
 /// Refuses to let a claim grow that is not bound, or whose class does not allow it.
-pub(super) fn check(class: Option<&Value>, claim: &Value, old: &Value) -> Result<(), String> {
+pub(super) fn check(
+    class: Option<&Value>,
+    claim: &Value,
+    old: &Value,
+) -> Result<(), PluginRefusal> {
     if old["status"]["phase"] != "Bound" {
         return Err("Only bound persistent volume claims can be expanded".into());
     }

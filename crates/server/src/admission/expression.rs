@@ -4,6 +4,7 @@ use kubewright_schema::cel::{EvalError, Expression, Inquiry, Value as Cel};
 use serde_json::Value;
 
 use super::AdmissionContext;
+use super::PolicyError;
 use super::authority::Asker;
 use crate::kinds::scope::{AUTHORIZER, NAMES, declare};
 use crate::kinds::value::{items, text};
@@ -61,11 +62,12 @@ impl<'c> Inputs<'c> {
 }
 
 /// An expression, or why it is none.
-pub(super) type Compiled = Result<Expression, String>;
+pub(super) type Compiled = Result<Expression, PolicyError>;
 
 /// Compiles an expression that sees these variables.
 pub(super) fn compile(source: &str, names: &[&str]) -> Compiled {
-    Expression::compile(source, &declare(names)).map_err(|e| format!("compilation failed: {e}"))
+    Expression::compile(source, &declare(names))
+        .map_err(|e| PolicyError(format!("compilation failed: {e}")))
 }
 
 /// Evaluates an expression to true or false.
@@ -73,13 +75,13 @@ pub(super) fn holds(
     expression: &Expression,
     variables: Vec<(&str, Cel<'_>)>,
     budget: &mut u64,
-) -> Result<bool, String> {
+) -> Result<bool, PolicyError> {
     let (result, spent) = expression.evaluate(variables, *budget);
     *budget = budget.saturating_sub(spent);
     match result {
         Ok(Cel::Bool(value)) => Ok(value),
         Ok(_) => Err("the expression does not evaluate to bool".into()),
-        Err(error) => Err(told(&error)),
+        Err(error) => Err(PolicyError(told(&error))),
     }
 }
 
@@ -118,7 +120,7 @@ impl Conditions {
     }
 
     /// Whether all hold. One that is false decides, whatever fails besides.
-    pub(super) fn hold(&self, inputs: &Inputs<'_>) -> Result<bool, String> {
+    pub(super) fn hold(&self, inputs: &Inputs<'_>) -> Result<bool, PolicyError> {
         let mut budget = CONDITIONS_BUDGET;
         let mut failures = Vec::new();
         for condition in &self.0 {
@@ -137,8 +139,8 @@ impl Conditions {
         }
         match failures.as_slice() {
             [] => Ok(true),
-            [one] => Err(one.clone()),
-            many => Err(format!("[{}]", many.join(", "))),
+            [one] => Err(PolicyError(one.clone())),
+            many => Err(PolicyError(format!("[{}]", many.join(", ")))),
         }
     }
 }
@@ -167,7 +169,7 @@ mod tests {
             .collect();
         let conditions = Conditions::read(&json!(list), &NAMES);
         let found = conditions.hold(&inputs());
-        assert_eq!(found, expect.map_err(str::to_owned), "{expressions:?}");
+        assert_eq!(found, expect.map_err(PolicyError::from), "{expressions:?}");
     }
 
     #[test]
@@ -190,6 +192,7 @@ mod tests {
     #[test]
     fn what_is_not_there_does_not_compile() {
         let why = compile("variables.x", &NAMES).map(drop).unwrap_err();
+        let why = why.to_string();
         assert!(why.contains("undeclared reference to 'variables'"), "{why}");
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use kubewright_schema::quantity::Quantity;
 use serde_json::{Value, json};
 
+use super::PluginRefusal;
 use super::attributes::{AdmissionRequest, Operation};
 use super::resources::{Amounts, Side, amounts, of_pod};
 use crate::kinds::value::{ensure, entries, is_empty, items, items_mut, map, text};
@@ -78,7 +79,7 @@ fn default_container(range: &Value, container: &mut Value, shown: &str, told: &m
 }
 
 /// What a pod or claim breaks.
-pub(super) fn validate(range: &Value, kind: &str, object: &Value) -> Result<(), String> {
+pub(super) fn validate(range: &Value, kind: &str, object: &Value) -> Result<(), PluginRefusal> {
     let mut errors = Vec::new();
     for limit in items(&range["spec"]["limits"]) {
         let spec = &object["spec"];
@@ -108,8 +109,8 @@ pub(super) fn validate(range: &Value, kind: &str, object: &Value) -> Result<(), 
     }
     match errors.as_slice() {
         [] => Ok(()),
-        [one] => Err(one.clone()),
-        many => Err(format!("[{}]", many.join(", "))),
+        [one] => Err(PluginRefusal(one.clone())),
+        many => Err(PluginRefusal(format!("[{}]", many.join(", ")))),
     }
 }
 
@@ -293,6 +294,7 @@ mod tests {
         ];
         for (limit, resources, expect) in cases {
             let found = validate(&range(limit.clone()), "Pod", &pod(resources)).err();
+            let found = found.map(|why| why.to_string());
             assert_eq!(found.as_deref(), expect, "{limit}");
         }
     }
@@ -303,7 +305,10 @@ mod tests {
             json!({"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}, "max": {"storage": "2Gi"}}),
         );
         let claim = |size: &str| json!({"spec": {"resources": {"requests": {"storage": size}}}});
-        let check = |size| validate(&limits, "PersistentVolumeClaim", &claim(size)).err();
+        let check = |size| {
+            let found = validate(&limits, "PersistentVolumeClaim", &claim(size)).err();
+            found.map(|why| why.to_string())
+        };
         assert_eq!(check("1Gi"), None);
         assert_eq!(
             check("3Gi").as_deref(),

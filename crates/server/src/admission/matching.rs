@@ -6,6 +6,7 @@ use kubewright_schema::selector::LabelSelector;
 use serde_json::Value;
 
 use super::AdmissionChain;
+use super::PolicyError;
 use super::attributes::{AdmissionRequest, Operation};
 use super::lookup;
 use crate::kinds::value::{items, strings, text};
@@ -111,10 +112,12 @@ enum Equivalence {
 
 impl Criteria {
     /// Reads a webhook (`rules`) or the constraints of a policy (`resourceRules`).
-    pub(super) fn read(value: &Value) -> Result<Self, String> {
+    pub(super) fn read(value: &Value) -> Result<Self, PolicyError> {
         let selector = |field: &str| match &value[field] {
             Value::Null => Ok(LabelSelector::everything()),
-            selector => LabelSelector::from_object(selector).map_err(|e| e.to_string()),
+            selector => {
+                LabelSelector::from_object(selector).map_err(|e| PolicyError(e.to_string()))
+            }
         };
         let rules = |field: &str| {
             items(&value[field])

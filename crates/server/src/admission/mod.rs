@@ -13,6 +13,7 @@ mod cache;
 mod certificates;
 mod chain;
 mod claim_resize;
+mod errors;
 mod expression;
 mod hooks;
 mod ingress_class;
@@ -48,6 +49,7 @@ use crate::resource::Served;
 use crate::status::ApiError;
 
 pub(crate) use attributes::{AdmissionRequest, Operation, Requester};
+pub(crate) use errors::{PluginRefusal, PolicyError};
 pub(crate) use hooks::Hooks;
 pub(crate) use quota::{Ledger, QuotaCheck, QuotaError};
 

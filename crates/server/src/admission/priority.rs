@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::PluginRefusal;
 use super::attributes::{AdmissionRequest, Operation};
 use crate::kinds::value::{ensure, is_true, set, set_default, text};
 use crate::object;
@@ -18,7 +19,7 @@ pub(super) fn concerns(request: &AdmissionRequest<'_>) -> bool {
 }
 
 /// Gives a new pod the priority of its class.
-pub(super) fn assign(classes: &[Value], pod: &mut Value) -> Result<(), String> {
+pub(super) fn assign(classes: &[Value], pod: &mut Value) -> Result<(), PluginRefusal> {
     let spec = ensure(pod, "spec");
     let class = resolve(classes, text(&spec["priorityClassName"]))?;
     if let Some(name) = class.name {
@@ -28,20 +29,20 @@ pub(super) fn assign(classes: &[Value], pod: &mut Value) -> Result<(), String> {
         .as_i64()
         .filter(|given| *given != class.value)
     {
-        return Err(format!(
+        return Err(PluginRefusal(format!(
             "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller \
              computed {} from the given PriorityClass name",
             class.value
-        ));
+        )));
     }
     set(spec, "priority", class.value);
     let given = text(&spec["preemptionPolicy"]);
     if !given.is_empty() && given != class.policy {
-        return Err(format!(
+        return Err(PluginRefusal(format!(
             "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission \
              controller computed {} from the given PriorityClass name",
             class.policy
-        ));
+        )));
     }
     set_default(spec, "preemptionPolicy", class.policy);
     Ok(())
@@ -54,7 +55,7 @@ struct Class<'a> {
     policy: &'a str,
 }
 
-fn resolve<'a>(classes: &'a [Value], name: &str) -> Result<Class<'a>, String> {
+fn resolve<'a>(classes: &'a [Value], name: &str) -> Result<Class<'a>, PluginRefusal> {
     if name.is_empty() {
         return Ok(default_class(classes).map_or(
             Class {
@@ -77,7 +78,9 @@ fn resolve<'a>(classes: &'a [Value], name: &str) -> Result<Class<'a>, String> {
             value: *value,
             policy: "PreemptLowerPriority",
         }),
-        (None, None) => Err(format!("no PriorityClass with name {name} was found")),
+        (None, None) => Err(PluginRefusal(format!(
+            "no PriorityClass with name {name} was found"
+        ))),
     }
 }
 
@@ -107,15 +110,15 @@ pub(super) fn validate(
     operation: Operation,
     classes: &[Value],
     class: &Value,
-) -> Result<(), String> {
+) -> Result<(), PluginRefusal> {
     if !is_true(&class["globalDefault"]) {
         return Ok(());
     }
     match default_class(classes).map(object::name) {
         Some(other) if operation == Operation::Create || other != object::name(class) => {
-            Err(format!(
+            Err(PluginRefusal(format!(
                 "PriorityClass {other} is already marked as default. Only one default can exist"
-            ))
+            )))
         }
         _ => Ok(()),
     }
@@ -163,7 +166,7 @@ mod tests {
                     assert_eq!(spec["priority"], value);
                     assert_eq!(spec["preemptionPolicy"], policy);
                 }
-                Err(why) => assert_eq!(found, Err(why.to_owned())),
+                Err(why) => assert_eq!(found, Err(why.into())),
             }
         }
     }
@@ -177,7 +180,7 @@ mod tests {
             validate(Operation::Create, &classes(), &second),
             Err(
                 "PriorityClass usual is already marked as default. Only one default can exist"
-                    .to_owned()
+                    .into()
             )
         );
     }

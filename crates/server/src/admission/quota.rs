@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use kubewright_schema::quantity::Quantity;
 use serde_json::Value;
 
+use super::PluginRefusal;
 use super::resources::{Amounts, amounts};
 use crate::object;
 
@@ -47,7 +48,7 @@ fn check(
     new: &Value,
     before: &Amounts,
     used: &Amounts,
-) -> Result<(), String> {
+) -> Result<(), PluginRefusal> {
     let names = terms.hard.keys().map(String::as_str);
     let counted: BTreeSet<&str> = names.filter(|name| measure.counts(name)).collect();
     if counted.is_empty() || !scope::matches(&terms.quota, measure, new) {
@@ -79,7 +80,12 @@ fn increase(now: &Quantity, before: Option<&Quantity>) -> Quantity {
     }
 }
 
-fn verdict(name: &str, hard: &Amounts, used: &Amounts, requested: &Amounts) -> Result<(), String> {
+fn verdict(
+    name: &str,
+    hard: &Amounts,
+    used: &Amounts,
+    requested: &Amounts,
+) -> Result<(), PluginRefusal> {
     let zero = Quantity::default();
     let exceeded: Vec<&String> = requested
         .iter()
@@ -100,12 +106,12 @@ fn verdict(name: &str, hard: &Amounts, used: &Amounts, requested: &Amounts) -> R
         });
         parts.collect::<Vec<_>>().join(",")
     };
-    Err(format!(
+    Err(PluginRefusal(format!(
         "exceeded quota: {name}, requested: {}, used: {}, limited: {}",
         shown(requested),
         shown(used),
         shown(hard)
-    ))
+    )))
 }
 
 #[cfg(test)]

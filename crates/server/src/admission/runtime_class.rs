@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::PluginRefusal;
 use super::attributes::{AdmissionRequest, Operation};
 use super::resources::amounts;
 use crate::kinds::value::{ensure, entries, is_empty, items, map, set, text};
@@ -19,7 +20,7 @@ pub(super) fn not_found(name: &str) -> String {
 }
 
 /// Gives a pod the overhead and the scheduling of its class.
-pub(super) fn apply(class: &Value, pod: &mut Value) -> Result<(), String> {
+pub(super) fn apply(class: &Value, pod: &mut Value) -> Result<(), PluginRefusal> {
     let spec = ensure(pod, "spec");
     let overhead = &class["overhead"]["podFixed"];
     if !class["overhead"].is_null() {
@@ -32,11 +33,11 @@ pub(super) fn apply(class: &Value, pod: &mut Value) -> Result<(), String> {
     for (key, value) in entries(&scheduling["nodeSelector"]) {
         let own = &spec["nodeSelector"][key];
         if !own.is_null() && own != value {
-            return Err(format!(
+            return Err(PluginRefusal(format!(
                 "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] = {}",
                 text(value),
                 text(own)
-            ));
+            )));
         }
         set(ensure(spec, "nodeSelector"), key, value.clone());
     }
@@ -53,7 +54,7 @@ pub(super) fn apply(class: &Value, pod: &mut Value) -> Result<(), String> {
 }
 
 /// Refuses a pod whose overhead is not the one of its class.
-pub(super) fn validate(class: Option<&Value>, pod: &Value) -> Result<(), String> {
+pub(super) fn validate(class: Option<&Value>, pod: &Value) -> Result<(), PluginRefusal> {
     let own = &pod["spec"]["overhead"];
     match class.filter(|class| !class["overhead"].is_null()) {
         Some(class) if amounts(own) != amounts(&class["overhead"]["podFixed"]) => {

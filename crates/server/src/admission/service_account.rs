@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::PluginRefusal;
 use super::attributes::{AdmissionRequest, Operation};
 use crate::kinds::value::{ensure, is_empty, items, items_mut, map, set, strings, text};
 
@@ -110,7 +111,7 @@ fn token_source() -> Value {
 }
 
 /// What a pod that a node runs by itself may not have.
-pub(super) fn validate_mirror(pod: &Value) -> Result<(), String> {
+pub(super) fn validate_mirror(pod: &Value) -> Result<(), PluginRefusal> {
     let spec = &pod["spec"];
     if !text(&spec["serviceAccountName"]).is_empty() {
         return Err("a mirror pod may not reference service accounts".into());
@@ -186,12 +187,12 @@ fn check_containers(
     account: &str,
     spec: &Value,
     lists: &[(&str, &str)],
-) -> Result<(), String> {
+) -> Result<(), PluginRefusal> {
     for (holder, secret) in secrets(spec, lists) {
         if !mountable.contains(secret) {
-            return Err(format!(
+            return Err(PluginRefusal(format!(
                 "{holder} referencing secret.secretName=\"{secret}\" is not allowed because service account {account} does not reference that secret"
-            ));
+            )));
         }
     }
     Ok(())
@@ -199,7 +200,7 @@ fn check_containers(
 
 /// Refuses secrets that an account does not list in containers that are added to a pod
 /// (admission.go: `limitEphemeralContainerSecretReferences`).
-pub(super) fn validate_ephemeral(account: &Value, pod: &Value) -> Result<(), String> {
+pub(super) fn validate_ephemeral(account: &Value, pod: &Value) -> Result<(), PluginRefusal> {
     if !is_enforced(account) {
         return Ok(());
     }
@@ -208,7 +209,7 @@ pub(super) fn validate_ephemeral(account: &Value, pod: &Value) -> Result<(), Str
 }
 
 /// Refuses secrets that an account does not list, when the account says that this matters.
-pub(super) fn validate_secrets(account: &Value, pod: &Value) -> Result<(), String> {
+pub(super) fn validate_secrets(account: &Value, pod: &Value) -> Result<(), PluginRefusal> {
     if !is_enforced(account) {
         return Ok(());
     }
@@ -217,9 +218,9 @@ pub(super) fn validate_secrets(account: &Value, pod: &Value) -> Result<(), Strin
     for volume in items(&spec["volumes"]) {
         for secret in strings_of(&volume["secret"]["secretName"]) {
             if !mountable.contains(secret) {
-                return Err(format!(
+                return Err(PluginRefusal(format!(
                     "volume with secret.secretName=\"{secret}\" is not allowed because service account {name} does not reference that secret"
-                ));
+                )));
             }
         }
     }
@@ -228,9 +229,9 @@ pub(super) fn validate_secrets(account: &Value, pod: &Value) -> Result<(), Strin
     for (i, secret) in items(&spec["imagePullSecrets"]).iter().enumerate() {
         let secret = text(&secret["name"]);
         if !pulls.contains(secret) {
-            return Err(format!(
+            return Err(PluginRefusal(format!(
                 "imagePullSecrets[{i}].name=\"{secret}\" is not allowed because service account {name} does not reference that imagePullSecret"
-            ));
+            )));
         }
     }
     Ok(())
@@ -306,7 +307,7 @@ mod tests {
         assert_eq!(validate_secrets(&account, &volume("ok")), Ok(()));
         assert_eq!(
             validate_secrets(&account, &volume("no")),
-            Err("volume with secret.secretName=\"no\" is not allowed because service account sa does not reference that secret".to_owned())
+            Err("volume with secret.secretName=\"no\" is not allowed because service account sa does not reference that secret".into())
         );
         assert_eq!(validate_secrets(&json!({}), &volume("no")), Ok(()));
     }

@@ -129,7 +129,7 @@ impl WatchOptions {
             return Err(ApiError::invalid_options("ListOptions", &errors));
         }
         let list = ListOptions::shared(query)?;
-        let revision = read_version(query).map_err(ApiError::unreasoned)?;
+        let revision = read_version(query).map_err(|why| ApiError::unreasoned(why.to_string()))?;
         let newest = revision.filter(|r| *r > 0);
         let start = match (query.tristate("sendInitialEvents"), newest) {
             (Some(true), not_older_than) => Start::State {
@@ -152,14 +152,18 @@ impl WatchOptions {
     }
 }
 
+/// A resource version that is not a number, worded as the API words it.
+#[derive(Debug, thiserror::Error)]
+#[error("resourceVersion: Invalid value: {0:?}: strconv.ParseUint: parsing {0:?}: invalid syntax")]
+struct InvalidVersion(String);
+
 /// A resource version as a number; the refusal is worded as the API words it.
-fn read_version(query: &Query) -> Result<Option<u64>, String> {
+fn read_version(query: &Query) -> Result<Option<u64>, InvalidVersion> {
     let Some(text) = query.get("resourceVersion") else {
         return Ok(None);
     };
-    text.parse().map(Some).map_err(|_| {
-        format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
-    })
+    let version = text.parse().map(Some);
+    version.map_err(|_| InvalidVersion(text.to_owned()))
 }
 
 fn list_errors(query: &Query) -> Vec<FieldError> {

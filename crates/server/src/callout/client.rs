@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
-use super::services::Directory;
+use super::services::ServiceDirectory;
 use super::target::{Place, Target};
 
 /// Largest answer of a webhook: an object of the largest size, in base64, and more than that.
@@ -26,7 +26,7 @@ const MAX_SHOWN: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Callout {
     /// Where the Services are that targets refer to.
-    pub(crate) directory: Directory,
+    pub(crate) directory: ServiceDirectory,
 }
 
 /// Why a webhook gave no answer, in the words of a Go client.
@@ -93,7 +93,7 @@ impl Callout {
             .collect()
             .await;
         let answer = answer.map_err(transport)?.to_bytes();
-        read(status, &answer).map_err(Failure::Answer)
+        read(status, &answer)
     }
 
     async fn connect(&self, target: &Target) -> Result<TcpStream, Failure> {
@@ -110,7 +110,7 @@ impl Callout {
                 let address: SocketAddr = self
                     .directory
                     .resolve(namespace, name, *port)
-                    .map_err(Failure::Transport)?;
+                    .map_err(transport)?;
                 (address.to_string(), TcpStream::connect(address).await)
             }
         };
@@ -152,19 +152,22 @@ fn tls_error(error: &std::io::Error) -> String {
     }
 }
 
-fn read(status: StatusCode, answer: &[u8]) -> Result<Value, String> {
+fn read(status: StatusCode, answer: &[u8]) -> Result<Value, Failure> {
     let shown = String::from_utf8_lossy(&answer[..answer.len().min(MAX_SHOWN)]);
     match status.as_u16() {
-        200..=299 => serde_json::from_slice(answer)
-            .map_err(|e| format!("couldn't get version/kind; json parse error: {e}")),
-        404 => Err("the server could not find the requested resource".into()),
-        500..=599 => Err(format!(
+        200..=299 => serde_json::from_slice(answer).map_err(|e| {
+            Failure::Answer(format!("couldn't get version/kind; json parse error: {e}"))
+        }),
+        404 => Err(Failure::Answer(
+            "the server could not find the requested resource".into(),
+        )),
+        500..=599 => Err(Failure::Answer(format!(
             "an error on the server ({:?}) has prevented the request from succeeding",
             shown.trim()
-        )),
-        code => Err(format!(
+        ))),
+        code => Err(Failure::Answer(format!(
             "the server responded with the status code {code} but did not return more information"
-        )),
+        ))),
     }
 }
 
@@ -196,6 +199,9 @@ mod tests {
         ] {
             let status = StatusCode::from_u16(status).expect("a code");
             let found = read(status, body.as_bytes()).map(drop);
+            let found = found.map_err(|failure| match failure {
+                Failure::Transport(why) | Failure::Answer(why) => why,
+            });
             assert_eq!(found, expect.map_err(str::to_owned));
         }
         assert!(read(StatusCode::OK, b"nope").is_err());

@@ -58,15 +58,38 @@ impl fmt::Debug for Services {
     }
 }
 
+/// Why a Service leads nowhere.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ResolveError {
+    #[error("service {0:?} not found")]
+    NotFound(String),
+    #[error("{0}")]
+    Unreadable(serde_json::Error),
+    #[error("no service port {port} found for service {name:?}")]
+    NoPort { name: String, port: u16 },
+    #[error("no endpoints available for service {0:?}")]
+    NoEndpoints(String),
+    #[error(
+        "service {name:?} leads to simulated pods, which no process is behind: say where its process listens, with \
+         `kubewright up --webhook-service {namespace}/{name}:{port}=127.0.0.1:PORT` or `Server::services`, or give the \
+         Service no selector and an EndpointSlice of its own"
+    )]
+    Pods {
+        namespace: String,
+        name: String,
+        port: u16,
+    },
+}
+
 /// Says where Services are: by the table that programs fill, or else by the stored EndpointSlices.
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub(crate) struct ServiceDirectory {
     pub(crate) table: Services,
     services: Collection,
     slices: Collection,
 }
 
-impl Directory {
+impl ServiceDirectory {
     pub(crate) fn new(table: Services, store: &Store) -> Self {
         Self {
             table,
@@ -81,27 +104,30 @@ impl Directory {
         namespace: &str,
         name: &str,
         port: u16,
-    ) -> Result<SocketAddr, String> {
+    ) -> Result<SocketAddr, ResolveError> {
         if let Some(address) = self.table.get(namespace, name, port) {
             return Ok(address);
         }
         let record = self.services.get(&format!("{namespace}/{name}"));
-        let record = record.ok_or_else(|| format!("service {name:?} not found"))?;
-        let service: Value = serde_json::from_slice(record.body()).map_err(|e| e.to_string())?;
+        let record = record.ok_or_else(|| ResolveError::NotFound(name.to_owned()))?;
+        let service: Value =
+            serde_json::from_slice(record.body()).map_err(ResolveError::Unreadable)?;
         let ports = items(&service["spec"]["ports"]);
         let found = ports
             .iter()
             .find(|p| p["port"].as_i64() == Some(i64::from(port)));
-        let found =
-            found.ok_or_else(|| format!("no service port {port} found for service {name:?}"))?;
+        let found = found.ok_or_else(|| ResolveError::NoPort {
+            name: name.to_owned(),
+            port,
+        })?;
         match endpoint(&self.slices_of(namespace, name), text(&found["name"])) {
             Found::Address(address) => Ok(address),
-            Found::Nothing => Err(format!("no endpoints available for service {name:?}")),
-            Found::Pods => Err(format!(
-                "service {name:?} leads to simulated pods, which no process is behind: say where its process listens, with \
-                 `kubewright up --webhook-service {namespace}/{name}:{port}=127.0.0.1:PORT` or `Server::services`, or give the \
-                 Service no selector and an EndpointSlice of its own"
-            )),
+            Found::Nothing => Err(ResolveError::NoEndpoints(name.to_owned())),
+            Found::Pods => Err(ResolveError::Pods {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                port,
+            }),
         }
     }
 

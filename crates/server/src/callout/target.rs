@@ -22,6 +22,17 @@ pub(crate) struct Target {
     pub(crate) tls: Arc<ClientConfig>,
 }
 
+/// Why a client configuration does not say where a webhook is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct InvalidTarget(pub(super) String);
+
+impl From<String> for InvalidTarget {
+    fn from(why: String) -> Self {
+        Self(why)
+    }
+}
+
 /// What is connected to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -35,16 +46,17 @@ pub(crate) enum Place {
 
 impl Target {
     /// Reads a client configuration of a webhook.
-    pub(crate) fn read(config: &Value) -> Result<Self, String> {
+    pub(crate) fn read(config: &Value) -> Result<Self, InvalidTarget> {
         let tls = trust(text(&config["caBundle"]))?;
         let service = &config["service"];
         if service.is_object() {
             return Self::of_service(service, tls);
         }
         let url = text(&config["url"]);
-        let rest = url
-            .strip_prefix("https://")
-            .ok_or("webhook configuration must have either service or URL")?;
+        let rest = url.strip_prefix("https://").ok_or_else(|| {
+            let why = "webhook configuration must have either service or URL";
+            InvalidTarget(why.to_owned())
+        })?;
         let at = rest.find('/').unwrap_or(rest.len());
         let (authority, path) = rest.split_at(at);
         let (host, port) = split_port(authority)?;
@@ -59,7 +71,7 @@ impl Target {
         })
     }
 
-    fn of_service(service: &Value, tls: Arc<ClientConfig>) -> Result<Self, String> {
+    fn of_service(service: &Value, tls: Arc<ClientConfig>) -> Result<Self, InvalidTarget> {
         let (namespace, name) = (text(&service["namespace"]), text(&service["name"]));
         let port = match service["port"].as_u64() {
             None => 443,
@@ -103,7 +115,7 @@ fn clean(path: &str) -> String {
 }
 
 /// `host:port`, `host`, `[::1]:port`
-fn split_port(authority: &str) -> Result<(String, u16), String> {
+fn split_port(authority: &str) -> Result<(String, u16), InvalidTarget> {
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
         _ => (authority, None),
@@ -116,7 +128,9 @@ fn split_port(authority: &str) -> Result<(String, u16), String> {
     };
     let host = host.trim_start_matches('[').trim_end_matches(']');
     if host.is_empty() || (host.contains(':') && host.parse::<IpAddr>().is_err()) {
-        return Err(format!("Unparsable URL: invalid host {authority:?}"));
+        return Err(InvalidTarget(format!(
+            "Unparsable URL: invalid host {authority:?}"
+        )));
     }
     Ok((host.to_owned(), port))
 }
@@ -159,7 +173,7 @@ mod tests {
             ),
         ] {
             let found = Target::read(&config).map(|target| format!("{target:?}"));
-            let found = found.as_deref().map_err(String::as_str);
+            let found = found.as_deref().map_err(|e| e.0.as_str());
             assert_eq!(found, shown, "{config}");
         }
         assert!(Target::read(&json!({"url": "https://h", "caBundle": "!"})).is_err());

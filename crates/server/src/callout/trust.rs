@@ -16,8 +16,10 @@ use rustls::{
 };
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
+use super::target::InvalidTarget;
+
 /// TLS that trusts the certificates of a bundle, which is PEM in base64, and no others.
-pub(super) fn trust(bundle: &str) -> Result<Arc<ClientConfig>, String> {
+pub(super) fn trust(bundle: &str) -> Result<Arc<ClientConfig>, InvalidTarget> {
     let pem = base64::engine::general_purpose::STANDARD
         .decode(bundle)
         .map_err(|e| format!("caBundle is not base64: {e}"))?;

@@ -1,10 +1,11 @@
 //! Conversion of custom objects by a webhook: the question, its answer, and what the answer may change.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::callout::{Callout, Target};
+use crate::callout::{Callout, InvalidTarget, Target};
 use crate::environment::Environment;
 use crate::kinds::meta;
 use crate::kinds::value::{items, strings, text};
@@ -15,10 +16,21 @@ const MAX_BATCH: usize = 2 * 1024 * 1024;
 /// How long a webhook may take to convert.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Why objects could not be converted. The text is what the client reads.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct ConversionError(String);
+
+impl From<String> for ConversionError {
+    fn from(why: String) -> Self {
+        Self(why)
+    }
+}
+
 /// A webhook that converts the objects of one definition.
 #[derive(Debug)]
 pub(crate) struct ConversionHook {
-    target: Result<Target, String>,
+    target: Result<Target, InvalidTarget>,
     versions: Vec<String>,
 }
 
@@ -44,7 +56,7 @@ impl ConversionHook {
         (callout, environment): (&Callout, &Environment),
         mut objects: Vec<Value>,
         to: &str,
-    ) -> Result<Vec<Value>, String> {
+    ) -> Result<Vec<Value>, ConversionError> {
         let places: Vec<usize> = (0..objects.len())
             .filter(|i| text(&objects[*i]["apiVersion"]) != to)
             .collect();
@@ -65,21 +77,24 @@ impl ConversionHook {
         (callout, environment): (&Callout, &Environment),
         originals: &[&Value],
         to: &str,
-    ) -> Result<Vec<Value>, String> {
+    ) -> Result<Vec<Value>, ConversionError> {
         let about = originals
             .first()
             .map(|first| about(first))
             .unwrap_or_default();
         let version = self
             .review_version()
-            .ok_or("no supported conversion review versions")?;
+            .ok_or_else(|| ConversionError("no supported conversion review versions".into()))?;
         let uid = environment.uid();
         let question = question(version, &uid, originals, to);
-        let failed = |why: String| format!("conversion webhook for {about} failed: {why}");
-        let target = self.target.as_ref().map_err(|why| failed(why.clone()))?;
+        let failed = |why: &dyn fmt::Display| {
+            ConversionError(format!("conversion webhook for {about} failed: {why}"))
+        };
+        let target = self.target.as_ref().map_err(|why| failed(why))?;
         let review = callout.call(target, &question, Some(TIMEOUT)).await;
-        let review = review.map_err(|why| failed(why.to_string()))?;
-        let converted = read_answer(&review, version, &uid).map_err(failed)?;
+        let review = review.map_err(|why| failed(&why))?;
+        let converted = read_answer(&review, version, &uid);
+        let converted = converted.map_err(|why| failed(&why))?;
         accept(originals, converted, to, &about)
     }
 }
@@ -119,31 +134,37 @@ fn question(version: &str, uid: &str, objects: &[&Value], to: &str) -> Value {
     })
 }
 
-fn read_answer<'a>(review: &'a Value, version: &str, uid: &str) -> Result<&'a [Value], String> {
+fn read_answer<'a>(
+    review: &'a Value,
+    version: &str,
+    uid: &str,
+) -> Result<&'a [Value], ConversionError> {
     let response = &review["response"];
     if version == "v1" {
         let found = about(review);
         let expected = "apiextensions.k8s.io/v1, Kind=ConversionReview";
         if found != expected {
-            return Err(format!(
+            return Err(ConversionError(format!(
                 "expected webhook response of {expected}, got {found}"
-            ));
+            )));
         }
     }
     if !response.is_object() {
-        return Err("no response provided".into());
+        return Err(ConversionError("no response provided".into()));
     }
     let found = text(&response["uid"]);
     if version == "v1" && found != uid {
-        return Err(format!("expected response.uid={uid:?}, got {found:?}"));
+        return Err(ConversionError(format!(
+            "expected response.uid={uid:?}, got {found:?}"
+        )));
     }
     let result = &response["result"];
     match (text(&result["status"]), text(&result["message"])) {
         ("Success", _) => Ok(items(&response["convertedObjects"])),
-        (status, "") => Err(format!(
+        (status, "") => Err(ConversionError(format!(
             "response.result.status was '{status}', not 'Success'"
-        )),
-        (_, message) => Err(message.to_owned()),
+        ))),
+        (_, message) => Err(ConversionError(message.to_owned())),
     }
 }
 
@@ -153,16 +174,16 @@ fn accept(
     converted: &[Value],
     to: &str,
     about: &str,
-) -> Result<Vec<Value>, String> {
+) -> Result<Vec<Value>, ConversionError> {
     let (found, expected) = (converted.len(), originals.len());
     if found != expected {
-        return Err(format!(
+        return Err(ConversionError(format!(
             "conversion webhook for {about} returned {found} objects, expected {expected}"
-        ));
+        )));
     }
     let mut accepted = Vec::with_capacity(found);
     for (i, (original, converted)) in originals.iter().zip(converted).enumerate() {
-        let invalid = |why: String| {
+        let invalid = |why: ConversionError| {
             format!(
                 "conversion webhook for {about} returned invalid converted object at index {i}: {why}"
             )
@@ -177,16 +198,18 @@ fn accept(
     Ok(accepted)
 }
 
-fn check_identity(original: &Value, converted: &Value, to: &str) -> Result<(), String> {
+fn check_identity(original: &Value, converted: &Value, to: &str) -> Result<(), ConversionError> {
     let version = text(&converted["apiVersion"]);
     if version != to {
-        return Err(format!(
+        return Err(ConversionError(format!(
             "invalid groupVersion (expected {to}, received {version})"
-        ));
+        )));
     }
     let (was, is) = (text(&original["kind"]), text(&converted["kind"]));
     if was != is {
-        return Err(format!("invalid kind (expected {was}, received {is})"));
+        return Err(ConversionError(format!(
+            "invalid kind (expected {was}, received {is})"
+        )));
     }
     for (field, shown) in [("name", "name"), ("namespace", "namespace"), ("uid", "UID")] {
         let (was, is) = (
@@ -194,14 +217,17 @@ fn check_identity(original: &Value, converted: &Value, to: &str) -> Result<(), S
             object::meta_str(converted, field),
         );
         if was != is {
-            return Err(format!("must have the same {shown}: {was} != {is}"));
+            return Err(ConversionError(format!(
+                "must have the same {shown}: {was} != {is}"
+            )));
         }
     }
     Ok(())
 }
 
-fn metadata(original: &Value, converted: &Value) -> Result<Value, String> {
-    let answered = object::metadata(converted).ok_or("missing metadata in converted object")?;
+fn metadata(original: &Value, converted: &Value) -> Result<Value, ConversionError> {
+    let answered = object::metadata(converted)
+        .ok_or_else(|| ConversionError("missing metadata in converted object".to_owned()))?;
     let mut metadata = object::metadata(original).cloned().unwrap_or_default();
     for field in ["labels", "annotations"] {
         match answered.get(field) {
@@ -210,7 +236,11 @@ fn metadata(original: &Value, converted: &Value) -> Result<Value, String> {
                 check_pairs(field, pairs, metadata.get(field))?;
                 metadata.insert(field.to_owned(), Value::Object(pairs.clone()));
             }
-            Some(_) => return Err(format!("invalid metadata.{field} in converted object")),
+            Some(_) => {
+                return Err(ConversionError(format!(
+                    "invalid metadata.{field} in converted object"
+                )));
+            }
         }
     }
     Ok(Value::Object(metadata))
@@ -220,11 +250,11 @@ fn check_pairs(
     field: &str,
     pairs: &Map<String, Value>,
     before: Option<&Value>,
-) -> Result<(), String> {
+) -> Result<(), ConversionError> {
     if let Some((key, _)) = pairs.iter().find(|(_, value)| !value.is_string()) {
-        return Err(format!(
+        return Err(ConversionError(format!(
             "metadata.{field}[{key}] must be a string in converted object"
-        ));
+        )));
     }
     let same = before.and_then(Value::as_object) == Some(pairs);
     let errors = match same {
@@ -233,10 +263,10 @@ fn check_pairs(
     };
     match errors.as_slice() {
         [] => Ok(()),
-        [one] => Err(one.to_string()),
+        [one] => Err(ConversionError(one.to_string())),
         many => {
             let told: Vec<String> = many.iter().map(ToString::to_string).collect();
-            Err(format!("[{}]", told.join(", ")))
+            Err(ConversionError(format!("[{}]", told.join(", "))))
         }
     }
 }
@@ -257,7 +287,7 @@ mod tests {
     fn check(converted: Vec<Value>, expect: Result<(), &str>) {
         let original = object("v1", "a", json!({"x": "1"}));
         let found = accept(&[&original], &converted, "e.io/v2", ABOUT).map(drop);
-        assert_eq!(found, expect.map_err(str::to_owned));
+        assert_eq!(found.map_err(|e| e.0), expect.map_err(str::to_owned));
     }
 
     #[test]
@@ -322,7 +352,7 @@ mod tests {
         ] {
             let review = review(result);
             let found = read_answer(&review, "v1", "u").map(<[Value]>::len);
-            assert_eq!(found, expect.map_err(str::to_owned));
+            assert_eq!(found.map_err(|e| e.0), expect.map_err(str::to_owned));
         }
     }
 }

@@ -140,6 +140,11 @@ pub(crate) struct Strategy {
     pub(super) fields: fn(&Value) -> Vec<(&'static str, String)>,
 }
 
+/// A label of a field selector that a kind does not know, in the words of the API.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct UnknownFieldLabel(String);
+
 impl Strategy {
     /// A kind with nothing special.
     pub(crate) const PLAIN: Strategy = Strategy {
@@ -345,8 +350,8 @@ impl Strategy {
     /// Checks the label of a field selector.
     ///
     /// # Errors
-    /// The text of the `BadRequest` when the kind does not know the label.
-    pub(crate) fn check_field_label(&self, label: &str) -> Result<(), String> {
+    /// When the kind does not know the label.
+    pub(crate) fn check_field_label(&self, label: &str) -> Result<(), UnknownFieldLabel> {
         let (known, refusal): (&[&str], String) = match self.field_labels {
             FieldLabels::Generic => (
                 &["metadata.name", "metadata.namespace"],
@@ -363,7 +368,7 @@ impl Strategy {
         if known.contains(&label) {
             Ok(())
         } else {
-            Err(refusal)
+            Err(UnknownFieldLabel(refusal))
         }
     }
 

@@ -73,7 +73,7 @@ impl Core {
         let Some(user) = request.user() else {
             return Ok(());
         };
-        let check = escalation::Check {
+        let check = escalation::EscalationCheck {
             access: &self.access,
             served: &request.served,
             user,

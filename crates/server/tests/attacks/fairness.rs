@@ -259,18 +259,19 @@ async fn fill(admin: &ApiService, count: usize) {
     }
 }
 
-/// The longest of so many health checks on a connection of their own.
-async fn slowest_check(site: &Site, checks: usize) -> Duration {
+/// The 99th percentile and the longest of so many health checks on a connection of their own.
+async fn health_checks(site: &Site, checks: usize) -> (Duration, Duration) {
     let mut wire = site.connect(&Identity::Nobody, "http/1.1").await;
-    let mut slowest = Duration::ZERO;
+    let mut taken = Vec::new();
     for _ in 0..checks {
         let started = Instant::now();
         let answer = wire.get("/readyz").await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        slowest = slowest.max(started.elapsed());
+        taken.push(started.elapsed());
         sleep(Duration::from_millis(10)).await;
     }
-    slowest
+    taken.sort();
+    (taken[checks * 99 / 100], taken[checks - 1])
 }
 
 /// Lists over and over, so many at a time on one connection. Counts those that were answered.
@@ -315,7 +316,7 @@ async fn a_thousand_lists_on_one_connection_delay_no_health_check() {
         30_000
     };
     fill(&site.server.service(), objects).await;
-    let before = slowest_check(&site, 20).await;
+    let (before, _) = health_checks(&site, 20).await;
     // The client has threads of its own: it is not to delay what is measured.
     let mut clients = tokio::runtime::Builder::new_multi_thread();
     let clients = clients.worker_threads(1).enable_all().build();
@@ -328,11 +329,11 @@ async fn a_thousand_lists_on_one_connection_delay_no_health_check() {
         assert!(Instant::now() < end, "no list was answered");
         sleep(Duration::from_millis(1)).await;
     }
-    let during = slowest_check(&site, 200).await;
+    let (during, slowest) = health_checks(&site, 200).await;
     let listed = listed.load(Ordering::Relaxed);
     clients.shutdown_background();
     println!(
-        "/readyz: slowest {before:?} before, {during:?} during {listed} lists of {objects} objects"
+        "/readyz: p99 {before:?} before, {during:?} (slowest {slowest:?}) during {listed} lists of {objects} objects"
     );
     assert!(
         during < before * 3 + DELAY,

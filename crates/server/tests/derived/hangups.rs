@@ -11,6 +11,7 @@ use futures::FutureExt;
 use http_body_util::Full;
 use kubewright_server::{Authorization, Endpoint, Environment, Server};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tower::ServiceExt;
 
 use crate::client::{create, get};
@@ -132,9 +133,11 @@ impl Kind {
         }
         if self == Kind::DefinitionDeleted {
             let plural = Kind::plural(name);
+            let objects = custom("v1", &plural);
+            until_served(server, &objects).await;
             for i in 0..5 {
                 let object = custom_object("v1", &plural, &format!("o{i}"));
-                create(server, &custom("v1", &plural), object).await;
+                create(server, &objects, object).await;
             }
         }
         Write {
@@ -183,6 +186,19 @@ impl Kind {
         let same = is_stored == in_force;
         same.then_some(())
             .ok_or_else(|| format!("{name}: stored {is_stored}, in force {in_force}"))
+    }
+}
+
+/// Waits until objects of a definition are served. Behind many other definitions that takes a while.
+async fn until_served(server: &Server, path: &str) {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let (code, answer) = get(server, path).await;
+        if code == 200 {
+            return;
+        }
+        assert!(Instant::now() < end, "{path} is not served: {answer:#}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

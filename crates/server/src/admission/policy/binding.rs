@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::definition::Definition;
 use crate::admission::AdmissionContext;
+use crate::admission::PolicyError;
 use crate::admission::matching::Criteria;
 use crate::kinds::value::{strings, text};
 use crate::object;
@@ -18,7 +19,7 @@ pub(super) struct Binding {
     pub(super) name: String,
     pub(super) policy: String,
     /// None for every request that the policy is about.
-    criteria: Option<Result<Criteria, String>>,
+    criteria: Option<Result<Criteria, PolicyError>>,
     pub(super) param_ref: Value,
     pub(super) actions: Vec<String>,
 }
@@ -60,7 +61,7 @@ pub(super) struct Application<R> {
     /// The version at which the object is shown.
     pub(super) shown: Arc<Served>,
     /// The parameters, or why there are none. Null where the policy takes none.
-    pub(super) params: Result<Vec<Value>, String>,
+    pub(super) params: Result<Vec<Value>, PolicyError>,
 }
 
 /// The policies that apply to a request, in the order of their names and those of their bindings.

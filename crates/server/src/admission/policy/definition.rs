@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::OnFailure;
 use super::params::ParamKind;
 use super::variables::Variables;
+use crate::admission::PolicyError;
 use crate::admission::expression::Conditions;
 use crate::admission::matching::Criteria;
 use crate::kinds::scope::NAMES;
@@ -15,7 +16,7 @@ use crate::object;
 #[derive(Debug)]
 pub(super) struct Definition<R> {
     pub(super) name: String,
-    pub(super) criteria: Result<Criteria, String>,
+    pub(super) criteria: Result<Criteria, PolicyError>,
     pub(super) conditions: Conditions,
     pub(super) variables: Variables,
     pub(super) param_kind: Option<ParamKind>,

@@ -13,6 +13,7 @@ use super::mutation::Mutation;
 use super::validating::namespace;
 use super::{OnFailure, Policies, variables};
 use crate::admission::AdmissionContext;
+use crate::admission::PolicyError;
 use crate::admission::attributes::AdmissionRequest;
 use crate::admission::expression::Inputs;
 use crate::admission::webhook::Reinvocation;
@@ -39,7 +40,7 @@ impl Policies {
         for application in &found {
             let failed = apply(cx, application, object, old, rounds).await?;
             if application.policy.on_failure == OnFailure::Fail {
-                failures.extend(failed.into_iter().map(|why| told(application, &why)));
+                failures.extend(failed.iter().map(|why| told(application, why)));
             }
         }
         refusal(cx.request, object, &failures)
@@ -47,7 +48,7 @@ impl Policies {
 }
 
 /// `policy 'p' with binding 'b' denied request: …`
-fn told(application: &Application<Mutation>, why: &str) -> String {
+fn told(application: &Application<Mutation>, why: &PolicyError) -> String {
     let (policy, binding) = (&application.policy.name, &application.binding.name);
     format!("policy '{policy}' with binding '{binding}' denied request: {why}")
 }
@@ -75,10 +76,13 @@ async fn apply(
     object: &mut Value,
     old: &Value,
     rounds: &mut Reinvocation,
-) -> Result<Vec<String>, ApiError> {
+) -> Result<Vec<PolicyError>, ApiError> {
     let params = match &application.params {
         Ok(params) => params,
-        Err(why) => return Ok(vec![format!("failed to configure binding: {why}")]),
+        Err(why) => {
+            let why = format!("failed to configure binding: {why}");
+            return Ok(vec![PolicyError(why)]);
+        }
     };
     let (policy, shown) = (&application.policy, &application.shown);
     let mut failures = Vec::new();
@@ -134,7 +138,7 @@ async fn run(
     application: &Application<Mutation>,
     object: &mut Value,
     inputs: &mut Inputs<'_>,
-) -> Result<Vec<String>, ApiError> {
+) -> Result<Vec<PolicyError>, ApiError> {
     let (policy, shown) = (&application.policy, &application.shown);
     let mut failures = Vec::new();
     if inputs.object.is_null() {
@@ -163,7 +167,7 @@ fn mutated(
     mutation: &Mutation,
     inputs: &Inputs<'_>,
     budget: &mut u64,
-) -> Result<Value, String> {
+) -> Result<Value, PolicyError> {
     let users: Vec<&Expression> = mutation.expression().into_iter().collect();
     let variables = application
         .policy

@@ -8,6 +8,7 @@ use kubewright_schema::patch::json::{JsonPatch, JsonPatchError};
 use serde_json::Value;
 
 use super::variables::{self, failure};
+use crate::admission::PolicyError;
 use crate::admission::expression::{Compiled, Inputs};
 use crate::kinds::scope::{SCOPE, declare};
 use crate::kinds::value::{copy, text};
@@ -37,7 +38,7 @@ impl Mutation {
         Self {
             form,
             source: source.to_owned(),
-            compiled: compiled.map_err(|e| format!("compilation failed: {e}")),
+            compiled: compiled.map_err(|e| PolicyError(format!("compilation failed: {e}"))),
         }
     }
 
@@ -53,7 +54,7 @@ impl Mutation {
         inputs: &'a Inputs<'_>,
         variables: BTreeMap<Box<str>, Evaluated<'a>>,
         budget: &mut u64,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, PolicyError> {
         let expression = self.compiled.as_ref().map_err(Clone::clone)?;
         let value = variables::evaluate(expression, inputs, variables, budget);
         let value = value.map_err(|error| failure(&self.source, &error))?;
@@ -73,7 +74,7 @@ impl Mutation {
     }
 }
 
-fn configure(typed: Typed<'_>, object: &Value, mut config: Value) -> Result<Value, String> {
+fn configure(typed: Typed<'_>, object: &Value, mut config: Value) -> Result<Value, PolicyError> {
     copy(&mut config, object, "apiVersion");
     copy(&mut config, object, "kind");
     validate(typed, &config).map_err(|errors| {
@@ -81,16 +82,16 @@ fn configure(typed: Typed<'_>, object: &Value, mut config: Value) -> Result<Valu
     })?;
     let atomic = atomics(typed, &config);
     if !atomic.is_empty() {
-        return Err(format!(
+        return Err(PolicyError(format!(
             "error applying patch: invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {}",
             atomic.join(", ")
-        ));
+        )));
     }
     Ok(merge(typed, object, &config))
 }
 
 /// Applies a patch. One whose test fails leaves the object as it is.
-fn patch(object: &Value, operations: &Value) -> Result<Value, String> {
+fn patch(object: &Value, operations: &Value) -> Result<Value, PolicyError> {
     let decoded = JsonPatch::decode(operations.to_string().as_bytes());
     let decoded = decoded.map_err(|e| format!("JSON Patch: {e}"))?;
     match decoded.apply(object.clone()) {
@@ -98,6 +99,6 @@ fn patch(object: &Value, operations: &Value) -> Result<Value, String> {
         Err(JsonPatchError::DoesNotApply(why)) if why.contains("testing value") => {
             Ok(object.clone())
         }
-        Err(error) => Err(format!("JSON Patch: {error}")),
+        Err(error) => Err(PolicyError(format!("JSON Patch: {error}"))),
     }
 }

@@ -6,6 +6,7 @@ use kubewright_schema::selector::LabelSelector;
 use serde_json::Value;
 
 use crate::admission::AdmissionChain;
+use crate::admission::PolicyError;
 use crate::kinds::value::text;
 use crate::object::StoredLabels;
 use crate::resource::Served;
@@ -41,7 +42,7 @@ impl ParamKind {
         chain: &AdmissionChain,
         reference: &Value,
         namespace: Option<&str>,
-    ) -> Result<Vec<Value>, String> {
+    ) -> Result<Vec<Value>, PolicyError> {
         if !reference.is_object() {
             return Ok(vec![Value::Null]);
         }
@@ -68,7 +69,7 @@ fn place<'a>(
     served: &Served,
     named: &'a str,
     of_request: Option<&'a str>,
-) -> Result<Option<&'a str>, String> {
+) -> Result<Option<&'a str>, PolicyError> {
     match (served.is_namespaced(), named, of_request) {
         (false, "", _) => Ok(None),
         (false, ..) => {
@@ -88,7 +89,7 @@ async fn find(
     served: &Served,
     reference: &Value,
     namespace: Option<&str>,
-) -> Result<Vec<Value>, String> {
+) -> Result<Vec<Value>, PolicyError> {
     let name = text(&reference["name"]);
     let records: Vec<_> = if name.is_empty() {
         let selector = match &reference["selector"] {

@@ -8,9 +8,9 @@ use super::binding::{Application, applications};
 use super::definition::Definition;
 use super::variables::{self, failure};
 use super::{OnFailure, Policies};
-use crate::admission::AdmissionContext;
 use crate::admission::expression::{Compiled, Inputs, compile};
 use crate::admission::lookup;
+use crate::admission::{AdmissionContext, PolicyError};
 use crate::kinds::scope::SCOPE;
 use crate::kinds::value::text;
 use crate::object;
@@ -61,18 +61,18 @@ impl Validation {
 impl Definition<Validation> {
     /// What the policy has against a request.
     fn judge(&self, inputs: &Inputs<'_>) -> Vec<Denial> {
-        let error = |message: String| Denial {
-            message,
+        let error = |why: PolicyError| Denial {
+            message: why.to_string(),
             reason: String::new(),
         };
-        let errors = |messages: Vec<String>| match self.on_failure {
+        let errors = |why: PolicyError| match self.on_failure {
             OnFailure::Ignore => Vec::new(),
-            OnFailure::Fail => messages.into_iter().map(error).collect(),
+            OnFailure::Fail => vec![error(why)],
         };
         match self.conditions.hold(inputs) {
             Ok(true) => {}
             Ok(false) => return Vec::new(),
-            Err(why) => return errors(vec![why]),
+            Err(why) => return errors(why),
         }
         let mut budget = variables::budget();
         let users: Vec<&Expression> = self
@@ -93,7 +93,7 @@ impl Definition<Validation> {
             };
             match value {
                 Ok(Cel::Bool(true)) => {}
-                Err(why) => denials.extend(errors(vec![why])),
+                Err(why) => denials.extend(errors(why)),
                 Ok(_) => {
                     let told = rule.message_expression.as_ref().and_then(|compiled| {
                         let expression = compiled.as_ref().ok()?;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kubewright_schema::cel::{EvalError, Evaluated, Expression, Value as Cel};
 use serde_json::Value;
 
+use crate::admission::PolicyError;
 use crate::admission::expression::{Compiled, EXPRESSION_BUDGET, Inputs, compile, told};
 use crate::kinds::scope::SCOPE;
 use crate::kinds::value::{items, text};
@@ -53,7 +54,7 @@ impl Variables {
         let mut results: BTreeMap<Box<str>, Evaluated<'a>> = BTreeMap::new();
         for (name, compiled) in self.0.iter().filter(|(name, _)| needed.contains(&**name)) {
             let result = match compiled {
-                Err(why) => Err(EvalError::Failed(why.clone())),
+                Err(why) => Err(EvalError::Failed(why.to_string())),
                 Ok(expression) => evaluate(expression, inputs, results.clone(), budget),
             };
             let failed = |error: EvalError| match error {
@@ -88,9 +89,12 @@ pub(super) fn budget() -> u64 {
 }
 
 /// An error of an expression, as it is told.
-pub(super) fn failure(source: &str, error: &EvalError) -> String {
+pub(super) fn failure(source: &str, error: &EvalError) -> PolicyError {
     match error {
-        EvalError::Budget => told(error),
-        other => format!("expression '{}' resulted in error: {other}", source.trim()),
+        EvalError::Budget => PolicyError(told(error)),
+        other => {
+            let why = format!("expression '{}' resulted in error: {other}", source.trim());
+            PolicyError(why)
+        }
     }
 }

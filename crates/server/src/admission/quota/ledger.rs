@@ -232,7 +232,7 @@ impl Account {
             before,
             &sum.used,
         )
-        .map_err(QuotaError::Exceeded)
+        .map_err(|why| QuotaError::Exceeded(why.to_string()))
     }
 }
 

@@ -28,7 +28,7 @@ fn check_create(
     quota: &Value,
     new: &Value,
     others: &[Value],
-) -> Result<(), String> {
+) -> Result<(), PluginRefusal> {
     let mut used = Amounts::new();
     for other in others.iter().filter(|o| scope::matches(quota, measure, o)) {
         add(&mut used, &measure.usage(other));
@@ -70,6 +70,7 @@ fn a_namespace_uses_no_more_than_it_may() {
     ] {
         let others = vec![one.clone(); others];
         let found = check_create(pods, &quota(hard.clone()), &one, &others).err();
+        let found = found.map(|why| why.to_string());
         assert_eq!(found.as_deref(), expect, "{hard}");
     }
 }
@@ -124,7 +125,8 @@ fn other_objects_are_counted_by_name_and_group() {
             found,
             Err(format!(
                 "exceeded quota: q, requested: {name}=1, used: {name}=1, limited: {name}=1"
-            ))
+            )
+            .into())
         );
     }
 }
@@ -141,7 +143,7 @@ fn a_service_that_changes_its_type_takes_more() {
     assert_eq!(update(&service("ClusterIP")), Ok(()));
     assert_eq!(
         update(&service("NodePort")),
-        Err("exceeded quota: q, requested: services.nodeports=1, used: services.nodeports=0, limited: services.nodeports=0".to_owned())
+        Err("exceeded quota: q, requested: services.nodeports=1, used: services.nodeports=0, limited: services.nodeports=0".into())
     );
 }
 
@@ -154,6 +156,6 @@ fn claims_are_counted_by_class() {
     let hard = json!({"gold.storageclass.storage.k8s.io/requests.storage": "1Gi", "requests.storage": "9Gi"});
     assert_eq!(
         check_create(claims, &quota(hard), &claim, &[]),
-        Err("exceeded quota: q, requested: gold.storageclass.storage.k8s.io/requests.storage=2Gi, used: gold.storageclass.storage.k8s.io/requests.storage=0, limited: gold.storageclass.storage.k8s.io/requests.storage=1Gi".to_owned())
+        Err("exceeded quota: q, requested: gold.storageclass.storage.k8s.io/requests.storage=2Gi, used: gold.storageclass.storage.k8s.io/requests.storage=0, limited: gold.storageclass.storage.k8s.io/requests.storage=1Gi".into())
     );
 }

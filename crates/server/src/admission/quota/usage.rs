@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::super::attributes::{AdmissionRequest, Operation};
 use super::super::resources::{Amounts, Side, amounts, of_pod};
+use crate::admission::PluginRefusal;
 use crate::kinds::value::{is_empty, items, text};
 use crate::object;
 
@@ -145,7 +146,7 @@ impl<'a> Measure<'a> {
         &self,
         counted: &BTreeSet<&str>,
         object: &Value,
-    ) -> Result<(), String> {
+    ) -> Result<(), PluginRefusal> {
         let spec = &object["spec"];
         if self.core() != Some("pods") || !is_empty(&spec["resources"]) {
             return Ok(());
@@ -173,10 +174,10 @@ impl<'a> Measure<'a> {
             let containers: Vec<&str> = containers.into_iter().collect();
             format!("{name} for: {}", containers.join(","))
         });
-        Err(format!(
+        Err(PluginRefusal(format!(
             "must specify {}",
             told.collect::<Vec<_>>().join("; ")
-        ))
+        )))
     }
 }
 

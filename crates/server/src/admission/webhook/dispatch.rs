@@ -106,7 +106,7 @@ async fn relevant<'h>(
     match (held, hook.on_failure) {
         (Ok(true), _) => Ok(Some(HookCall { hook, shown })),
         (Ok(false), _) | (Err(_), OnFailure::Ignore) => Ok(None),
-        (Err(why), OnFailure::Fail) => Err(cx.request.forbidden(&object, &why)),
+        (Err(why), OnFailure::Fail) => Err(cx.request.forbidden(&object, &why.to_string())),
     }
 }
 

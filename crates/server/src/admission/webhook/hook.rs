@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::admission::PolicyError;
 use crate::admission::expression::Conditions;
 use crate::admission::matching::Criteria;
-use crate::callout::Target;
+use crate::callout::{InvalidTarget, Target};
 use crate::kinds::scope::NAMES;
 use crate::kinds::value::{items, strings, text};
 use crate::object;
@@ -23,9 +24,9 @@ pub(super) struct Hook {
     /// Names it among all webhooks.
     pub(super) identity: String,
     pub(super) name: String,
-    pub(super) criteria: Result<Criteria, String>,
+    pub(super) criteria: Result<Criteria, PolicyError>,
     pub(super) conditions: Conditions,
-    pub(super) target: Result<Target, String>,
+    pub(super) target: Result<Target, InvalidTarget>,
     pub(super) on_failure: OnFailure,
     pub(super) timeout: Duration,
     /// Whether it may be called for a request that is not to be stored.

@@ -97,6 +97,17 @@ pub(super) enum Role {
     Validating,
 }
 
+/// Why an answer of a webhook cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct InvalidAnswer(String);
+
+impl From<String> for InvalidAnswer {
+    fn from(why: String) -> Self {
+        Self(why)
+    }
+}
+
 /// What a webhook answered.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -113,17 +124,19 @@ impl Answer {
         uid: &str,
         role: Role,
         version: ReviewVersion,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, InvalidAnswer> {
         let response = &review["response"];
         if !response.is_object() {
-            return Err("webhook response was absent".into());
+            return Err(InvalidAnswer("webhook response was absent".into()));
         }
         let patch_type = response.get("patchType").filter(|t| !t.is_null()).map(text);
         let patch = text(&response["patch"]);
         if version == ReviewVersion::V1 {
             let found = text(&response["uid"]);
             if found != uid {
-                return Err(format!("expected response.uid={uid:?}, got {found:?}"));
+                return Err(InvalidAnswer(format!(
+                    "expected response.uid={uid:?}, got {found:?}"
+                )));
             }
             check_kind(review)?;
             check_patch(role, patch, patch_type)?;
@@ -160,7 +173,7 @@ impl Answer {
     }
 }
 
-fn check_kind(review: &Value) -> Result<(), String> {
+fn check_kind(review: &Value) -> Result<(), InvalidAnswer> {
     let shown = |api_version: &str, kind: &str| {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         format!("{group}/{version}, Kind={kind}")
@@ -168,14 +181,14 @@ fn check_kind(review: &Value) -> Result<(), String> {
     let found = shown(text(&review["apiVersion"]), text(&review["kind"]));
     let expected = shown(ReviewVersion::V1.api_version(), "AdmissionReview");
     if found != expected {
-        return Err(format!(
+        return Err(InvalidAnswer(format!(
             "expected webhook response of {expected}, got {found}"
-        ));
+        )));
     }
     Ok(())
 }
 
-fn check_patch(role: Role, patch: &str, patch_type: Option<&str>) -> Result<(), String> {
+fn check_patch(role: Role, patch: &str, patch_type: Option<&str>) -> Result<(), InvalidAnswer> {
     let why = match (role, patch.is_empty(), patch_type) {
         (Role::Validating, false, _) => "validating webhook may not return response.patch",
         (Role::Validating, true, Some(_)) => "validating webhook may not return response.patchType",
@@ -188,16 +201,16 @@ fn check_patch(role: Role, patch: &str, patch_type: Option<&str>) -> Result<(), 
         (Role::Mutating, false, Some("JSONPatch")) => return Ok(()),
         (Role::Mutating, false, Some("")) => "webhook returned invalid response.patchType of \"\"",
         (Role::Mutating, false, Some(other)) => {
-            return Err(format!("unsupported patch type {other:?}"));
+            return Err(InvalidAnswer(format!("unsupported patch type {other:?}")));
         }
         _ => return Ok(()),
     };
-    Err(why.into())
+    Err(InvalidAnswer(why.into()))
 }
 
 /// Reads the patch of an answer.
-pub(super) fn decode_patch(patch: &[u8]) -> Result<JsonPatch, String> {
-    JsonPatch::decode(patch).map_err(|e| e.to_string())
+pub(super) fn decode_patch(patch: &[u8]) -> Result<JsonPatch, InvalidAnswer> {
+    JsonPatch::decode(patch).map_err(|e| InvalidAnswer(e.to_string()))
 }
 
 #[cfg(test)]
@@ -235,7 +248,7 @@ mod tests {
             ),
         ] {
             let found = Answer::read(&review, "1", role, ReviewVersion::V1);
-            assert_eq!(found.map(drop), Err(expect.to_owned()));
+            assert_eq!(found.map(drop), Err(InvalidAnswer(expect.to_owned())));
         }
     }
 

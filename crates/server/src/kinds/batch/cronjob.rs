@@ -53,7 +53,11 @@ fn validate(object: &Value, errors: &mut Errors) {
         "" => errors.push(FieldError::required(path, "")),
         given => {
             if let Err(complaint) = schedule::check(given) {
-                errors.push(FieldError::invalid(path, &given.into(), &complaint));
+                errors.push(FieldError::invalid(
+                    path,
+                    &given.into(),
+                    &complaint.to_string(),
+                ));
             }
         }
     }

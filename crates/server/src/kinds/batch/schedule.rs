@@ -25,30 +25,35 @@ const WORDS: [&str; 7] = [
     "@hourly",
 ];
 
+/// What is wrong with a schedule, in the words of the server.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct InvalidSchedule(String);
+
 /// Checks a schedule.
 ///
 /// # Errors
 /// What is wrong with it, in the words of the server.
-pub(super) fn check(schedule: &str) -> Result<(), String> {
+pub(super) fn check(schedule: &str) -> Result<(), InvalidSchedule> {
     let mut rest = schedule;
     if rest.starts_with("TZ=") || rest.starts_with("CRON_TZ=") {
         let (_, after) = rest
             .split_once(' ')
-            .ok_or_else(|| "unable to parse schedule".to_owned())?;
+            .ok_or_else(|| InvalidSchedule("unable to parse schedule".to_owned()))?;
         rest = after.trim();
     }
     if rest.starts_with('@') {
         return check_word(rest);
     }
     if rest.is_empty() {
-        return Err("empty spec string".to_owned());
+        return Err(InvalidSchedule("empty spec string".to_owned()));
     }
     let fields: Vec<&str> = rest.split_whitespace().collect();
     if fields.len() != FIELDS.len() {
         let (count, shown) = (fields.len(), fields.join(" "));
-        return Err(format!(
+        return Err(InvalidSchedule(format!(
             "expected exactly 5 fields, found {count}: [{shown}]"
-        ));
+        )));
     }
     for (field, (low, high, names)) in fields.iter().zip(FIELDS) {
         for range in field.split(',').filter(|range| !range.is_empty()) {
@@ -58,16 +63,16 @@ pub(super) fn check(schedule: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn check_word(word: &str) -> Result<(), String> {
+fn check_word(word: &str) -> Result<(), InvalidSchedule> {
     if WORDS.contains(&word) {
         return Ok(());
     }
     match word.strip_prefix("@every ") {
         Some(duration) if is_duration(duration) => Ok(()),
-        Some(duration) => Err(format!(
+        Some(duration) => Err(InvalidSchedule(format!(
             "failed to parse duration {word}: time: invalid duration {duration:?}"
-        )),
-        None => Err(format!("unrecognized descriptor: {word}")),
+        ))),
+        None => Err(InvalidSchedule(format!("unrecognized descriptor: {word}"))),
     }
 }
 
@@ -97,7 +102,7 @@ fn is_duration(text: &str) -> bool {
     parts > 0
 }
 
-fn check_range(range: &str, low: i64, high: i64, names: &[&str]) -> Result<(), String> {
+fn check_range(range: &str, low: i64, high: i64, names: &[&str]) -> Result<(), InvalidSchedule> {
     let mut parts = range.split('/');
     let bounds: Vec<&str> = parts.next().unwrap_or_default().split('-').collect();
     let (start, mut end) = if matches!(bounds[0], "*" | "?") {
@@ -107,7 +112,7 @@ fn check_range(range: &str, low: i64, high: i64, names: &[&str]) -> Result<(), S
         match bounds.len() {
             1 => (start, start),
             2 => (start, value(bounds[1], low, names)?),
-            _ => return Err(format!("too many hyphens: {range}")),
+            _ => return Err(InvalidSchedule(format!("too many hyphens: {range}"))),
         }
     };
     let mut step = 1;
@@ -118,32 +123,32 @@ fn check_range(range: &str, low: i64, high: i64, names: &[&str]) -> Result<(), S
         }
     }
     if parts.next().is_some() {
-        return Err(format!("too many slashes: {range}"));
+        return Err(InvalidSchedule(format!("too many slashes: {range}")));
     }
     if start < low {
-        return Err(format!(
+        return Err(InvalidSchedule(format!(
             "beginning of range ({start}) below minimum ({low}): {range}"
-        ));
+        )));
     }
     if end > high {
-        return Err(format!(
+        return Err(InvalidSchedule(format!(
             "end of range ({end}) above maximum ({high}): {range}"
-        ));
+        )));
     }
     if start > end {
-        return Err(format!(
+        return Err(InvalidSchedule(format!(
             "beginning of range ({start}) beyond end of range ({end}): {range}"
-        ));
+        )));
     }
     if step == 0 {
-        return Err(format!(
+        return Err(InvalidSchedule(format!(
             "step of range should be a positive number: {range}"
-        ));
+        )));
     }
     Ok(())
 }
 
-fn value(text: &str, first: i64, names: &[&str]) -> Result<i64, String> {
+fn value(text: &str, first: i64, names: &[&str]) -> Result<i64, InvalidSchedule> {
     let lower = text.to_ascii_lowercase();
     match names.iter().position(|name| *name == lower) {
         Some(at) => Ok(first + i64::try_from(at).unwrap_or(0)),
@@ -151,13 +156,15 @@ fn value(text: &str, first: i64, names: &[&str]) -> Result<i64, String> {
     }
 }
 
-fn number(text: &str) -> Result<i64, String> {
+fn number(text: &str) -> Result<i64, InvalidSchedule> {
     match text.parse::<i64>() {
-        Ok(number) if number < 0 => Err(format!("negative number ({number}) not allowed: {text}")),
+        Ok(number) if number < 0 => Err(InvalidSchedule(format!(
+            "negative number ({number}) not allowed: {text}"
+        ))),
         Ok(number) => Ok(number),
-        Err(_) => Err(format!(
+        Err(_) => Err(InvalidSchedule(format!(
             "failed to parse int from {text}: strconv.Atoi: parsing {text:?}: invalid syntax"
-        )),
+        ))),
     }
 }
 
@@ -206,7 +213,8 @@ mod tests {
                 "failed to parse duration @every soon: time: invalid duration \"soon\"",
             ),
         ] {
-            assert_eq!(check(schedule), Err(expect.to_owned()), "{schedule}");
+            let expect = InvalidSchedule(expect.to_owned());
+            assert_eq!(check(schedule), Err(expect), "{schedule}");
         }
     }
 }

@@ -197,7 +197,9 @@ fn jobs_leave_their_pods_behind_by_default() {
         crate::kinds::Propagation::Background
     );
     assert_eq!(
-        strategy("batch", "Job").check_field_label("spec.x"),
+        strategy("batch", "Job")
+            .check_field_label("spec.x")
+            .map_err(|e| e.to_string()),
         Err("field label \"spec.x\" not supported for Job".to_owned())
     );
 }
