@@ -197,6 +197,49 @@ async fn objects_that_every_cluster_has_are_there() {
     );
 }
 
+/// The names of the APIServices of a group.
+async fn api_services_of(server: &Server, group: &str) -> Vec<String> {
+    let mut found = names(server, "/apis/apiregistration.k8s.io/v1/apiservices").await;
+    found.retain(|name| name.ends_with(&format!(".{group}")));
+    found
+}
+
+#[tokio::test]
+async fn api_services_come_and_go_with_definitions() {
+    let server = Server::builder()
+        .authorization(Authorization::Rbac)
+        .start()
+        .await
+        .expect("starts");
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let schema = json!({ "openAPIV3Schema": { "type": "object" } });
+    let version = |name: &str, served: bool| json!({ "name": name, "served": served, "storage": name == "v1", "schema": schema });
+    let definition = json!({
+        "metadata": { "name": "widgets.example.com" },
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": { "plural": "widgets", "kind": "Widget" },
+            "versions": [version("v1", true), version("v2", true)],
+        },
+    });
+    create(&server, definitions, definition).await;
+    let found = api_services_of(&server, "example.com").await;
+    assert_eq!(found, ["v1.example.com", "v2.example.com"]);
+    let path = "/apis/apiregistration.k8s.io/v1/apiservices/v2.example.com";
+    let (_, service) = get(&server, path).await;
+    assert_eq!(service["spec"]["versionPriority"], 100);
+    assert_eq!(service["status"]["conditions"][0]["reason"], "Local");
+
+    let path = format!("{definitions}/widgets.example.com");
+    let fewer = json!({ "spec": { "versions": [version("v1", true), version("v2", false)] } });
+    patch(&server, &path, fewer).await;
+    let found = api_services_of(&server, "example.com").await;
+    assert_eq!(found, ["v1.example.com"]);
+    send(&server, "DELETE", &path, "application/json", &Value::Null).await;
+    let found = api_services_of(&server, "example.com").await;
+    assert!(found.is_empty(), "{found:?}");
+}
+
 #[tokio::test]
 async fn discovery_lists_what_is_served_and_nothing_else() {
     let server = server().await;

@@ -5,14 +5,11 @@ use std::collections::BTreeSet;
 use futures::future::try_join_all;
 use serde_json::{Value, json};
 
-use super::Builtin;
 use crate::core::Core;
-use crate::object;
-use crate::request::Part;
 use crate::status::ApiError;
-use crate::write::WriteRequest;
 
-const API_SERVICES: Builtin = ("apiregistration.k8s.io", "v1", "apiservices");
+/// The group of APIServices, which has none itself.
+const OWN_GROUP: &str = "apiregistration.k8s.io";
 
 /// How the groups are ordered among each other: the priorities of kube-apiserver (controlplane/apiserver/aggregator.go:
 /// `DefaultGenericAPIServicePriorities`).
@@ -47,7 +44,7 @@ impl Core {
         let builtin = resources.all.iter().filter(|s| s.custom().is_none());
         let versions: BTreeSet<(&str, &str)> = builtin
             .map(|s| (&*s.resource.group, &*s.resource.version))
-            .filter(|(group, _)| *group != API_SERVICES.0)
+            .filter(|(group, _)| *group != OWN_GROUP)
             .collect();
         // At once: with a data directory they wait for the disk together.
         let services = versions.into_iter().map(|(group, version)| {
@@ -55,31 +52,6 @@ impl Core {
             self.ensure_api_service(service)
         });
         try_join_all(services).await?;
-        Ok(())
-    }
-
-    async fn ensure_api_service(&self, wanted: Value) -> Result<(), ApiError> {
-        let served = self
-            .registry
-            .now()
-            .builtin(API_SERVICES.0, API_SERVICES.1, API_SERVICES.2);
-        let name = object::name(&wanted).to_owned();
-        if served.collection.get(&name).is_some() {
-            return Ok(());
-        }
-        self.ensure(API_SERVICES, wanted).await?;
-        let now = self.environment.now_rfc3339();
-        let available = json!({
-            "type": "Available", "status": "True", "reason": "Local",
-            "message": "Local APIServices are always available", "lastTransitionTime": now,
-        });
-        let change = |old: &Value| {
-            let mut new = old.clone();
-            new["status"] = json!({ "conditions": [available] });
-            Ok(new)
-        };
-        let request = WriteRequest::by_server(&served, &name, Part::Status);
-        Box::pin(self.update(&request, change)).await?;
         Ok(())
     }
 }

@@ -47,33 +47,33 @@ pub(crate) fn next_status(resources: &Resources, now: &str, name: &str, value: &
 }
 
 /// Names in a group that other resources have.
-fn taken_names(resources: &Resources, definition: &str, group: &str) -> Taken {
+fn taken_names<'a>(resources: &'a Resources, definition: &str, group: &str) -> Taken<'a> {
+    let suffix = format!(".{group}");
     let mut taken = Taken::default();
     for served in &resources.all {
         let resource = &served.resource;
-        if &*resource.group != group || format!("{}.{group}", resource.plural) == definition {
+        let own = definition.strip_prefix(&*resource.plural) == Some(suffix.as_str());
+        if &*resource.group != group || own {
             continue;
         }
         let names = [&resource.plural, &resource.singular]
             .into_iter()
             .chain(&resource.short_names);
-        taken.resources.extend(names.map(|n| n.to_string()));
-        taken
-            .kinds
-            .extend([resource.kind.to_string(), resource.list_kind.to_string()]);
+        taken.resources.extend(names.map(|name| &**name));
+        taken.kinds.extend([&*resource.kind, &*resource.list_kind]);
     }
     taken
 }
 
 /// Names that other resources of a group have.
 #[derive(Debug, Default)]
-struct Taken {
-    resources: HashSet<String>,
-    kinds: HashSet<String>,
+struct Taken<'a> {
+    resources: HashSet<&'a str>,
+    kinds: HashSet<&'a str>,
 }
 
 /// The reason and message of the last name that is taken, as the API tells it.
-fn conflict(names: &Names, taken: &Taken) -> Option<(&'static str, String)> {
+fn conflict(names: &Names, taken: &Taken<'_>) -> Option<(&'static str, String)> {
     let resources = [
         ("PluralConflict", &names.plural),
         ("SingularConflict", &names.singular),
@@ -85,13 +85,13 @@ fn conflict(names: &Names, taken: &Taken) -> Option<(&'static str, String)> {
             .iter()
             .map(|name| ("ShortNamesConflict", name)),
     )
-    .filter(|(_, name)| taken.resources.contains(*name));
+    .filter(|(_, name)| taken.resources.contains(name.as_str()));
     let kinds = [
         ("KindConflict", &names.kind),
         ("ListKindConflict", &names.list_kind),
     ]
     .into_iter()
-    .filter(|(_, name)| taken.kinds.contains(*name));
+    .filter(|(_, name)| taken.kinds.contains(name.as_str()));
     let (reason, name) = resources.chain(kinds).last()?;
     Some((reason, format!("{name:?} is already in use")))
 }

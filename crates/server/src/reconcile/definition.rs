@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::core::Core;
 use crate::definitions::next_status;
 use crate::derived::Outcome;
+use crate::kinds::value::text;
 use crate::object;
 use crate::request::Part;
 use crate::resource::Served;
@@ -25,7 +26,9 @@ impl Core {
         if object::is_deleting(&value) {
             return self.tear_down(&definitions, &value).await;
         }
+        let group = text(&value["spec"]["group"]);
         if self.definition_status(name, &value) == value["status"] {
+            self.reconcile_api_services(group).await?;
             return Ok(Outcome::Done);
         }
         // Computed from what is current at each attempt: somebody may write the definition meanwhile.
@@ -37,6 +40,7 @@ impl Core {
             Ok(new)
         };
         self.write_definition(&definitions, name, change).await?;
+        self.reconcile_api_services(group).await?;
         Ok(Outcome::Done)
     }
 

@@ -1,5 +1,6 @@
 //! Works off the queue: what the server itself writes because of other writes.
 
+mod api_services;
 mod definition;
 mod teardown;
 

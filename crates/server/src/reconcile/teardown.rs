@@ -45,6 +45,10 @@ impl Core {
         };
         self.write_definition(definitions, object::name(value), change)
             .await?;
+        if finished {
+            self.reconcile_api_services(group.as_str().unwrap_or(""))
+                .await?;
+        }
         Ok(if held { Outcome::Done } else { Outcome::Again })
     }
 
