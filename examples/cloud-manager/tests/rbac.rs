@@ -4,76 +4,64 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Event, Secret};
-use kube::CustomResourceExt;
 use kubewright::prelude::*;
-use kubewright::runtime::Environment;
 use kubewright::runtime::client::TypedObject;
-use kubewright::runtime::environment::VirtualClock;
-use kubewright_example_cloud_manager::{CloudManager, Phase, controller, sample};
-use kubewright_server::{Authorization, Server};
-use kubewright_testing::rbac::{Grant, assert_exact};
-use kubewright_testing::within;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use kubewright::testing::rbac::assert_exact;
+use kubewright::testing::{Call, Fault, Grant, World};
+use kubewright_example_cloud_manager::{CloudManager, Phase, sample};
+use tokio::time::{Instant, sleep};
 
 /// How long the answer to a change may take. What is tried again and not told comes later than that.
 const SOON: Duration = Duration::from_secs(2);
 /// How long until whatever is tried again is tried seldom.
 const LONG: Duration = Duration::from_secs(120);
 
-struct World {
-    user: Client,
-    _operator: DropGuard,
-    _server: Server,
+struct Scenario {
+    world: World,
 }
 
-impl World {
-    /// A server with this grant, the operator with nothing else, and the sample.
+impl Scenario {
+    /// A server with the sample, and the operator with this grant and nothing else.
     async fn new(grant: &Grant) -> Self {
-        let server = Server::builder().authorization(Authorization::Rbac).start();
-        let server = server.await.expect("a server starts");
-        grant.install(&server).await.expect("it is granted");
-        let user = Client::new(kube::Client::new(server.service(), "default"));
-        user.create(&CloudManager::crd())
-            .await
-            .expect("the kind is installed");
-        let clock = VirtualClock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let stop = CancellationToken::new();
-        let manager = Manager::new(grant.wire(&server).client())
-            .name("CloudManager")
-            .environment(Environment::seeded(clock, 1))
-            .controller(controller());
-        tokio::spawn(manager.run_until(stop.clone()));
-        user.create(&sample().expect("a sample"))
-            .await
-            .expect("it is created");
-        Self {
-            user,
-            _operator: stop.drop_guard(),
-            _server: server,
-        }
+        let world = World::builder()
+            .grant(grant.clone())
+            .manager(|manager| manager.name("CloudManager"))
+            .faults(refuse_streams)
+            .tolerate_refusals()
+            .without_controllers()
+            .start()
+            .await;
+        let sample = sample().expect("a sample");
+        world.client.create(&sample).await.expect("it is created");
+        Self { world }
     }
 
     async fn live<K: TypedObject>(&self, name: &str) -> Option<K> {
-        let found = self.user.live().get(&Key::new("default", name)).await;
+        let found = self
+            .world
+            .client
+            .live()
+            .get(&Key::new("default", name))
+            .await;
         found.expect("the server answers")
     }
 
     async fn all<K: TypedObject>(&self) -> Vec<K> {
         let here = Query::all().namespace("default");
-        let found = self.user.live().list(here).await;
+        let found = self.world.client.live().list(here).await;
         found.expect("the server answers")
     }
 
     async fn change(&self, change: impl FnOnce(&mut CloudManager)) {
         let manager: CloudManager = self.live("cloudmanager-sample").await.expect("is there");
-        let changed = self.user.modify(&manager, change).await;
+        let changed = self.world.client.modify(&manager, change).await;
         changed.expect("it is changed");
     }
 
     /// Says of everything that it runs, as the controllers of a cluster would.
     async fn run_all(&self) {
         for object in self.all::<Deployment>().await {
-            let running = self.user.modify_status(&object, |object| {
+            let running = self.world.client.modify_status(&object, |object| {
                 let status = object.status.get_or_insert_default();
                 status.observed_generation = object.metadata.generation;
                 status.replicas = object.spec.replicas;
@@ -82,7 +70,7 @@ impl World {
             running.await.expect("it runs");
         }
         for object in self.all::<StatefulSet>().await {
-            let running = self.user.modify_status(&object, |object| {
+            let running = self.world.client.modify_status(&object, |object| {
                 let status = object.status.get_or_insert_default();
                 status.observed_generation = object.metadata.generation;
                 status.replicas = object.spec.replicas.unwrap_or(1);
@@ -134,7 +122,11 @@ impl World {
     async fn restores(&self) -> bool {
         let secret: Option<Secret> = self.live("cm-dbauth").await;
         let secret = secret.expect("it is there");
-        let deleted = self.user.delete(&secret, Delete::background()).await;
+        let deleted = self
+            .world
+            .client
+            .delete(&secret, Delete::background())
+            .await;
         deleted.expect("it is deleted");
         let back = within(SOON, async || self.password("cm-dbauth").await);
         back.await.is_some()
@@ -170,7 +162,7 @@ impl World {
 
 /// Three parts come up, follow changes, come back and are renamed, and an event counts it.
 async fn does_its_work(grant: &Grant) -> bool {
-    let world = World::new(grant).await;
+    let world = Box::pin(Scenario::new(grant)).await;
     if !world.gets_ready().await {
         return false;
     }
@@ -182,4 +174,27 @@ async fn does_its_work(grant: &Grant) -> bool {
 async fn operator_needs_exactly_its_role() {
     let grant = Grant::read(include_str!("../rbac.yaml")).expect("a grant");
     Box::pin(assert_exact(&grant, does_its_work)).await;
+}
+
+/// A server that does not stream lists: an operator that may run on one needs the verb `list`.
+fn refuse_streams(call: &Call) -> Fault {
+    if call.query.contains("sendInitialEvents") {
+        return Fault::Refuse {
+            code: 422,
+            reason: "Invalid",
+        };
+    }
+    Fault::None
+}
+
+/// What is found within a time, or nothing.
+async fn within<T>(time: Duration, mut look: impl AsyncFnMut() -> Option<T>) -> Option<T> {
+    let end = Instant::now() + time;
+    loop {
+        let found = look().await;
+        if found.is_some() || Instant::now() > end {
+            return found;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
 }

@@ -1,68 +1,50 @@
 //! S12 line by line, on a cluster with nodes, in virtual time.
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod, Secret};
-use kube::CustomResourceExt;
 use kubewright::prelude::*;
 use kubewright::runtime::client::TypedObject;
-use kubewright_cluster::{Clock, Cluster};
-use kubewright_example_cloud_manager::{CloudManager, Phase, controller, sample};
-use tokio_util::sync::CancellationToken;
+use kubewright::testing::World;
+use kubewright_example_cloud_manager::{CloudManager, Phase, sample};
 
-struct World {
-    user: Client,
-    stop: CancellationToken,
-    _cluster: Cluster,
+/// A cluster with the sample in it, and the operator with its role.
+struct Scenario(World);
+
+impl Deref for Scenario {
+    type Target = World;
+
+    fn deref(&self) -> &World {
+        &self.0
+    }
 }
 
-impl World {
-    /// A cluster with the operator and the sample in it.
+impl Scenario {
     async fn new() -> Self {
-        let start = "2030-01-01T00:00:00Z".parse().expect("a moment");
-        let clock = Clock::starting_at(start);
-        let cluster = Cluster::builder()
+        let world = World::builder()
+            .role(include_str!("../rbac.yaml"))
+            .manager(|manager| manager.name("CloudManager"))
+            .time_limit(Duration::from_secs(1000))
             .nodes(3)
             .seed(1)
-            .clock(clock)
             .start()
             .await;
-        let cluster = cluster.expect("a cluster starts");
-        let user = Client::new(cluster.client());
-        user.create(&CloudManager::crd())
-            .await
-            .expect("the kind is installed");
-        let stop = CancellationToken::new();
-        let manager = Manager::new(cluster.client())
-            .name("CloudManager")
-            .controller(controller());
-        tokio::spawn(manager.run_until(stop.clone()));
-        user.create(&sample().expect("a sample"))
-            .await
-            .expect("it is created");
-        Self {
-            user,
-            stop,
-            _cluster: cluster,
-        }
+        let sample = sample().expect("a sample");
+        world.client.create(&sample).await.expect("it is created");
+        Self(world)
     }
 
     async fn live<K: TypedObject>(&self, name: &str) -> Option<K> {
-        self.user
-            .live()
-            .get(&Key::new("default", name))
-            .await
-            .expect("the server answers")
+        let found = self.client.live().get(&Key::new("default", name)).await;
+        found.expect("the server answers")
     }
 
     async fn all<K: TypedObject>(&self) -> Vec<K> {
         let here = Query::all().namespace("default");
-        self.user
-            .live()
-            .list(here)
-            .await
-            .expect("the server answers")
+        let found = self.client.live().list(here).await;
+        found.expect("the server answers")
     }
 
     async fn manager(&self) -> CloudManager {
@@ -71,54 +53,35 @@ impl World {
 
     async fn change(&self, change: impl FnOnce(&mut CloudManager)) {
         let manager = self.manager().await;
-        self.user
-            .modify(&manager, change)
-            .await
-            .expect("it is changed");
+        let changed = self.client.modify(&manager, change).await;
+        changed.expect("it is changed");
     }
 
     async fn ready(&self) {
-        self.until("it is ready", async || {
-            let manager = self.manager().await;
-            manager.status.and_then(|status| status.phase) == Some(Phase::Ready)
-        })
-        .await;
-    }
-
-    async fn until(&self, what: &str, mut so: impl AsyncFnMut() -> bool) {
-        for _ in 0..20_000 {
-            if so().await {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("never: {what}");
+        let is_ready = |manager: Option<&CloudManager>| {
+            let status = manager.and_then(|manager| manager.status.as_ref());
+            status.is_some_and(|status| status.phase == Some(Phase::Ready))
+        };
+        let key = Key::new("default", "cloudmanager-sample");
+        self.until(&key, is_ready).await;
     }
 
     async fn told(&self, reason: &str, message: &str) {
-        self.until(message, async || {
-            let events = self.all::<Event>().await;
-            let is_it = |event: &Event| {
-                event.reason.as_deref() == Some(reason) && event.message.as_deref() == Some(message)
-            };
-            events.iter().any(is_it)
-        })
-        .await;
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        self.stop.cancel();
+        let is_it = |event: &Event| {
+            event.reason.as_deref() == Some(reason) && event.message.as_deref() == Some(message)
+        };
+        let here = Query::all().namespace("default");
+        self.until_all(here, |events: &[Event]| events.iter().any(is_it))
+            .await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn parts_come_up_in_order_until_it_is_ready() {
-    let world = World::new().await;
+    let world = Scenario::new().await;
     // Looked at all the time: no part is there before the one before has a ready majority.
     world
-        .until("it is ready", async || {
+        .until_some("it is ready", async || {
             let front: Option<Deployment> = world.live("ake-front").await;
             let identity: Option<Deployment> = world.live("cm-identity").await;
             let set: Option<StatefulSet> = world.live("cm-db").await;
@@ -129,10 +92,12 @@ async fn parts_come_up_in_order_until_it_is_ready() {
             assert!(identity.is_none() || ready(&front) >= 2, "{front:?}");
             assert!(set.is_none() || ready(&identity) >= 2, "{identity:?}");
             let manager = world.manager().await;
-            manager.status.and_then(|status| status.phase) == Some(Phase::Ready)
+            (manager.status.and_then(|status| status.phase) == Some(Phase::Ready)).then_some(())
         })
         .await;
     world.told("Updated", "Update cm.status.phase: ready").await;
+    world.settled().await;
+    world.assert_no_writes(Duration::from_secs(600)).await;
     let secret: Secret = world.live("cm-dbauth").await.expect("it is there");
     let password = secret.data.and_then(|mut data| data.remove("password"));
     assert_eq!(password.map(|bytes| bytes.0), Some(b"123456".to_vec()));
@@ -155,7 +120,7 @@ async fn parts_come_up_in_order_until_it_is_ready() {
 
 #[tokio::test(start_paused = true)]
 async fn renamed_part_is_made_anew_and_the_old_one_deleted() {
-    let world = World::new().await;
+    let world = Scenario::new().await;
     world.ready().await;
     world
         .change(|manager| manager.spec.front.deployment.name = "new-front".to_owned())
@@ -164,9 +129,10 @@ async fn renamed_part_is_made_anew_and_the_old_one_deleted() {
         .told("Deleted", r#"Deleted deployment "ake-front""#)
         .await;
     world
-        .until("the new one is there", async || {
-            world.live::<Deployment>("new-front").await.is_some()
-                && world.live::<Deployment>("ake-front").await.is_none()
+        .until_some("the new one is there", async || {
+            (world.live::<Deployment>("new-front").await.is_some()
+                && world.live::<Deployment>("ake-front").await.is_none())
+            .then_some(())
         })
         .await;
     world.ready().await;
@@ -174,7 +140,7 @@ async fn renamed_part_is_made_anew_and_the_old_one_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn image_and_replicas_are_changed_in_place() {
-    let world = World::new().await;
+    let world = Scenario::new().await;
     world.ready().await;
     let before: Deployment = world.live("ake-front").await.expect("it is there");
     world
@@ -184,7 +150,7 @@ async fn image_and_replicas_are_changed_in_place() {
         })
         .await;
     world
-        .until("five pods of the new image", async || {
+        .until_some("five pods of the new image", async || {
             let pods = world.all::<Pod>().await;
             let image = |pod: &Pod| {
                 pod.spec
@@ -196,7 +162,7 @@ async fn image_and_replicas_are_changed_in_place() {
                 .filter_map(image)
                 .filter(|image| image.starts_with("nginx"));
             let nginx: Vec<String> = nginx.collect();
-            nginx.len() == 5 && nginx.iter().all(|image| image == "nginx:1.27")
+            (nginx.len() == 5 && nginx.iter().all(|image| image == "nginx:1.27")).then_some(())
         })
         .await;
     let after: Deployment = world.live("ake-front").await.expect("it is there");
@@ -209,33 +175,34 @@ async fn image_and_replicas_are_changed_in_place() {
 
 #[tokio::test(start_paused = true)]
 async fn everything_goes_with_it_and_what_is_deleted_comes_back() {
-    let world = World::new().await;
+    let world = Scenario::new().await;
     world.ready().await;
     let front: Deployment = world.live("ake-front").await.expect("it is there");
     world
-        .user
+        .client
         .delete(&front, Delete::background())
         .await
         .expect("it is deleted");
     world
-        .until("it is back", async || {
+        .until_some("it is back", async || {
             let back: Option<Deployment> = world.live("ake-front").await;
-            back.is_some_and(|back| back.metadata.uid != front.metadata.uid)
+            (back.is_some_and(|back| back.metadata.uid != front.metadata.uid)).then_some(())
         })
         .await;
     world.ready().await;
     let manager = world.manager().await;
     world
-        .user
+        .client
         .delete(&manager, Delete::background())
         .await
         .expect("it is deleted");
     world
-        .until("all is gone", async || {
-            world.all::<Deployment>().await.is_empty()
+        .until_some("all is gone", async || {
+            (world.all::<Deployment>().await.is_empty()
                 && world.all::<StatefulSet>().await.is_empty()
                 && world.live::<Secret>("cm-dbauth").await.is_none()
-                && world.all::<Pod>().await.is_empty()
+                && world.all::<Pod>().await.is_empty())
+            .then_some(())
         })
         .await;
 }

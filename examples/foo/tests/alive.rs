@@ -2,87 +2,59 @@
 
 #![allow(clippy::disallowed_names, reason = "a Foo is called foo")]
 
+use std::time::Duration;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, Pod};
-use kube::CustomResourceExt;
 use kubewright::prelude::*;
 use kubewright::runtime::client::TypedObject;
-use kubewright_cluster::{Clock, Cluster};
-use kubewright_example_foo::{Foo, FooSpec, controller};
-use kubewright_testing::until;
-use tokio_util::sync::CancellationToken;
+use kubewright::testing::World;
+use kubewright_example_foo::{Foo, FooSpec};
 
 /// A cluster with two nodes and the operator.
-struct Alive {
-    user: Client,
-    stop: CancellationToken,
-    _cluster: Cluster,
+async fn alive() -> World {
+    World::builder()
+        .role(include_str!("../rbac.yaml"))
+        .manager(|manager| manager.name("sample-controller"))
+        .time_limit(Duration::from_secs(600))
+        .nodes(2)
+        .seed(1)
+        .start()
+        .await
 }
 
-impl Alive {
-    async fn new() -> Self {
-        let start = "2030-01-01T00:00:00Z".parse().expect("a moment");
-        let clock = Clock::starting_at(start);
-        let cluster = Cluster::builder().nodes(2).seed(1).clock(clock).start();
-        let cluster = cluster.await.expect("a cluster starts");
-        let user = Client::new(cluster.client());
-        let installed = user.create(&Foo::crd()).await;
-        installed.expect("the kind is installed");
-        let manager = Manager::new(cluster.client())
-            .name("sample-controller")
-            .controller(controller());
-        let stop = CancellationToken::new();
-        tokio::spawn(manager.run_until(stop.clone()));
-        Self {
-            user,
-            stop,
-            _cluster: cluster,
-        }
-    }
-
-    async fn all<K: TypedObject>(&self) -> Vec<K> {
-        let here = Query::all().namespace("default");
-        let listed = self.user.live().list(here).await;
-        listed.expect("the server answers")
-    }
-
-    async fn foo(&self) -> Option<Foo> {
-        let key = Key::new("default", "example");
-        self.user
-            .live()
-            .get(&key)
-            .await
-            .expect("the server answers")
-    }
-
-    async fn scale(&self, replicas: i32) {
-        let foo = self.foo().await.expect("it is there");
-        let scaled = self
-            .user
-            .modify(&foo, |foo| foo.spec.replicas = Some(replicas));
-        scaled.await.expect("it is scaled");
-    }
-
-    /// Waits until the Foo's status says so many, and looks whether it is true.
-    async fn available(&self, replicas: i32) {
-        until("as many Pods are available as were asked for", async || {
-            let status = self.foo().await?.status?;
-            (status.available_replicas == replicas).then_some(())
-        })
-        .await;
-        let deployments = self.all::<Deployment>().await;
-        let [deployment] = &deployments[..] else {
-            panic!("{deployments:?}")
-        };
-        let status = deployment.status.clone().unwrap_or_default();
-        assert_eq!(status.available_replicas, Some(replicas));
-    }
+async fn all<K: TypedObject>(world: &World) -> Vec<K> {
+    let here = Query::all().namespace("default");
+    let listed = world.client.live().list(here).await;
+    listed.expect("the server answers")
 }
 
-impl Drop for Alive {
-    fn drop(&mut self) {
-        self.stop.cancel();
-    }
+fn key() -> Key {
+    Key::new("default", "example")
+}
+
+async fn scale(world: &World, replicas: i32) {
+    let foo = world.client.live().get::<Foo>(&key()).await;
+    let foo = foo.expect("the server answers").expect("it is there");
+    let scaled = world
+        .client
+        .modify(&foo, |foo| foo.spec.replicas = Some(replicas));
+    scaled.await.expect("it is scaled");
+}
+
+/// Waits until the Foo's status says so many, and looks whether it is true.
+async fn available(world: &World, replicas: i32) {
+    let says_so = |foo: Option<&Foo>| {
+        let status = foo.and_then(|foo| foo.status.as_ref());
+        status.is_some_and(|status| status.available_replicas == replicas)
+    };
+    world.until(&key(), says_so).await;
+    let deployments = all::<Deployment>(world).await;
+    let [deployment] = &deployments[..] else {
+        panic!("{deployments:?}")
+    };
+    let status = deployment.status.clone().unwrap_or_default();
+    assert_eq!(status.available_replicas, Some(replicas));
 }
 
 fn foo() -> Foo {
@@ -97,17 +69,17 @@ fn foo() -> Foo {
 
 #[tokio::test(start_paused = true)]
 async fn status_follows_a_deployment_whose_pods_come_and_go() {
-    let alive = Alive::new().await;
-    let made = alive.user.create(&foo()).await.expect("it is created");
-    alive.available(2).await;
-    assert_eq!(alive.all::<Pod>().await.len(), 2);
+    let world = alive().await;
+    let made = world.client.create(&foo()).await.expect("it is created");
+    available(&world, 2).await;
+    assert_eq!(all::<Pod>(&world).await.len(), 2);
 
-    alive.scale(4).await;
-    alive.available(4).await;
-    alive.scale(1).await;
-    alive.available(1).await;
+    scale(&world, 4).await;
+    available(&world, 4).await;
+    scale(&world, 1).await;
+    available(&world, 1).await;
 
-    let events = alive.all::<Event>().await;
+    let events = all::<Event>(&world).await;
     let synced: Vec<_> = events
         .iter()
         .filter(|event| event.reason.as_deref() == Some("Synced"))
@@ -117,11 +89,11 @@ async fn status_follows_a_deployment_whose_pods_come_and_go() {
     };
     assert!(event.count >= Some(4), "{event:?}");
 
-    let deleted = alive.user.delete(&made, Delete::background()).await;
+    let deleted = world.client.delete(&made, Delete::background()).await;
     deleted.expect("it is deleted");
-    until("nothing of it is left", async || {
-        let (deployments, pods) = (alive.all::<Deployment>().await, alive.all::<Pod>().await);
-        (deployments.is_empty() && pods.is_empty()).then_some(())
-    })
-    .await;
+    let here = || Query::all().namespace("default");
+    world.until_all::<Deployment>(here(), <[_]>::is_empty).await;
+    world.until_all::<Pod>(here(), <[_]>::is_empty).await;
+    world.settled().await;
+    world.assert_no_writes(Duration::from_secs(600)).await;
 }

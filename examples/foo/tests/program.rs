@@ -2,8 +2,6 @@
 
 #![allow(clippy::disallowed_names, reason = "a Foo is called foo")]
 
-mod world;
-
 use std::process::Stdio;
 
 use k8s_openapi::api::apps::v1::Deployment;
@@ -12,7 +10,6 @@ use kubewright::prelude::*;
 use kubewright_example_foo::Foo;
 use kubewright_server::Server;
 use tokio::process::Command;
-use world::admin;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_kubewright-example-foo");
 
@@ -26,7 +23,7 @@ async fn program_runs_by_kubeconfig_until_it_is_interrupted() {
     endpoint
         .write_kubeconfig(&kubeconfig)
         .expect("it is written");
-    let user = admin(&server);
+    let user = Client::new(kube::Client::new(server.service(), "default"));
     user.create(&Foo::crd())
         .await
         .expect("the definition is taken");

@@ -1,17 +1,13 @@
 //! What the printer says, sentence by sentence.
 
-mod world;
-
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kubewright::prelude::*;
-use kubewright_example_pod_printer::controller;
-use kubewright_server::Server;
-use kubewright_testing::until;
-use world::{Operator, admin, settle};
+use kubewright::testing::World;
+use kubewright_example_pod_printer::{cache, controller};
 
 /// Paper that may be out of order.
 #[derive(Clone, Default)]
@@ -51,17 +47,28 @@ impl Write for Paper {
     }
 }
 
-async fn world(known: &[&str]) -> (Server, Client, Operator, Paper) {
-    let server = Server::builder().start().await.expect("a server starts");
-    let user = admin(&server);
+/// A server with a Pod on it, and the printer with its role.
+async fn world(known: &[&str]) -> (World, Paper) {
     let paper = Paper::default();
     let known: Vec<Key> = known.iter().map(|name| Key::new("default", name)).collect();
-    let service = server.service();
-    user.create(&pod("default", "early"))
-        .await
-        .expect("it is created");
-    let operator = Operator::start(service, |_| controller(paper.clone(), &known));
-    (server, user, operator, paper)
+    let out = paper.clone();
+    let world = World::builder()
+        .object(&pod("default", "early"))
+        .role(include_str!("../rbac.yaml"))
+        .manager(move |manager| {
+            let controller = controller(out.clone(), &known);
+            manager.cache(cache()).controller(controller)
+        })
+        .time_limit(Duration::from_secs(600))
+        .without_controllers()
+        .start()
+        .await;
+    (world, paper)
+}
+
+/// Lets everything that is under way come to rest.
+async fn settle() {
+    tokio::time::sleep(Duration::from_secs(5)).await;
 }
 
 fn pod(namespace: &str, name: &str) -> Pod {
@@ -72,7 +79,7 @@ fn pod(namespace: &str, name: &str) -> Pod {
     pod
 }
 
-async fn until_printed(paper: &Paper, line: &str) {
+async fn until_printed(world: &World, paper: &Paper, line: &str) {
     let look = async || {
         paper
             .lines()
@@ -80,7 +87,7 @@ async fn until_printed(paper: &Paper, line: &str) {
             .any(|other| other == line)
             .then_some(())
     };
-    until(line, look).await;
+    world.until_some(line, look).await;
 }
 
 async fn label(user: &Client, pod: &Pod, value: &str) -> Pod {
@@ -93,28 +100,31 @@ async fn label(user: &Client, pod: &Pod, value: &str) -> Pod {
 
 #[tokio::test(start_paused = true)]
 async fn pods_are_printed_when_they_come_change_and_go() {
-    let (_server, user, operator, paper) = world(&[]).await;
-    until_printed(&paper, "Sync/Add/Update for Pod early").await;
+    let (world, paper) = world(&[]).await;
+    let user = &world.client;
+    until_printed(&world, &paper, "Sync/Add/Update for Pod early").await;
     let late = user
         .create(&pod("default", "late"))
         .await
         .expect("it is created");
-    until_printed(&paper, "Sync/Add/Update for Pod late").await;
+    until_printed(&world, &paper, "Sync/Add/Update for Pod late").await;
     settle().await;
     let before = paper.lines().len();
-    let late = label(&user, &late, "blue").await;
+    let late = label(user, &late, "blue").await;
     settle().await;
     assert_eq!(paper.lines()[before..], ["Sync/Add/Update for Pod late"]);
     user.delete(&late, Delete::background().grace(Duration::ZERO))
         .await
         .expect("it is deleted");
-    until_printed(&paper, "Pod default/late does not exist anymore").await;
-    operator.end().await.expect("it ends well");
+    until_printed(&world, &paper, "Pod default/late does not exist anymore").await;
+    assert!(world.writes().is_empty(), "it only reads");
+    world.stop_operator().await.expect("it ends well");
 }
 
 #[tokio::test(start_paused = true)]
 async fn pods_of_other_namespaces_are_not_printed() {
-    let (_server, user, operator, paper) = world(&[]).await;
+    let (world, paper) = world(&[]).await;
+    let user = &world.client;
     let mut other = Namespace::default();
     other.metadata.name = Some("other".to_owned());
     user.create(&other).await.expect("it is created");
@@ -123,12 +133,13 @@ async fn pods_of_other_namespaces_are_not_printed() {
         .expect("it is created");
     settle().await;
     assert_eq!(paper.lines(), ["Sync/Add/Update for Pod early"]);
-    operator.end().await.expect("it ends well");
+    assert!(world.writes().is_empty(), "it only reads");
+    world.stop_operator().await.expect("it ends well");
 }
 
 #[tokio::test(start_paused = true)]
 async fn pod_known_from_another_time_is_told_gone_after_the_first_sync() {
-    let (_server, _user, operator, paper) = world(&["mypod", "early"]).await;
+    let (world, paper) = world(&["mypod", "early"]).await;
     settle().await;
     let mut lines = paper.lines();
     lines.sort();
@@ -138,13 +149,15 @@ async fn pod_known_from_another_time_is_told_gone_after_the_first_sync() {
         "Sync/Add/Update for Pod early",
     ];
     assert_eq!(lines, expected);
-    operator.end().await.expect("it ends well");
+    assert!(world.writes().is_empty(), "it only reads");
+    world.stop_operator().await.expect("it ends well");
 }
 
 #[tokio::test(start_paused = true)]
 async fn pod_that_cannot_be_printed_is_tried_five_times_more_and_dropped() {
-    let (_server, user, operator, paper) = world(&[]).await;
-    until_printed(&paper, "Sync/Add/Update for Pod early").await;
+    let (world, paper) = world(&[]).await;
+    let user = &world.client;
+    until_printed(&world, &paper, "Sync/Add/Update for Pod early").await;
     settle().await;
     paper.with(|sheet| sheet.broken = true);
     let mut late = user
@@ -155,10 +168,10 @@ async fn pod_that_cannot_be_printed_is_tried_five_times_more_and_dropped() {
         settle().await;
         assert_eq!(paper.with(|sheet| sheet.failures), (round + 1) * 6);
         // Another change is another six tries: what is dropped is forgotten.
-        late = label(&user, &late, colour).await;
+        late = label(user, &late, colour).await;
     }
     settle().await;
-    let history = operator.handle.history().list();
+    let history = world.reconciles();
     let late_runs = history.iter().filter(|run| run.key.name() == "late");
     let ended: Vec<&str> = late_runs.map(|run| &*run.ended).collect();
     assert_eq!(
@@ -166,7 +179,8 @@ async fn pod_that_cannot_be_printed_is_tried_five_times_more_and_dropped() {
         [["out of paper"; 5].as_slice(), &["done"]].concat()
     );
     paper.with(|sheet| sheet.broken = false);
-    label(&user, &late, "blue").await;
-    until_printed(&paper, "Sync/Add/Update for Pod late").await;
-    operator.end().await.expect("it ends well");
+    label(user, &late, "blue").await;
+    until_printed(&world, &paper, "Sync/Add/Update for Pod late").await;
+    assert!(world.writes().is_empty(), "it only reads");
+    world.stop_operator().await.expect("it ends well");
 }

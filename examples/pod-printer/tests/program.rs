@@ -1,14 +1,12 @@
 //! The program itself: over TLS by a kubeconfig, and on its own.
 
-mod world;
-
 use std::process::Stdio;
 
 use k8s_openapi::api::core::v1::Pod;
+use kubewright::Client;
 use kubewright_server::Server;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
-use world::admin;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_kubewright-example-pod-printer");
 
@@ -22,7 +20,7 @@ async fn program_runs_by_kubeconfig_until_it_is_interrupted() {
     endpoint
         .write_kubeconfig(&kubeconfig)
         .expect("it is written");
-    let user = admin(&server);
+    let user = Client::new(kube::Client::new(server.service(), "default"));
     let mut program = Command::new(PROGRAM)
         .arg("mypod")
         .env("KUBECONFIG", &kubeconfig)

@@ -1,35 +1,42 @@
 //! What becomes of copies, sentence by sentence.
 
-mod world;
-
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Event, Namespace, Secret};
-use kube::{CustomResourceExt, ResourceExt};
+use kube::ResourceExt;
 use kubewright::prelude::*;
 use kubewright::runtime::cause::Trigger;
-use kubewright_example_secsynch::{COPIED_BY, FINALIZER, SecSynch, SecSynchSpec, controller};
-use kubewright_server::Server;
-use kubewright_testing::until;
-use world::{Operator, admin, settle};
+use kubewright::testing::{Clock, World};
+use kubewright_example_secsynch::{COPIED_BY, FINALIZER, SecSynch, SecSynchSpec};
+use serde_json::json;
 
-/// A cluster with namespaces `a`, `b` and `c`, a Secret `default/token`, a user, and the operator.
-async fn world() -> (Server, Client, Operator) {
-    let server = Server::builder().start().await.expect("a server starts");
-    let user = admin(&server);
-    user.create(&SecSynch::crd())
-        .await
-        .expect("the definition is taken");
+/// A server with namespaces `a`, `b` and `c` and a Secret `default/token`, and the operator with its role.
+async fn world() -> World {
+    let mut builder = World::builder();
     for name in ["a", "b", "c"] {
-        create_namespace(&user, name).await;
+        builder = builder.object(&json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name},
+        }));
     }
-    user.create(&secret("default", "one"))
+    builder
+        .object(&secret("default", "one"))
+        .role(include_str!("../rbac.yaml"))
+        .clock(Clock::starting_at(jiff::Timestamp::UNIX_EPOCH))
+        .time_limit(Duration::from_secs(600))
+        .without_controllers()
+        .start()
         .await
-        .expect("it is created");
-    let service = server.service();
-    let operator = Operator::start(service, |_| controller());
-    (server, user, operator)
+}
+
+/// Lets everything that is under way come to rest.
+async fn settle(world: &World) {
+    world.settled_for(Duration::from_secs(5)).await;
+}
+
+fn synch_key() -> Key {
+    Key::new("default", "sync")
 }
 
 async fn create_namespace(user: &Client, name: &str) {
@@ -98,14 +105,14 @@ async fn copies(user: &Client) -> BTreeMap<String, String> {
 }
 
 /// Waits until copies are exactly there, as `namespace=value`, and stay so.
-async fn until_copies(user: &Client, wanted: &[&str]) {
+async fn until_copies(world: &World, wanted: &[&str]) {
+    let user = &world.client;
     let pairs = wanted.iter().filter_map(|pair| pair.split_once('='));
     let wanted: BTreeMap<String, String> = pairs.map(|(n, v)| (n.into(), v.into())).collect();
-    until("the copies are there", async || {
-        (copies(user).await == wanted).then_some(())
-    })
-    .await;
-    settle().await;
+    let are_there = async || (copies(user).await == wanted).then_some(());
+    world.until_some("the copies are there", are_there).await;
+    // An operator that has nothing to do for them does not touch them.
+    tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(copies(user).await, wanted, "and stay");
 }
 
@@ -119,8 +126,9 @@ async fn events(user: &Client, reason: &str) -> Vec<Event> {
 
 #[tokio::test(start_paused = true)]
 async fn secret_is_copied_and_the_time_is_told() {
-    let (_server, user, operator) = world().await;
-    let mut source = read_secret(&user, "default").await.expect("it is there");
+    let world = world().await;
+    let user = &world.client;
+    let mut source = read_secret(user, "default").await.expect("it is there");
     user.delete(&source, Delete::background())
         .await
         .expect("it is deleted");
@@ -130,14 +138,14 @@ async fn secret_is_copied_and_the_time_is_told() {
     user.create(&synch(&["a", "b", "default"]))
         .await
         .expect("it is created");
-    until_copies(&user, &["a=one", "b=one"]).await;
-    let copy = read_secret(&user, "a").await.expect("it is there");
+    until_copies(&world, &["a=one", "b=one"]).await;
+    let copy = read_secret(user, "a").await.expect("it is there");
     assert_eq!(copy.type_.as_deref(), Some("example.com/token"));
     assert_eq!(
         copy.annotations().get(COPIED_BY).map(String::as_str),
         Some("default/sync")
     );
-    let synch = read_synch(&user).await.expect("it is there");
+    let synch = read_synch(user).await.expect("it is there");
     let time = synch
         .status
         .and_then(|status| status.last_sync_time)
@@ -147,175 +155,179 @@ async fn secret_is_copied_and_the_time_is_told() {
         "by the manager's clock: {:?}",
         time.0
     );
-    let source = read_secret(&user, "default").await.expect("it is there");
+    let source = read_secret(user, "default").await.expect("it is there");
     assert!(
         source.annotations().is_empty(),
         "a source is no copy of itself"
     );
-    operator.end().await.expect("it ends well");
+    world.stop_operator().await.expect("it ends well");
 }
 
 #[tokio::test(start_paused = true)]
 async fn change_of_the_source_changes_the_copies() {
-    let (_server, user, operator) = world().await;
+    let world = world().await;
+    let user = &world.client;
     user.create(&synch(&["a", "b"]))
         .await
         .expect("it is created");
-    until_copies(&user, &["a=one", "b=one"]).await;
-    let told = async || read_synch(&user).await?.status?.last_sync_time;
+    until_copies(&world, &["a=one", "b=one"]).await;
+    let told = async || read_synch(user).await?.status?.last_sync_time;
     let before = told().await;
-    change(&user, "default", "two").await;
-    until_copies(&user, &["a=two", "b=two"]).await;
+    change(user, "default", "two").await;
+    until_copies(&world, &["a=two", "b=two"]).await;
     assert!(told().await > before);
-    operator.end().await.expect("it ends well");
+    world.stop_operator().await.expect("it ends well");
 }
 
 #[tokio::test(start_paused = true)]
 async fn source_of_another_type_makes_other_copies() {
-    let (_server, user, operator) = world().await;
+    let world = world().await;
+    let user = &world.client;
     user.create(&synch(&["a"])).await.expect("it is created");
-    until_copies(&user, &["a=one"]).await;
-    let source = read_secret(&user, "default").await.expect("it is there");
+    until_copies(&world, &["a=one"]).await;
+    let source = read_secret(user, "default").await.expect("it is there");
     user.delete(&source, Delete::background())
         .await
         .expect("it is deleted");
     let mut other = secret("default", "two");
     other.type_ = Some("example.com/token".to_owned());
     user.create(&other).await.expect("it is created");
-    until_copies(&user, &["a=two"]).await;
-    let copy = read_secret(&user, "a").await.expect("it is there");
+    until_copies(&world, &["a=two"]).await;
+    let copy = read_secret(user, "a").await.expect("it is there");
     assert_eq!(copy.type_.as_deref(), Some("example.com/token"));
-    operator.end().await.expect("it ends well");
+    world.stop_operator().await.expect("it ends well");
 }
 
 #[tokio::test(start_paused = true)]
 async fn deleting_the_source_deletes_the_copies_until_it_is_back() {
-    let (_server, user, operator) = world().await;
+    let world = world().await;
+    let user = &world.client;
     user.create(&synch(&["a", "b"]))
         .await
         .expect("it is created");
-    until_copies(&user, &["a=one", "b=one"]).await;
-    let source = read_secret(&user, "default").await.expect("it is there");
+    until_copies(&world, &["a=one", "b=one"]).await;
+    let source = read_secret(user, "default").await.expect("it is there");
     user.delete(&source, Delete::background())
         .await
         .expect("it is deleted");
-    until_copies(&user, &[]).await;
-    assert_eq!(events(&user, "SourceMissing").await.len(), 1);
+    until_copies(&world, &[]).await;
+    assert_eq!(events(user, "SourceMissing").await.len(), 1);
     user.create(&secret("default", "two"))
         .await
         .expect("it is created");
-    until_copies(&user, &["a=two", "b=two"]).await;
-    operator.end().await.expect("it ends well");
+    until_copies(&world, &["a=two", "b=two"]).await;
+    world.stop_operator().await.expect("it ends well");
 }
 
 #[tokio::test(start_paused = true)]
 async fn changed_list_adds_and_removes() {
-    let (_server, user, operator) = world().await;
+    let world = world().await;
+    let user = &world.client;
     let made = user
         .create(&synch(&["a", "b"]))
         .await
         .expect("it is created");
-    until_copies(&user, &["a=one", "b=one"]).await;
+    until_copies(&world, &["a=one", "b=one"]).await;
     let other = synch(&["b", "c"]).spec;
     user.modify(&made, |synch| synch.spec = other)
         .await
         .expect("it is changed");
-    until_copies(&user, &["b=one", "c=one"]).await;
-    operator.end().await.expect("it ends well");
+    until_copies(&world, &["b=one", "c=one"]).await;
+    world.stop_operator().await.expect("it ends well");
 }
 
 #[tokio::test(start_paused = true)]
 async fn missing_namespace_is_tried_again_and_served_as_soon_as_it_appears() {
-    let (_server, user, operator) = world().await;
+    let world = world().await;
+    let user = &world.client;
     user.create(&synch(&["a", "late"]))
         .await
         .expect("it is created");
-    until_copies(&user, &["a=one"]).await;
+    until_copies(&world, &["a=one"]).await;
     // Long enough for the next try to be minutes away.
     tokio::time::sleep(std::time::Duration::from_secs(600)).await;
-    let history = operator.handle.history().list();
+    let history = world.reconciles();
     let tries = history.iter().filter(|run| run.ended == "requeue").count();
     assert!(tries >= 10, "it is tried again: {tries}");
-    let warnings = events(&user, "NamespaceMissing").await;
+    let warnings = events(user, "NamespaceMissing").await;
     let [warning] = &warnings[..] else {
         panic!("{warnings:?}")
     };
     assert_eq!(warning.message.as_deref(), Some("no such namespace: late"));
 
     let before = tokio::time::Instant::now();
-    create_namespace(&user, "late").await;
-    let appeared = async || read_secret(&user, "late").await;
-    until("the copy is there", appeared).await;
+    create_namespace(user, "late").await;
+    let is_there = |copy: Option<&Secret>| copy.is_some();
+    world.until(&Key::new("late", "token"), is_there).await;
     assert!(
         before.elapsed() < std::time::Duration::from_secs(1),
         "{:?}",
         before.elapsed()
     );
-    until_copies(&user, &["a=one", "late=one"]).await;
-    operator.end().await.expect("it ends well");
+    until_copies(&world, &["a=one", "late=one"]).await;
+    world.stop_operator().await.expect("it ends well");
 }
 
 #[tokio::test(start_paused = true)]
 async fn deleting_the_secsynch_deletes_its_copies_and_nothing_else() {
-    let (_server, user, operator) = world().await;
+    let world = world().await;
+    let user = &world.client;
     user.create(&secret("c", "mine"))
         .await
         .expect("it is created");
     user.create(&synch(&["a", "b", "c"]))
         .await
         .expect("it is created");
-    until_copies(&user, &["a=one", "b=one", "c=mine"]).await;
-    let present = read_synch(&user).await.expect("it is there");
+    until_copies(&world, &["a=one", "b=one", "c=mine"]).await;
+    let present = read_synch(user).await.expect("it is there");
     assert_eq!(present.finalizers(), [FINALIZER]);
     user.delete(&present, Delete::background())
         .await
         .expect("it is deleted");
-    until("it is gone", async || {
-        read_synch(&user).await.is_none().then_some(())
-    })
-    .await;
+    let is_gone = |synch: Option<&SecSynch>| synch.is_none();
+    world.until(&synch_key(), is_gone).await;
     assert_eq!(
-        copies(&user).await,
+        copies(user).await,
         BTreeMap::from([("c".to_owned(), "mine".to_owned())])
     );
     assert!(
-        read_secret(&user, "default").await.is_some(),
+        read_secret(user, "default").await.is_some(),
         "the source stays"
     );
-    operator.end().await.expect("it ends well");
+    world.stop_operator().await.expect("it ends well");
 }
 
 #[tokio::test(start_paused = true)]
 async fn secsynch_deleted_while_nobody_runs_is_held_until_its_copies_are_gone() {
-    let (server, user, operator) = world().await;
+    let world = world().await;
+    let user = &world.client;
     user.create(&synch(&["a"])).await.expect("it is created");
-    until_copies(&user, &["a=one"]).await;
-    operator.end().await.expect("it ends well");
-    let present = read_synch(&user).await.expect("it is there");
+    until_copies(&world, &["a=one"]).await;
+    world.stop_operator().await.expect("it ends well");
+    let present = read_synch(user).await.expect("it is there");
     user.delete(&present, Delete::background())
         .await
         .expect("it is deleted");
-    settle().await;
-    assert!(read_synch(&user).await.is_some(), "the finalizer holds it");
-    let operator = Operator::start(server.service(), |_| controller());
-    until("it is gone", async || {
-        read_synch(&user).await.is_none().then_some(())
-    })
-    .await;
-    assert_eq!(copies(&user).await, BTreeMap::new());
-    operator.end().await.expect("it ends well");
+    settle(&world).await;
+    assert!(read_synch(user).await.is_some(), "the finalizer holds it");
+    world.start_operator().await.expect("it starts");
+    let is_gone = |synch: Option<&SecSynch>| synch.is_none();
+    world.until(&synch_key(), is_gone).await;
+    assert_eq!(copies(user).await, BTreeMap::new());
+    world.stop_operator().await.expect("it ends well");
 }
 
 #[tokio::test(start_paused = true)]
 async fn its_own_writes_of_the_secsynch_do_not_trigger_it() {
-    let (_server, user, operator) = world().await;
+    let world = world().await;
+    let user = &world.client;
     user.create(&synch(&["a"])).await.expect("it is created");
-    until_copies(&user, &["a=one"]).await;
+    until_copies(&world, &["a=one"]).await;
     for value in ["two", "three"] {
-        change(&user, "default", value).await;
-        until_copies(&user, &[&format!("a={value}")]).await;
+        change(user, "default", value).await;
+        until_copies(&world, &[&format!("a={value}")]).await;
     }
-    let history = operator.handle.history().list();
+    let history = world.reconciles();
     let wrote = |resource: &str| {
         let writes = history.iter().flat_map(|run| &run.writes);
         writes.filter(|write| &*write.resource == resource).count()
@@ -330,40 +342,41 @@ async fn its_own_writes_of_the_secsynch_do_not_trigger_it() {
         [&Trigger::Added],
         "only its creation: {causes:#?}"
     );
-    let (writes, runs) = (operator.writes(), history.len());
-    settle().await;
-    assert_eq!(operator.handle.history().list().len(), runs, "it rests");
-    assert_eq!(operator.writes(), writes);
-    operator.end().await.expect("it ends well");
+    let runs = history.len();
+    world.assert_no_writes(Duration::from_secs(600)).await;
+    assert_eq!(world.reconciles().len(), runs, "it rests");
+    world.stop_operator().await.expect("it ends well");
 }
 
 #[tokio::test(start_paused = true)]
 async fn copy_that_is_edited_or_deleted_by_hand_is_put_back() {
-    let (_server, user, operator) = world().await;
+    let world = world().await;
+    let user = &world.client;
     user.create(&synch(&["a", "b"]))
         .await
         .expect("it is created");
-    until_copies(&user, &["a=one", "b=one"]).await;
-    change(&user, "a", "edited").await;
-    until_copies(&user, &["a=one", "b=one"]).await;
-    let present = read_secret(&user, "b").await.expect("it is there");
+    until_copies(&world, &["a=one", "b=one"]).await;
+    change(user, "a", "edited").await;
+    until_copies(&world, &["a=one", "b=one"]).await;
+    let present = read_secret(user, "b").await.expect("it is there");
     let frozen = user.modify(&present, |secret| {
         secret.data = data("edited");
         secret.immutable = Some(true);
     });
     frozen.await.expect("it is changed");
-    until_copies(&user, &["a=one", "b=one"]).await;
-    let present = read_secret(&user, "b").await.expect("it is there");
+    until_copies(&world, &["a=one", "b=one"]).await;
+    let present = read_secret(user, "b").await.expect("it is there");
     user.delete(&present, Delete::background())
         .await
         .expect("it is deleted");
-    until_copies(&user, &["a=one", "b=one"]).await;
-    operator.end().await.expect("it ends well");
+    until_copies(&world, &["a=one", "b=one"]).await;
+    world.stop_operator().await.expect("it ends well");
 }
 
 #[tokio::test(start_paused = true)]
 async fn secret_of_somebody_else_is_not_overwritten_until_it_is_gone() {
-    let (_server, user, operator) = world().await;
+    let world = world().await;
+    let user = &world.client;
     let mine = user
         .create(&secret("b", "mine"))
         .await
@@ -371,16 +384,16 @@ async fn secret_of_somebody_else_is_not_overwritten_until_it_is_gone() {
     user.create(&synch(&["a", "b"]))
         .await
         .expect("it is created");
-    until_copies(&user, &["a=one", "b=mine"]).await;
-    change(&user, "default", "two").await;
-    until_copies(&user, &["a=two", "b=mine"]).await;
-    let now = read_secret(&user, "b").await.expect("it is there");
+    until_copies(&world, &["a=one", "b=mine"]).await;
+    change(user, "default", "two").await;
+    until_copies(&world, &["a=two", "b=mine"]).await;
+    let now = read_secret(user, "b").await.expect("it is there");
     assert_eq!(
         now.resource_version(),
         mine.resource_version(),
         "it is not touched"
     );
-    let warnings = events(&user, "ErrResourceExists").await;
+    let warnings = events(user, "ErrResourceExists").await;
     let [warning] = &warnings[..] else {
         panic!("{warnings:?}")
     };
@@ -391,6 +404,6 @@ async fn secret_of_somebody_else_is_not_overwritten_until_it_is_gone() {
     user.delete(&now, Delete::background())
         .await
         .expect("it is deleted");
-    until_copies(&user, &["a=two", "b=two"]).await;
-    operator.end().await.expect("it ends well");
+    until_copies(&world, &["a=two", "b=two"]).await;
+    world.stop_operator().await.expect("it ends well");
 }

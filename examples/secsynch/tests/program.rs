@@ -1,7 +1,5 @@
 //! The program itself: over TLS by a kubeconfig, and on its own.
 
-mod world;
-
 use std::process::Stdio;
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -10,7 +8,6 @@ use kubewright::prelude::*;
 use kubewright_example_secsynch::SecSynch;
 use kubewright_server::Server;
 use tokio::process::Command;
-use world::admin;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_kubewright-example-secsynch");
 
@@ -24,7 +21,7 @@ async fn program_runs_by_kubeconfig_until_it_is_interrupted() {
     endpoint
         .write_kubeconfig(&kubeconfig)
         .expect("it is written");
-    let user = admin(&server);
+    let user = Client::new(kube::Client::new(server.service(), "default"));
     user.create(&SecSynch::crd())
         .await
         .expect("the definition is taken");
