@@ -16,6 +16,11 @@ use crate::state::{ObjectId, State};
 use crate::target::Target;
 use crate::trace::{Entry, Note, Trace, Wrote};
 
+/// More writes than these within one step are a flood.
+const FLOOD: usize = 500;
+/// How long a write takes in a flood.
+const FLOODED_FOR: Duration = Duration::from_secs(10);
+
 /// How long an event that is skipped can be held at most.
 const SKIPPED_WITHIN: Duration = Duration::from_secs(10);
 
@@ -44,6 +49,8 @@ pub(crate) struct Director {
 struct Inner {
     trace: Trace,
     step: usize,
+    /// Writes of the operator since the step began.
+    turns: usize,
     /// Faults that have not happened yet.
     faults: Vec<Fault>,
     writes: BTreeMap<WriteId, u32>,
@@ -120,8 +127,25 @@ impl Director {
 
     /// Begins a step of the workload.
     pub(crate) fn begin_step(&self, number: usize, name: &str) {
-        self.inner.lock().step = number;
+        {
+            let mut inner = self.inner.lock();
+            inner.step = number;
+            inner.turns = 0;
+        }
         self.note(Note::Step(name.to_owned()));
+    }
+
+    /// Counts a write of the operator. After a flood of them within a step each takes a while: the clock stands still as long
+    /// as anything can go on, and a loop that never waits would keep it so for ever.
+    pub(crate) async fn take_turn(&self) {
+        let turns = {
+            let mut inner = self.inner.lock();
+            inner.turns += 1;
+            inner.turns
+        };
+        if turns > FLOOD {
+            tokio::time::sleep(FLOODED_FOR).await;
+        }
     }
 
     pub(crate) fn note(&self, note: Note) {

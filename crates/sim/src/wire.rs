@@ -107,6 +107,8 @@ impl Wire {
             }
             _ => {}
         }
+        self.life.director.take_turn().await;
+        self.life.check().await;
         let request = Request::from_parts(head, Body::from(body.to_vec()));
         let response = self.service.clone().oneshot(request).await?;
         let (head, body) = response.into_parts();

@@ -3,7 +3,6 @@
 mod access;
 mod alive;
 mod config_maps;
-mod containers;
 mod deletion;
 mod deployments;
 mod discovery;
@@ -27,7 +26,6 @@ pub(crate) fn groups(only: Option<&str>) -> Vec<Group> {
         protobuf::group(),
         access::group(),
         alive::group(),
-        containers::group(),
     ];
     all.retain(|group| only.is_none_or(|pattern| is_meant(group, pattern)));
     all

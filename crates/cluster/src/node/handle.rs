@@ -202,7 +202,7 @@ pub(crate) struct Found {
     pub(crate) sources: Cached,
 }
 
-/// Why nodes did not do what was asked of them.
+/// Why nodes did not do as they were told.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NodesError {

@@ -23,7 +23,7 @@ use super::kubelet::volumes;
 use super::run::{Ended, Run, State, Stopping, Volumes};
 use super::runtime::{Exit, Life, ProbeKind, interpret};
 use super::script::{Known, Restart, Role, Script, containers, scripts};
-use super::signal::{Order, Reported, Signal, What};
+use super::signal::{Order, Signal, Told, What};
 use super::status;
 use super::step::{Fate, Note, Output, Severity, Step, Written};
 
@@ -102,7 +102,7 @@ impl<'a> PodMachine<'a> {
 
     fn finish(mut self, problems: Vec<String>) -> Step {
         if status::is_terminal(self.pod) {
-            // What has ended does not change. Its object goes when it is deleted, if nobody holds it.
+            // What has ended stays as it is. Its object goes when it is told to, if nobody holds it.
             if self.pod.metadata.deletion_timestamp.is_some() && !status::is_held(self.pod) {
                 self.step.fate = Fate::Goes;
             }
@@ -164,13 +164,13 @@ impl<'a> PodMachine<'a> {
                         self.run.containers[index].hung = true;
                     }
                 }
-                Signal::Reported {
+                Signal::Told {
                     container,
                     run,
                     what,
                 } => {
                     if let Some(index) = self.run.find(&container, run) {
-                        self.reported(index, what);
+                        self.told(index, what);
                     }
                 }
             }
@@ -178,15 +178,15 @@ impl<'a> PodMachine<'a> {
     }
 
     /// What the runtime says of the current run of a container.
-    fn reported(&mut self, index: usize, what: Reported) {
+    fn told(&mut self, index: usize, what: Told) {
         let starting = matches!(self.run.containers[index].state, State::Starting);
         match what {
-            Reported::PullFailed(why) if starting => self.pull_failed(index, why),
-            Reported::StartFailed(why) if starting => self.start_failed(index, why),
-            Reported::Started if starting => self.start(index),
-            Reported::Exited(exit) => self.exited(index, &exit),
-            Reported::Probed(kind, health) => self.probed(index, kind, health),
-            Reported::PullFailed(_) | Reported::StartFailed(_) | Reported::Started => {}
+            Told::PullFailed(why) if starting => self.pull_failed(index, why),
+            Told::StartFailed(why) if starting => self.start_failed(index, why),
+            Told::Started if starting => self.start(index),
+            Told::Exited(exit) => self.exited(index, &exit),
+            Told::Probed(kind, health) => self.probed(index, kind, health),
+            Told::PullFailed(_) | Told::StartFailed(_) | Told::Started => {}
         }
     }
 

@@ -19,16 +19,16 @@ pub(crate) enum Signal {
     /// A container, or the first one that runs, does nothing any more.
     Hang { container: Option<String> },
     /// The runtime tells of a run of a container.
-    Reported {
+    Told {
         container: String,
         run: u32,
-        what: Reported,
+        what: Told,
     },
 }
 
 /// What a runtime tells.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Reported {
+pub(crate) enum Told {
     PullFailed(String),
     StartFailed(String),
     Started,

@@ -1,6 +1,6 @@
 //! What the probes of a container mean: when each is due, and what follows from what it found.
 //!
-//! Mirrors `prober.worker.doProbe`. Nothing is probed here: results come in, and what is due next goes out.
+//! Mirrors `prober.worker.doProbe`. Nothing is probed here: results come in, and who asks is told what is due.
 
 use std::time::Duration;
 

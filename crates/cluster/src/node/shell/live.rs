@@ -16,7 +16,7 @@ use crate::node::runtime::{
     ContainerConfig, ContainerId, ExecTarget, Exit, Health, ImagePull, LogWriter, PodId, Runtime,
 };
 use crate::node::script::containers;
-use crate::node::signal::{Order, Reported, Signal, What};
+use crate::node::signal::{Order, Signal, Told, What};
 
 /// What came of something that the runtime was asked for.
 pub(super) struct Heard {
@@ -27,7 +27,7 @@ pub(super) struct Heard {
 
 /// What a runtime says.
 enum Said {
-    Report(Reported),
+    Told(Told),
     /// It runs; this resolves when it has ended.
     Running(BoxFuture<'static, Exit>),
 }
@@ -53,7 +53,7 @@ impl Shell<'_> {
                     let probe = tokio::time::timeout(limit, runtime.probe(target, kind));
                     let late = || Health::Unhealthy("context deadline exceeded".to_owned());
                     let health = probe.await.unwrap_or_else(|_| late());
-                    let what = Said::Report(Reported::Probed(kind, health));
+                    let what = Said::Told(Told::Probed(kind, health));
                     Heard { key, id, what }
                 });
             }
@@ -79,12 +79,12 @@ impl Shell<'_> {
         let key = key.clone();
         self.live.spawn(async move {
             let what = match runtime.pull(pull).await {
-                Err(error) => Said::Report(Reported::PullFailed(error.0)),
+                Err(error) => Said::Told(Told::PullFailed(error.0)),
                 Ok(()) => {
                     config.log.begin();
                     match runtime.start(config).await {
                         Ok(exit) => Said::Running(exit),
-                        Err(error) => Said::Report(Reported::StartFailed(error.0)),
+                        Err(error) => Said::Told(Told::StartFailed(error.0)),
                     }
                 }
             };
@@ -152,17 +152,17 @@ impl Shell<'_> {
     pub(super) fn hear_live(&mut self, heard: Heard) {
         let Heard { key, id, what } = heard;
         let what = match what {
-            Said::Report(report) => report,
+            Said::Told(told) => told,
             Said::Running(exit) => {
                 let (key, id) = (key.clone(), id.clone());
                 self.live.spawn(async move {
-                    let what = Said::Report(Reported::Exited(exit.await));
+                    let what = Said::Told(Told::Exited(exit.await));
                     Heard { key, id, what }
                 });
-                Reported::Started
+                Told::Started
             }
         };
-        let signal = Signal::Reported {
+        let signal = Signal::Told {
             container: id.container,
             run: id.run,
             what,
