@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -32,6 +33,12 @@ use crate::user::User;
 const REPLAY: &str = "KUBEWRIGHT_REPLAY";
 /// The variable that asks for all plans, where a test takes some of them.
 const VOLUME: &str = "KUBEWRIGHT_SIM";
+/// The variable that says how many seeds are run.
+const SEEDS: &str = "KUBEWRIGHT_SIM_SEEDS";
+/// The variable that names a directory for reports.
+const REPORTS: &str = "KUBEWRIGHT_REPORTS";
+/// Failures that are made shorter.
+const SHRUNK: usize = 3;
 /// Runs are deep futures in a build without optimisation.
 const STACK: usize = 16 << 20;
 
@@ -82,7 +89,7 @@ impl Campaign {
                 external: None,
                 consistency: Consistency::default(),
                 settle: Duration::from_secs(60),
-                quiet: Duration::from_secs(300),
+                quiet: Duration::from_secs(120),
             },
             kinds: FaultKind::all().collect(),
             objects: Vec::new(),
@@ -173,7 +180,7 @@ impl Campaign {
         self
     }
 
-    /// Sets how long the operator has to be silent after the last step. By default five minutes of virtual time.
+    /// Sets how long the operator has to be silent after the last step. By default two minutes of virtual time.
     pub fn quiet(mut self, time: Duration) -> Self {
         self.shape.quiet = time;
         self
@@ -221,6 +228,29 @@ impl Campaign {
             Some(plan) => self.replay(&plan),
             None => self.run(),
         };
+        self.finish(&report);
+    }
+
+    /// Runs so many seeds of [`simulate`](Campaign::simulate), or as many as the variable `KUBEWRIGHT_SIM_SEEDS` says, and panics
+    /// with a report if anything failed.
+    ///
+    /// # Panics
+    /// When a plan fails, and when the token in `KUBEWRIGHT_REPLAY` cannot be read.
+    pub fn check_seeds(&self, seeds: u64) {
+        let asked = std::env::var(SEEDS).ok().and_then(|text| text.parse().ok());
+        let report = match self.asked_for() {
+            Some(plan) => self.replay(&plan),
+            None => self.simulate(0..asked.unwrap_or(seeds)),
+        };
+        self.finish(&report);
+    }
+
+    /// Writes the report where it is wanted, and fails if a plan failed.
+    fn finish(&self, report: &Report) {
+        if let Some(directory) = std::env::var_os(REPORTS) {
+            let written = report.write(directory.as_ref());
+            written.unwrap_or_else(|error| panic!("{REPORTS}: {error}"));
+        }
         assert!(report.is_clean(), "\n{report}");
         println!("{report}");
     }
@@ -241,14 +271,48 @@ impl Campaign {
     /// Runs all plans.
     pub fn run(&self) -> Report {
         self.run_plans(|reference| {
-            let steps: Vec<String> = self
-                .shape
-                .steps
-                .iter()
-                .map(|(name, _)| name.clone())
-                .collect();
-            sampled(planner::plans(reference, &steps, &self.kinds), self.sample)
+            let plans = planner::plans(reference, &self.step_names(), &self.kinds);
+            sampled(plans, self.sample)
         })
+    }
+
+    /// Runs the workload once for each seed: with up to four faults at once, and with calls and events that take random times,
+    /// so that things happen in another order. A plan that fails is made as short as it can be.
+    pub fn simulate(&self, seeds: Range<u64>) -> Report {
+        let mut report = self.run_plans(|reference| {
+            let singles = planner::plans(reference, &self.step_names(), &self.kinds);
+            seeds.map(|seed| planner::swarm(&singles, seed)).collect()
+        });
+        for failure in report.failures.iter_mut().take(SHRUNK) {
+            if let Some(smaller) = self.shrunk(&failure.plan) {
+                *failure = smaller;
+            }
+        }
+        report
+    }
+
+    /// Leaves faults out as long as the plan fails without them.
+    fn shrunk(&self, plan: &Plan) -> Option<Failure> {
+        let mut shortest = None;
+        let mut plan = plan.clone();
+        let mut at = 0;
+        while at < plan.faults.len() && plan.faults.len() > 1 {
+            let mut shorter = plan.clone();
+            shorter.faults.remove(at);
+            match self.replay(&shorter).failures.pop() {
+                Some(failure) => {
+                    plan = shorter;
+                    shortest = Some(failure);
+                }
+                None => at += 1,
+            }
+        }
+        shortest
+    }
+
+    fn step_names(&self) -> Vec<String> {
+        let steps = self.shape.steps.iter();
+        steps.map(|(name, _)| name.clone()).collect()
     }
 
     /// Runs one plan.
@@ -284,6 +348,7 @@ impl Campaign {
         report.plans = plans.len();
         let outcomes = self.execute_all(&base, &plans, &reference);
         for (plan, outcome) in plans.iter().zip(outcomes) {
+            report.hash = report.hash.rotate_left(5) ^ outcome.trace.hash();
             report.unreached += usize::from(!outcome.unreached.is_empty());
             let failure = Failure::of(&self.name, plan, &reference.trace, outcome);
             report.failures.extend(failure);
@@ -326,7 +391,8 @@ impl Campaign {
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(plan) = plans.get(at) else { return };
-                *outcomes[at].lock() = Some(self.execute(base, plan, Some(reference)));
+                let outcome = self.execute(base, plan, Some(reference));
+                *outcomes[at].lock() = Some(outcome);
             }
         };
         let jobs = self

@@ -7,6 +7,8 @@ use std::time::Duration;
 use kubewright_runtime::gate::{self, ReconcileId};
 use kubewright_server::storage::Event;
 use parking_lot::Mutex;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -43,6 +45,8 @@ pub(crate) struct Director {
     state: Mutex<State>,
     /// Somebody has changed something.
     changed: Notify,
+    /// Where the times of calls and events come from, if they differ.
+    jitter: Option<Mutex<StdRng>>,
 }
 
 #[derive(Default)]
@@ -81,8 +85,17 @@ pub(crate) enum Broken {
 
 impl Director {
     pub(crate) fn new(plan: &Plan, rules: Rules) -> Self {
+        let mut faults = plan.faults.clone();
+        let seeds = faults.iter().filter_map(|fault| match fault {
+            Fault::Jitter(seed) => Some(*seed),
+            _ => None,
+        });
+        let jitter = seeds
+            .last()
+            .map(|seed| Mutex::new(StdRng::seed_from_u64(seed)));
+        faults.retain(|fault| !matches!(fault, Fault::Jitter(_)));
         let inner = Inner {
-            faults: plan.faults.clone(),
+            faults,
             ..Inner::default()
         };
         Self {
@@ -91,7 +104,22 @@ impl Director {
             inner: Mutex::new(inner),
             state: Mutex::default(),
             changed: Notify::new(),
+            jitter,
         }
+    }
+
+    /// Takes a random time, if the plan says so: mostly none, sometimes milliseconds, rarely seconds.
+    pub(crate) async fn dawdle(&self) {
+        let Some(random) = &self.jitter else { return };
+        let time = {
+            let mut random = random.lock();
+            match random.random_range(0..20) {
+                0 => random.random_range(100..3_000),
+                1..=7 => random.random_range(1..50),
+                _ => return,
+            }
+        };
+        tokio::time::sleep(Duration::from_millis(time)).await;
     }
 
     /// Takes a change of the store in, under the store's lock.

@@ -48,6 +48,13 @@ fn before_its_effect(fault: &Fault, reference: &Trace) -> Option<String> {
         later.reconcile.is_some() && later.reconcile == entry.reconcile && wrote.effective
     });
     let (_, effect) = effect?;
+    if effect.id.is_status() {
+        return Some(format!(
+            "the status of {} {} is written only by the run that also did {} {} {}; if that run ends in between, the next one \
+             finds nothing to do: derive the status from the state",
+            effect.id.resource, effect.id.key, id.verb, id.resource, id.key
+        ));
+    }
     let what = if id.is_status() { "status" } else { &id.verb };
     Some(format!(
         "the {what} of {} {} was written before its effect ({} {} {}): a process that ends in between takes it for done",

@@ -58,6 +58,7 @@ mod identity;
 mod life;
 mod normal;
 mod oracle;
+mod page;
 mod plan;
 mod planner;
 mod process;
@@ -81,3 +82,7 @@ pub use report::{Failure, Report};
 pub use state::{ObjectId, State};
 pub use trace::{Entry, Note, Trace, Wrote};
 pub use user::{User, UserObject};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/simulation.md")]
+struct Guide;

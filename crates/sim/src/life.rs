@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use kubewright_cache::source::BoxFuture;
 use kubewright_runtime::gate::{Gate, Point, Verdict};
-use tokio::sync::watch;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::director::Director;
@@ -17,12 +18,35 @@ use crate::trace::Note;
 pub(crate) struct Life {
     pub(crate) director: Arc<Director>,
     over: CancellationToken,
-    /// The revision that the process's API server has reached; none if it is up to date.
-    view: watch::Receiver<Option<u64>>,
+    view: Arc<View>,
+}
+
+/// What the process's API server shows. Not tokio's `watch`, which wakes those who wait in a random order.
+#[derive(Default)]
+pub(crate) struct View {
+    /// The revision that it has reached; none if it is up to date.
+    held: Mutex<Option<u64>>,
+    released: Notify,
+}
+
+impl View {
+    /// A view of a revision, or of what is there.
+    pub(crate) fn of(revision: Option<u64>) -> Self {
+        Self {
+            held: Mutex::new(revision),
+            released: Notify::new(),
+        }
+    }
+
+    /// Shows everything that is there from now on.
+    pub(crate) fn release(&self) {
+        *self.held.lock() = None;
+        self.released.notify_waiters();
+    }
 }
 
 impl Life {
-    pub(crate) fn new(director: Arc<Director>, view: watch::Receiver<Option<u64>>) -> Self {
+    pub(crate) fn new(director: Arc<Director>, view: Arc<View>) -> Self {
         Self {
             director,
             over: CancellationToken::new(),
@@ -55,15 +79,18 @@ impl Life {
 
     /// The revision that this process's API server is held at.
     pub(crate) fn held_at(&self) -> Option<u64> {
-        *self.view.borrow()
+        *self.view.held.lock()
     }
 
     /// Waits until this process's API server has reached a revision.
     pub(crate) async fn reached(&self, revision: u64) {
-        let mut view = self.view.clone();
-        let is_there = |held: &Option<u64>| held.is_none_or(|held| revision <= held);
-        // Whoever held it is gone: it is up to date.
-        let _ = view.wait_for(is_there).await;
+        loop {
+            let released = self.view.released.notified();
+            if self.held_at().is_none_or(|held| revision <= held) {
+                return;
+            }
+            released.await;
+        }
     }
 
     async fn note(&self, point: Point<'_>) -> Verdict {

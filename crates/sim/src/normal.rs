@@ -24,6 +24,9 @@ const DROPPED: [&str; 6] = [
     "collisionCount",
 ];
 
+/// The length of a uid.
+const UID: usize = 36;
+
 /// What is left out of a comparison besides.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Masks {
@@ -171,10 +174,32 @@ impl<'a> Names<'a> {
     }
 
     fn made_text(&self, text: &str) -> String {
-        let mut text = text.to_owned();
+        // The volume of a pod's token has a random name.
+        if let Some(("", suffix)) = text.split_once("kube-api-access-")
+            && suffix.len() == 5
+        {
+            return "kube-api-access-<random>".to_owned();
+        }
+        let mut text = self.without_uids(text);
         for (name, made) in &self.made {
             if text.contains(name.as_str()) {
                 text = text.replace(name.as_str(), made);
+            }
+        }
+        text
+    }
+}
+
+impl Names<'_> {
+    /// Names can have uids in them: `pvc-275823e0-df20-48d6-9fa8-3dfd78d702b3`.
+    fn without_uids(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        if text.len() <= UID {
+            return text;
+        }
+        for (uid, ((resource, key), _)) in self.state.uids() {
+            if text.contains(uid.as_str()) {
+                text = text.replace(uid.as_str(), &format!("<uid of {resource} {key}>"));
             }
         }
         text

@@ -20,7 +20,7 @@ const RECREATING: [FaultKind; 4] = [
 
 /// Faults that show the operator the past. It may create what is there no more, which does no harm for long; it must not
 /// delete what is there again.
-const STALE: [FaultKind; 2] = [FaultKind::Lag, FaultKind::StaleRestart];
+const STALE: [FaultKind; 3] = [FaultKind::Lag, FaultKind::StaleRestart, FaultKind::Jitter];
 
 /// What went wrong in a run.
 #[derive(Debug, Clone, PartialEq)]

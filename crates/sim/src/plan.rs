@@ -39,6 +39,8 @@ pub enum Fault {
     HumanDelete(String, String, String),
     /// Somebody edits an object of the operator's after the step of this name.
     HumanEdit(String, String, String),
+    /// Calls and events take random times from this seed, so that things happen in another order.
+    Jitter(u64),
 }
 
 /// What a fault does, without where: to choose among plans.
@@ -73,10 +75,12 @@ pub enum FaultKind {
     HumanDelete,
     /// [`Fault::HumanEdit`]
     HumanEdit,
+    /// [`Fault::Jitter`]
+    Jitter,
 }
 
 /// The words of replay tokens.
-const WORDS: [(FaultKind, &str); 14] = [
+const WORDS: [(FaultKind, &str); 15] = [
     (FaultKind::CrashBefore, "crash-before"),
     (FaultKind::CrashAfter, "crash-after"),
     (FaultKind::LoseAnswer, "lose-answer"),
@@ -91,6 +95,7 @@ const WORDS: [(FaultKind, &str); 14] = [
     (FaultKind::LoseLease, "lose-lease-after"),
     (FaultKind::HumanDelete, "human-delete"),
     (FaultKind::HumanEdit, "human-edit"),
+    (FaultKind::Jitter, "jitter"),
 ];
 
 impl FaultKind {
@@ -125,6 +130,7 @@ impl Fault {
             Self::LoseLease(_) => FaultKind::LoseLease,
             Self::HumanDelete(..) => FaultKind::HumanDelete,
             Self::HumanEdit(..) => FaultKind::HumanEdit,
+            Self::Jitter(_) => FaultKind::Jitter,
         }
     }
 
@@ -180,6 +186,7 @@ impl fmt::Display for Fault {
             Self::HumanDelete(step, resource, key) | Self::HumanEdit(step, resource, key) => {
                 write!(f, "{word}:{}:{resource}:{}", escape(step), escape(key))
             }
+            Self::Jitter(seed) => write!(f, "{word}:{seed}"),
         }
     }
 }
@@ -225,6 +232,7 @@ impl FromStr for Fault {
                 let (step, resource, key) = object()?;
                 Self::HumanEdit(step, resource, key)
             }
+            FaultKind::Jitter => Self::Jitter(rest.parse().map_err(|_| bad())?),
         })
     }
 }
@@ -299,6 +307,7 @@ mod tests {
             Fault::LoseLease("create".to_owned()),
             Fault::HumanDelete(object.0.clone(), object.1.clone(), object.2.clone()),
             Fault::HumanEdit(object.0, object.1, object.2),
+            Fault::Jitter(7),
         ];
         assert_eq!(faults.len(), FaultKind::all().count());
         let plan = Plan { faults };

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
 use crate::external;
 use crate::identity::WriteId;
 use crate::plan::{Fault, FaultKind, Plan};
@@ -27,6 +30,28 @@ pub(crate) fn plans(
     let mut seen = BTreeSet::new();
     faults.retain(|fault| seen.insert(fault.clone()));
     faults.into_iter().map(Plan::single).collect()
+}
+
+/// A plan with several faults, chosen by a seed among those with one. Each seed leaves out some kinds of faults altogether, so
+/// that no kind hides what another would show.
+pub(crate) fn swarm(singles: &[Plan], seed: u64) -> Plan {
+    let mut random = StdRng::seed_from_u64(seed);
+    let kinds: Vec<FaultKind> = FaultKind::all()
+        .filter(|_| random.random_bool(0.5))
+        .collect();
+    let mut faults: Vec<Fault> = singles
+        .iter()
+        .flat_map(|plan| plan.faults.clone())
+        .collect();
+    faults.retain(|fault| kinds.contains(&fault.kind()));
+    let wanted = random.random_range(1..=4);
+    let mut chosen = Vec::new();
+    while chosen.len() < wanted && !faults.is_empty() {
+        let at = random.random_range(0..faults.len());
+        chosen.push(faults.remove(at));
+    }
+    chosen.push(Fault::Jitter(seed));
+    Plan { faults: chosen }
 }
 
 fn at_write(id: &WriteId) -> Vec<Fault> {

@@ -10,13 +10,13 @@ use kubewright_runtime::client::Consistency;
 use kubewright_runtime::{CancellationToken, Client, Environment, Manager};
 use kubewright_server::User;
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::director::Director;
 use crate::external::{AnyExternal, External, ExternalSystem};
-use crate::life::Life;
+use crate::life::{Life, View};
 use crate::trace::Note;
 use crate::wire::Wire;
 
@@ -140,12 +140,12 @@ async fn keep(setting: Setting, mut orders: mpsc::Receiver<Order>, exits: Arc<Mu
     let mut stale = None;
     while exits.lock().len() < ENDS as usize {
         number += 1;
-        let (view, seen) = watch::channel(stale.take());
-        let life = Life::new(setting.director.clone(), seen);
+        let view = Arc::new(View::of(stale.take()));
+        let life = Life::new(setting.director.clone(), view.clone());
         setting.director.note(Note::Started(number));
         let mut process = JoinSet::new();
         process.spawn(run(setting.clone(), life.clone(), number));
-        if view.borrow().is_some() {
+        if life.held_at().is_some() {
             process.spawn(catch_up(view));
         }
         let why = tokio::select! { biased; // A process that is killed does not end by itself.
@@ -183,9 +183,9 @@ async fn ended(process: &mut JoinSet<Option<String>>) -> String {
     }
 }
 
-async fn catch_up(view: watch::Sender<Option<u64>>) -> Option<String> {
+async fn catch_up(view: Arc<View>) -> Option<String> {
     sleep(STALE_FOR).await;
-    view.send_replace(None);
+    view.release();
     None
 }
 

@@ -30,7 +30,7 @@ pub struct Report {
     pub unreached: usize,
     /// How long it took.
     pub took: Duration,
-    /// The hash of the reference run's trace.
+    /// A hash of the traces of all runs, in order: the same in every process.
     pub hash: u64,
     /// The plans that failed.
     pub failures: Vec<Failure>,

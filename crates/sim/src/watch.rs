@@ -125,6 +125,7 @@ impl Stream {
             namespace => format!("{namespace}/{name}"),
         };
         let director = self.life.director.clone();
+        director.dawdle().await;
         let id = director.name_event(&self.resource, &event.kind, key, revision);
         let fault = director.fault_at_event(&id);
         if let Some(Fault::Skip(_)) = fault {

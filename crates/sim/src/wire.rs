@@ -86,6 +86,8 @@ impl Wire {
         let (head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
         let director = &self.life.director;
+        director.dawdle().await;
+        self.life.check().await;
         let id = director.name_write(verb, &target, &body);
         let fault = director.fault_at_write(&id);
         let sent = Sent {
@@ -118,7 +120,11 @@ impl Wire {
         match fault {
             Some(Fault::CrashAfter(_)) => self.life.crash().await,
             Some(Fault::LoseAnswer(_)) => Err("connection reset before the answer arrived".into()),
-            _ => Ok(Response::from_parts(head, full(body))),
+            _ => {
+                self.life.director.dawdle().await;
+                self.life.check().await;
+                Ok(Response::from_parts(head, full(body)))
+            }
         }
     }
 

@@ -64,7 +64,9 @@ impl Reconciler<SecSynch> for SecSynchReconciler {
                 (0, Outcome::done())
             }
         };
-        if deleted + made > 0 {
+        // The run that made the copies may have ended before it could say so.
+        let unreported = synch.status.is_none() && has_copies(cx).await?;
+        if deleted + made > 0 || unreported {
             let last_sync_time = Some(Time(cx.now()));
             let status = |it: &mut SecSynch| it.status = Some(SecSynchStatus { last_sync_time });
             cx.client().modify_status(&synch, status).await?;
@@ -127,6 +129,11 @@ async fn copy(source: &Secret, key: &Key, cx: &Context) -> Result<Change, Client
         },
         copied => Ok(copied?.change),
     }
+}
+
+async fn has_copies(cx: &Context) -> Result<bool, ClientError> {
+    let copies = Query::all().index(COPIED_BY, cx.key().as_str());
+    Ok(!cx.client().list::<Secret>(copies).await?.is_empty())
 }
 
 /// Deletes the copies that are not wanted, and says how many there were.

@@ -39,6 +39,7 @@ use crate::registered;
 pub use builder::Builder;
 pub use install::install_here;
 pub use kubewright_cluster::{Clock, Cluster, NodeSpec, NodesOptions};
+pub use kubewright_sim as sim;
 pub use kubewright_testing::rbac::{self, Grant};
 pub use kubewright_testing::{
     Access, Break, Call, Exchange, Fault, Permission, RoleUse, Verb, Wire,
