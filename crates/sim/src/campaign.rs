@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
 use kubewright_cluster::{Builder, Clock, Cluster};
@@ -14,6 +14,7 @@ use kubewright_runtime::{Error, Manager};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::base;
 use crate::director::Rules;

@@ -86,12 +86,12 @@ pub(crate) enum Broken {
 impl Director {
     pub(crate) fn new(plan: &Plan, rules: Rules) -> Self {
         let mut faults = plan.faults.clone();
-        let seeds = faults.iter().filter_map(|fault| match fault {
+        let mut seeds = faults.iter().filter_map(|fault| match fault {
             Fault::Jitter(seed) => Some(*seed),
             _ => None,
         });
         let jitter = seeds
-            .last()
+            .next()
             .map(|seed| Mutex::new(StdRng::seed_from_u64(seed)));
         faults.retain(|fault| !matches!(fault, Fault::Jitter(_)));
         let inner = Inner {

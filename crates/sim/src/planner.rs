@@ -81,7 +81,7 @@ fn at_events(reference: &Outcome) -> Vec<Fault> {
         let same_object = |(later, other): &(&Entry, &crate::identity::EventId)| {
             later.step == entry.step && (&other.resource, &other.key) == (&id.resource, &id.key)
         };
-        if events[at + 1..].iter().any(|event| same_object(event)) {
+        if events[at + 1..].iter().any(same_object) {
             faults.push(Fault::Skip(id));
         }
     }

@@ -99,21 +99,21 @@ pub(crate) async fn execute(
         user,
         outcome: Outcome::default(),
     };
-    run.outcome.violation = run.live().await.err();
+    run.outcome.violation = run.live().await.err().map(|violation| *violation);
     run.finish()
 }
 
 impl Run<'_> {
-    async fn live(&mut self) -> Result<(), Violation> {
+    async fn live(&mut self) -> Result<(), Box<Violation>> {
         let shape = self.shape;
         self.settle("start", shape.settle / 4).await?;
         let external = self.user.external_state();
         for (number, (name, step)) in shape.steps.iter().enumerate() {
             self.director.begin_step(number, name);
             let done = timeout(STEP_WITHIN, step(self.user.clone())).await;
-            let failed = |error: String| Violation::StepFailed {
-                step: name.clone(),
-                error,
+            let failed = |error: String| {
+                let step = name.clone();
+                Box::new(Violation::StepFailed { step, error })
             };
             done.map_err(|_| failed("it takes more than ten minutes".to_owned()))?
                 .map_err(|error| failed(error.report()))?;
@@ -130,16 +130,16 @@ impl Run<'_> {
     }
 
     /// Waits until nothing has changed for a while.
-    async fn settle(&self, step: &str, window: Duration) -> Result<(), Violation> {
+    async fn settle(&self, step: &str, window: Duration) -> Result<(), Box<Violation>> {
         let begin = Instant::now();
         loop {
             let changed = self.director.state(|state| state.last_change());
             let rest = changed.unwrap_or(begin).max(begin) + window;
             if let Some(how) = self.operator.exits() {
-                return Err(Violation::KeepsEnding { how });
+                return Err(Violation::KeepsEnding { how }.into());
             }
             if let Some(broken) = self.director.broken().into_iter().next() {
-                return Err(broken.into());
+                return Err(Violation::from(broken).into());
             }
             if Instant::now() >= rest {
                 return Ok(());
@@ -153,7 +153,7 @@ impl Run<'_> {
                     .collect();
                 let last = writes.split_off(writes.len().saturating_sub(4));
                 let step = step.to_owned();
-                return Err(Violation::NotSettled { step, writes: last });
+                return Err(Violation::NotSettled { step, writes: last }.into());
             }
             sleep_until(rest).await;
         }
@@ -239,7 +239,7 @@ impl Run<'_> {
     }
 
     /// Compares the state with that of the reference after the same step.
-    fn compare(&mut self, number: usize, name: &str) -> Result<(), Violation> {
+    fn compare(&mut self, number: usize, name: &str) -> Result<(), Box<Violation>> {
         let masks = &self.shape.masks;
         let mut found = self.director.state(|state| normalise(state, masks));
         if let Some(state) = self.user.external_state() {
@@ -256,7 +256,7 @@ impl Run<'_> {
             };
             if let Some(difference) = unlike {
                 let step = name.to_owned();
-                return Err(Violation::Differs { step, difference });
+                return Err(Violation::Differs { step, difference }.into());
             }
         }
         self.outcome.steps.push(found);
@@ -280,25 +280,25 @@ impl Run<'_> {
     }
 
     /// Lets time pass in which nothing should happen.
-    async fn rest(&self) -> Result<(), Violation> {
+    async fn rest(&self) -> Result<(), Box<Violation>> {
         let from = self.director.trace().entries.len();
         sleep(self.shape.quiet).await;
         let trace = self.director.trace();
         match oracle::unrest(&trace, from, self.shape.quiet.as_secs()) {
-            Some(unrest) => Err(unrest),
+            Some(unrest) => Err(unrest.into()),
             None => Ok(()),
         }
     }
 
-    fn conclude(&self, external_before: Option<Value>) -> Result<(), Violation> {
+    fn conclude(&self, external_before: Option<Value>) -> Result<(), Box<Violation>> {
         if let Some(broken) = self.director.broken().into_iter().next() {
-            return Err(broken.into());
+            return Err(Violation::from(broken).into());
         }
         if let Some(reference) = self.reference
             && let Some(miscounted) =
                 oracle::miscounted(self.plan, &reference.trace, &self.director.trace())
         {
-            return Err(miscounted);
+            return Err(miscounted.into());
         }
         let removed = |id: &ObjectId| self.director.state(|state| !state.has(&id.0, &id.1));
         let own = self.user.made();
@@ -311,7 +311,7 @@ impl Run<'_> {
         }
         match objects.is_empty() {
             true => Ok(()),
-            false => Err(Violation::Leaked { objects }),
+            false => Err(Violation::Leaked { objects }.into()),
         }
     }
 

@@ -140,9 +140,8 @@ impl Trace {
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>9.3}s  ", self.at.as_secs_f64())?;
-        match &self.reconcile {
-            Some(id) => write!(f, "{} {} #{}: ", id.controller, id.key.as_str(), id.number)?,
-            None => {}
+        if let Some(id) = &self.reconcile {
+            write!(f, "{} {} #{}: ", id.controller, id.key.as_str(), id.number)?;
         }
         self.note.fmt(f)
     }

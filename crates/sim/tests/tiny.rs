@@ -266,8 +266,10 @@ fn note_that_is_written_before_its_effect_is_found() {
     let report = resize_campaign(Form::Buggy).run();
     println!("{report}");
     let crashed = report.failures.iter();
-    let crashed = crashed.filter(|it| it.plan.has(&[FaultKind::CrashAfter]));
-    let failure = crashed.last().expect("a crash between the two is found");
+    let mut crashed = crashed.filter(|it| it.plan.has(&[FaultKind::CrashAfter]));
+    let failure = crashed
+        .next_back()
+        .expect("a crash between the two is found");
     assert!(matches!(&failure.violation, Violation::Differs { .. }));
     let hint = failure.hint.as_deref().unwrap_or_default();
     assert!(hint.contains("before its effect"), "{hint}");
