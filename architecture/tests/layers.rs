@@ -8,7 +8,7 @@ use kubewright_architecture::source::{self, SourceFile};
 use kubewright_architecture::{counts, modules::Graph};
 
 /// The crates from the bottom up: each uses those before it and none after it.
-const CRATES: [&str; 15] = [
+const CRATES: [&str; 16] = [
     "workqueue",
     "store",
     "cel",
@@ -22,6 +22,7 @@ const CRATES: [&str; 15] = [
     "manifests",
     "cluster",
     "sim",
+    "console",
     "kubewright",
     "cli",
 ];

@@ -1,6 +1,7 @@
 //! The `kubewright` command.
 
 mod completion;
+mod console;
 mod create;
 mod delete;
 mod demo;
@@ -69,6 +70,7 @@ enum Command {
     Run(run::Run),
     Dev(dev::Dev),
     Up(up::Up),
+    Console(console::Console),
     Install(deploy::Install),
     Uninstall(deploy::Uninstall),
     Deploy(deploy::Deploy),
@@ -127,6 +129,7 @@ impl Command {
             Self::Run(run) => run.run(),
             Self::Dev(dev) => dev.run(),
             Self::Up(up) => up.run(),
+            Self::Console(console) => console.run(),
             Self::Install(install) => install.run(),
             Self::Uninstall(uninstall) => uninstall.run(),
             Self::Deploy(deploy) => deploy.run(),

@@ -7,10 +7,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use kubewright_cluster::Cluster;
+use kubewright_console::Console;
 use kubewright_server::storage::{Fsync, OpenError};
 use kubewright_server::{Authorization, FieldManagement, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::console;
 use crate::notes::counted;
 
 /// Start a cluster on this machine and keep it running until Ctrl-C
@@ -70,6 +72,10 @@ pub(crate) struct Up {
     /// Where to write the kubeconfig
     #[arg(long, default_value = ".kubewright/kubeconfig")]
     kubeconfig: PathBuf,
+
+    /// Do not serve the console, the page that shows the cluster
+    #[arg(long)]
+    no_console: bool,
 }
 
 /// A Service and the process that answers for it.
@@ -158,10 +164,22 @@ impl Up {
                     self.kubeconfig.display()
                 )
             })?;
+        let page = Console::new(cluster.client()).cluster(endpoint.url());
+        let console = if self.no_console {
+            None
+        } else {
+            console::beside(page).await
+        };
         self.announce(cluster.server(), endpoint.url());
+        if let Some(console) = &console {
+            println!("Console:  {}", console.link());
+        }
         wait_for_signal().await?;
         eprintln!("Stopping.");
         let stop = async {
+            if let Some(console) = console {
+                console.stop().await;
+            }
             cluster.stop().await;
             endpoint.close().await;
         };
