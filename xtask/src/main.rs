@@ -3,6 +3,7 @@
 mod bench;
 mod chart;
 mod clients;
+mod console;
 mod envtest;
 mod fuzz;
 mod golden;
@@ -34,6 +35,7 @@ enum Command {
     Schema(schema::Arguments),
     Kubectl(kubectl::Arguments),
     Clients(clients::Arguments),
+    Console(console::Arguments),
     Envtest(envtest::Arguments),
     Protobuf(protobuf::Arguments),
     Fuzz(fuzz::Arguments),
@@ -51,6 +53,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Schema(arguments) => schema::run(arguments)?,
         Command::Kubectl(arguments) => return kubectl::run(&arguments),
         Command::Clients(arguments) => return clients::run(&arguments),
+        Command::Console(arguments) => return console::run(&arguments),
         Command::Envtest(arguments) => return envtest::run(&arguments),
         Command::Protobuf(arguments) => return protobuf::run(&arguments),
         Command::Fuzz(arguments) => return fuzz::run(&arguments),

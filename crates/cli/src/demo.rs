@@ -6,19 +6,23 @@ mod tree;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
 use kube::CustomResourceExt;
 use kubewright_cluster::Cluster;
+use kubewright_console::Console;
 use kubewright_example_cloud_manager::{self as cloud_manager, CloudManager, Phase};
-use kubewright_runtime::controller::Handle;
+use kubewright_runtime::controller::{Handle, Reconciled};
 use kubewright_runtime::{Client, Key, Manager};
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval};
 use tokio_util::sync::CancellationToken;
 
+use crate::console;
 use crate::up::{shell_path, wait_for_signal};
 use screen::Screen;
 use story::Story;
@@ -89,6 +93,14 @@ impl Demo {
             .name("CloudManager")
             .controller(controller);
         running.spawn(manager.run_until(stop.clone()));
+        let console = if self.exit_when_ready {
+            None
+        } else {
+            console::beside(page(&cluster, &handle, endpoint.url())).await
+        };
+        if let Some(console) = &console {
+            screen.say(&format!("See it in a browser: {}", console.link()));
+        }
         user.create(&cloud_manager::sample()?).await?;
         let mut story = Story::new(Instant::now());
         let followed = self.follow(&mut story, &user, &handle, &mut screen, &mut running);
@@ -111,6 +123,9 @@ impl Demo {
         stop.cancel();
         while running.join_next().await.is_some() {}
         user.factory().shutdown().await;
+        if let Some(console) = console {
+            console.stop().await;
+        }
         endpoint.close().await;
         cluster.stop().await;
         ended
@@ -181,6 +196,30 @@ async fn stay(
         story.look(user, handle).await?;
         screen.show(story);
     }
+}
+
+/// The console of the cluster, with the reconciles of the operator and the version of each write.
+fn page(cluster: &Cluster, handle: &Handle, url: &str) -> Console {
+    let history = handle.history().clone();
+    let causes = move || {
+        let runs: Vec<Value> = history.list().iter().map(run).collect();
+        json!({"cloud-manager": runs})
+    };
+    Console::new(cluster.client())
+        .cluster(url)
+        .operator("CloudManager", Arc::new(causes))
+}
+
+fn run(reconciled: &Reconciled) -> Value {
+    let mut run = serde_json::to_value(reconciled).unwrap_or_default();
+    let written = reconciled.writes.iter().map(|write| {
+        json!({
+            "verb": write.verb, "resource": &*write.resource, "key": write.key.as_str(),
+            "resourceVersion": write.resource_version,
+        })
+    });
+    run["written"] = written.collect();
+    run
 }
 
 async fn phase(user: &Client) -> anyhow::Result<Option<Phase>> {

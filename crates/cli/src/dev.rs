@@ -13,11 +13,13 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use kubewright_cluster::Cluster;
+use kubewright_console::Console;
 use kubewright_manifests::Inventory;
 use kubewright_manifests::layout::{self, Settings};
 use kubewright_server::Authorization;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use crate::console;
 use crate::folder::{Folder, Place};
 use crate::program::{self, Profile};
 use crate::remote::apply::Applying;
@@ -132,6 +134,11 @@ impl Dev {
             "  kubeconfig  {}",
             folder.shown(Path::new(".kubewright/kubeconfig"))
         );
+        let page = Console::new(cluster.client()).cluster(endpoint.url());
+        let console = console::beside(page).await;
+        if let Some(console) = &console {
+            println!("  console     {}", console.link());
+        }
         let session = Session {
             folder,
             client: cluster.client(),
@@ -154,6 +161,9 @@ impl Dev {
         let stop = async {
             if let Some(program) = running {
                 program.stop().await;
+            }
+            if let Some(console) = console {
+                console.stop().await;
             }
             endpoint.close().await;
             cluster.stop().await;
