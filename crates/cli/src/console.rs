@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Args;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kubewright_console::{Console as Page, Mode, Running};
+use kubewright_console::{Console as Page, Mode};
 
 use crate::up::wait_for_signal;
 
@@ -107,19 +107,5 @@ impl Console {
             .with_context(|| format!("{} cannot be read", path.display()))?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
         config.with_context(|| format!("{} cannot be used", path.display()))
-    }
-}
-
-/// Starts the page for a cluster of this process. That it cannot be shown is no reason for the cluster not to run.
-pub(crate) async fn beside(page: Page) -> Option<Running> {
-    match page.listen(([127, 0, 0, 1], 0).into()).await {
-        Ok(running) => Some(running),
-        Err(error) => {
-            eprintln!(
-                "The console could not be started: {:#}",
-                anyhow::Error::from(error)
-            );
-            None
-        }
     }
 }

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval};
 use tokio_util::sync::CancellationToken;
 
-use crate::console;
+use crate::page;
 use crate::up::{shell_path, wait_for_signal};
 use screen::Screen;
 use story::Story;
@@ -96,7 +96,7 @@ impl Demo {
         let console = if self.exit_when_ready {
             None
         } else {
-            console::beside(page(&cluster, &handle, endpoint.url())).await
+            page::beside(console_of(&cluster, &handle, endpoint.url())).await
         };
         if let Some(console) = &console {
             screen.say(&format!("See it in a browser: {}", console.link()));
@@ -199,7 +199,7 @@ async fn stay(
 }
 
 /// The console of the cluster, with the reconciles of the operator and the version of each write.
-fn page(cluster: &Cluster, handle: &Handle, url: &str) -> Console {
+fn console_of(cluster: &Cluster, handle: &Handle, url: &str) -> Console {
     let history = handle.history().clone();
     let causes = move || {
         let runs: Vec<Value> = history.list().iter().map(run).collect();

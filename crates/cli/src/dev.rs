@@ -19,8 +19,8 @@ use kubewright_manifests::layout::{self, Settings};
 use kubewright_server::Authorization;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use crate::console;
 use crate::folder::{Folder, Place};
+use crate::page;
 use crate::program::{self, Profile};
 use crate::remote::apply::Applying;
 use crate::remote::wait;
@@ -135,7 +135,7 @@ impl Dev {
             folder.shown(Path::new(".kubewright/kubeconfig"))
         );
         let page = Console::new(cluster.client()).cluster(endpoint.url());
-        let console = console::beside(page).await;
+        let console = page::beside(page).await;
         if let Some(console) = &console {
             println!("  console     {}", console.link());
         }

@@ -20,6 +20,7 @@ mod kube_apiserver;
 mod lint;
 mod masquerade;
 mod notes;
+mod page;
 mod program;
 mod remote;
 mod run;

@@ -12,8 +12,8 @@ use kubewright_server::storage::{Fsync, OpenError};
 use kubewright_server::{Authorization, FieldManagement, Server};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::console;
 use crate::notes::counted;
+use crate::page;
 
 /// Start a cluster on this machine and keep it running until Ctrl-C
 ///
@@ -168,7 +168,7 @@ impl Up {
         let console = if self.no_console {
             None
         } else {
-            console::beside(page).await
+            page::beside(page).await
         };
         self.announce(cluster.server(), endpoint.url());
         if let Some(console) = &console {

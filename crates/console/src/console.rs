@@ -5,21 +5,19 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Connection;
-use crate::feed::{Phase, Shared};
+use crate::feed::Shared;
 use crate::feeds::Feeds;
-use crate::kinds::Kind;
+use crate::listen;
 use crate::mind::{Causes, Minds, Operator};
 use crate::past::Pasts;
 use crate::session::Sessions;
-use crate::{listen, overview};
+use crate::state::{Mode, State};
 
 /// A console to be: the cluster that it shows, and how.
 #[must_use]
@@ -29,16 +27,6 @@ pub struct Console {
     namespace: String,
     mode: Mode,
     operators: Vec<Operator>,
-}
-
-/// Whether the page offers to change things. The user's rights decide what is possible in either case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Mode {
-    /// Changes are offered where the user may make them.
-    #[default]
-    ReadWrite,
-    /// The console makes no request that changes anything.
-    ReadOnly,
 }
 
 /// The address cannot be listened at.
@@ -56,21 +44,6 @@ pub struct Running {
     address: SocketAddr,
     stop: CancellationToken,
     task: tokio::task::JoinHandle<()>,
-}
-
-/// What all requests share.
-pub(crate) struct State {
-    pub(crate) sessions: Sessions,
-    pub(crate) feeds: Arc<Feeds>,
-    pub(crate) pasts: Pasts,
-    pub(crate) minds: Minds,
-    pub(crate) cluster: String,
-    pub(crate) namespace: String,
-    pub(crate) mode: Mode,
-    /// The overview as of a tick, rendered once for all who look.
-    overview: Mutex<(u64, Bytes)>,
-    /// The oldest revision that was found to be listable.
-    pub(crate) oldest: tokio::sync::Mutex<Option<(tokio::time::Instant, u64)>>,
 }
 
 impl Console {
@@ -140,7 +113,7 @@ impl Console {
             cluster: self.cluster,
             namespace: self.namespace,
             mode: self.mode,
-            overview: Mutex::default(),
+            rendered: Mutex::default(),
             oldest: tokio::sync::Mutex::default(),
         });
         let link = format!("http://{address}/#ticket={}", state.sessions.ticket());
@@ -160,7 +133,7 @@ impl Running {
         &self.link
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -175,28 +148,6 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.stop.cancel();
-    }
-}
-
-impl State {
-    /// The overview as a message, computed at most once for each tick.
-    pub(crate) fn overview(&self, tick: u64) -> Bytes {
-        let mut kept = self.overview.lock();
-        if kept.0 != tick || kept.1.is_empty() {
-            let mut message: Value = overview::of(&*self.feeds);
-            message["t"] = "overview".into();
-            *kept = (tick, format!("{message}\n").into());
-        }
-        kept.1.clone()
-    }
-
-    /// The kinds of trees and the overview, with how far each is.
-    pub(crate) fn tree_kinds(&self) -> Vec<(Kind, Phase)> {
-        let feeds = self.feeds.open_all();
-        feeds
-            .iter()
-            .map(|feed| (feed.kind.clone(), feed.phase()))
-            .collect()
     }
 }
 

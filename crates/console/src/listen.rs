@@ -15,9 +15,9 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::console::State;
 use crate::http::Body;
 use crate::routes;
+use crate::state::State;
 
 /// Most connections at once; more wait to be accepted.
 const CONNECTIONS: usize = 512;

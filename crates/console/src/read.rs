@@ -12,11 +12,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::cluster::{Call, escape};
-use crate::console::{Mode, State};
 use crate::feed::Phase;
 use crate::http::{Body, Problem, json_of, pieces};
 use crate::kinds::Kind;
-use crate::routes::Query;
+use crate::query::Query;
+use crate::state::{Mode, State};
 use crate::{mask, past};
 
 /// Pieces of a log that wait for a page that reads slowly.

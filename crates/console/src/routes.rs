@@ -1,6 +1,5 @@
 //! Which request is answered by what. Everything under `/api/` needs the bearer token, but for the exchange of the ticket.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,8 +12,9 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::console::{Mode, State};
 use crate::http::{Body, Problem, json_of, pieces, whole};
+use crate::query::Query;
+use crate::state::{Mode, State};
 use crate::topics::Subscription;
 use crate::{assets, read};
 
@@ -22,9 +22,6 @@ use crate::{assets, read};
 const LARGEST: usize = 8 << 20;
 /// Messages that wait for a page that reads slowly.
 const WAITING: usize = 64;
-
-/// The parameters of a request.
-pub(crate) struct Query(BTreeMap<String, String>);
 
 #[derive(Deserialize)]
 struct Ticket {
@@ -83,95 +80,10 @@ fn stream(state: &Arc<State>, subscription: Subscription) -> Response<Body> {
 }
 
 /// Reads a body of bounded size as JSON.
-pub(crate) async fn parse<T: DeserializeOwned>(body: Incoming) -> Result<T, Problem> {
+async fn parse<T: DeserializeOwned>(body: Incoming) -> Result<T, Problem> {
     let read = Limited::new(body, LARGEST).collect().await;
     let read = read
         .map_err(|error| Problem::BadRequest(format!("the request could not be read: {error}")))?;
     serde_json::from_slice(&read.to_bytes())
         .map_err(|error| Problem::BadRequest(format!("the request is not understood: {error}")))
-}
-
-impl Query {
-    fn of(head: &Parts) -> Self {
-        let pairs = head
-            .uri
-            .query()
-            .unwrap_or_default()
-            .split('&')
-            .filter_map(|pair| pair.split_once('='));
-        Self(
-            pairs
-                .map(|(name, value)| (unescape(name), unescape(value)))
-                .collect(),
-        )
-    }
-
-    /// A parameter, if it is there and not empty.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0
-            .get(name)
-            .map(String::as_str)
-            .filter(|value| !value.is_empty())
-    }
-
-    /// A parameter that must be there.
-    pub(crate) fn need(&self, name: &str) -> Result<&str, Problem> {
-        self.get(name)
-            .ok_or_else(|| Problem::BadRequest(format!("the parameter {name} is missing")))
-    }
-
-    /// A parameter that is a number.
-    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, Problem> {
-        let wrong = |_| Problem::BadRequest(format!("the parameter {name} is not a number"));
-        self.get(name)
-            .map(|text| text.parse().map_err(wrong))
-            .transpose()
-    }
-}
-
-fn unescape(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let digits = bytes
-            .get(at + 1..at + 3)
-            .and_then(|pair| std::str::from_utf8(pair).ok());
-        match (
-            bytes[at],
-            digits.and_then(|pair| u8::from_str_radix(pair, 16).ok()),
-        ) {
-            (b'%', Some(byte)) => {
-                plain.push(byte);
-                at += 3;
-            }
-            (b'+', _) => {
-                plain.push(b' ');
-                at += 1;
-            }
-            (byte, _) => {
-                plain.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&plain).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameters_are_unescaped() {
-        for (escaped, plain) in [
-            ("a%20b", "a b"),
-            ("a+b", "a b"),
-            ("%", "%"),
-            ("%e4%zz", "\u{fffd}%zz"),
-            ("%0A", "\n"),
-        ] {
-            assert_eq!(unescape(escaped), plain, "{escaped}");
-        }
-    }
 }

@@ -11,9 +11,9 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use crate::console::State;
 use crate::feed::{Feed, Phase, Update};
 use crate::kinds::Kind;
+use crate::state::State;
 use crate::world::World;
 use crate::{mask, overview, tree};
 

@@ -1,0 +1,17 @@
+//! The console of a cluster that runs in this process.
+
+use kubewright_console::{Console, Running};
+
+/// Starts the page for a cluster of this process. That it cannot be shown is no reason for the cluster not to run.
+pub(crate) async fn beside(page: Console) -> Option<Running> {
+    match page.listen(([127, 0, 0, 1], 0).into()).await {
+        Ok(running) => Some(running),
+        Err(error) => {
+            eprintln!(
+                "The console could not be started: {:#}",
+                anyhow::Error::from(error)
+            );
+            None
+        }
+    }
+}
