@@ -13,9 +13,14 @@ pub struct BannedPhrase {
     pub instead: &'static str,
 }
 
-/// The table. Words are matched whole and in any case; identifiers count by their parts, so that `told_off` is found too.
-pub const BANNED: [BannedPhrase; 14] = [
-    banned("told", "reported, observed, answer, result"),
+/// The table. Words are matched whole and in any case; identifiers count by their parts, so that `mend_it` is found too.
+pub const BANNED: [BannedPhrase; 19] = [
+    banned("let told", "answer, result, or no variable"),
+    banned("told of", "reported, notified of"),
+    banned("has told", "has reported"),
+    banned("have told", "have reported"),
+    banned("is told what", "gets, receives"),
+    banned("be told", "be known, be distinguished"),
     banned("mend", "fix, reset"),
     banned("mends", "fixes, resets"),
     banned("mended", "fixed, reset"),
@@ -96,8 +101,8 @@ mod tests {
     #[test]
     fn banned_words_are_found_whole_and_in_any_case() {
         check(
-            "It was Told.\nlet told_off = 1;",
-            &[(1, "told"), (2, "told")],
+            "It was Mended.\nlet told = 1;",
+            &[(1, "mended"), (2, "let told")],
         );
         check("Untold riches, a recommendation.", &[]);
         check(
