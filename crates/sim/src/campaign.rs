@@ -269,7 +269,7 @@ impl Campaign {
         )
     }
 
-    /// Runs all plans.
+    /// Runs the reference and every plan, and reports what failed.
     pub fn run(&self) -> Report {
         self.run_plans(|reference| {
             let plans = planner::plans(reference, &self.step_names(), &self.kinds);
@@ -316,7 +316,7 @@ impl Campaign {
         steps.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Runs one plan.
+    /// Runs the reference and this one plan.
     pub fn replay(&self, plan: &Plan) -> Report {
         self.run_plans(|_| vec![plan.clone()])
     }

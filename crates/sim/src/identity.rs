@@ -31,7 +31,7 @@ pub struct EventId {
     pub resource: String,
     /// `ADDED`, `MODIFIED` or `DELETED`.
     pub kind: String,
-    /// Namespace and name.
+    /// The object's namespace and name, as `default/web`.
     pub key: String,
     /// The number of such events so far in all watches, this one included.
     pub occurrence: u32,

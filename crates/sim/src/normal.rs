@@ -210,7 +210,7 @@ impl Names<'_> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// The object.
+    /// The object that is different.
     pub object: ObjectId,
     /// The field, as `spec.replicas`; empty if the whole object is missing or superfluous.
     pub path: String,

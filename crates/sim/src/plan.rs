@@ -47,35 +47,35 @@ pub enum Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// [`Fault::CrashBefore`]
+    /// The kind of [`Fault::CrashBefore`].
     CrashBefore,
-    /// [`Fault::CrashAfter`]
+    /// The kind of [`Fault::CrashAfter`].
     CrashAfter,
-    /// [`Fault::LoseAnswer`]
+    /// The kind of [`Fault::LoseAnswer`].
     LoseAnswer,
-    /// [`Fault::Refuse`]
+    /// The kind of [`Fault::Refuse`].
     Refuse,
-    /// [`Fault::Silence`]
+    /// The kind of [`Fault::Silence`].
     Silence,
-    /// [`Fault::Cut`]
+    /// The kind of [`Fault::Cut`].
     Cut,
-    /// [`Fault::Expire`]
+    /// The kind of [`Fault::Expire`].
     Expire,
-    /// [`Fault::Lag`]
+    /// The kind of [`Fault::Lag`].
     Lag,
-    /// [`Fault::Skip`]
+    /// The kind of [`Fault::Skip`].
     Skip,
-    /// [`Fault::StaleRestart`]
+    /// The kind of [`Fault::StaleRestart`].
     StaleRestart,
-    /// [`Fault::Restart`]
+    /// The kind of [`Fault::Restart`].
     Restart,
-    /// [`Fault::LoseLease`]
+    /// The kind of [`Fault::LoseLease`].
     LoseLease,
-    /// [`Fault::HumanDelete`]
+    /// The kind of [`Fault::HumanDelete`].
     HumanDelete,
-    /// [`Fault::HumanEdit`]
+    /// The kind of [`Fault::HumanEdit`].
     HumanEdit,
-    /// [`Fault::Jitter`]
+    /// The kind of [`Fault::Jitter`].
     Jitter,
 }
 
@@ -99,7 +99,7 @@ const WORDS: [(FaultKind, &str); 15] = [
 ];
 
 impl FaultKind {
-    /// All of them.
+    /// Returns all kinds of faults.
     pub fn all() -> impl Iterator<Item = Self> {
         WORDS.into_iter().map(|(kind, _)| kind)
     }
@@ -113,7 +113,7 @@ impl FaultKind {
 }
 
 impl Fault {
-    /// What it does.
+    /// Returns the kind of the fault.
     pub fn kind(&self) -> FaultKind {
         match self {
             Self::CrashBefore(_) => FaultKind::CrashBefore,

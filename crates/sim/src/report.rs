@@ -20,7 +20,7 @@ const SHOWN: usize = 3;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Report {
-    /// The campaign.
+    /// The name of the campaign.
     pub name: String,
     /// How many plans were run, the reference not counted.
     pub plans: usize,
@@ -40,17 +40,17 @@ pub struct Report {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The plan.
+    /// The plan that failed.
     pub plan: Plan,
     /// What repeats the run: the value of `KUBEWRIGHT_REPLAY`.
     pub token: String,
-    /// What went wrong.
+    /// The rule that did not hold.
     pub violation: Violation,
     /// What it probably means.
     pub hint: Option<String>,
     /// What happened around the fault.
     pub timeline: Vec<String>,
-    /// Everything that happened.
+    /// Everything that happened in the run.
     pub trace: Trace,
 }
 

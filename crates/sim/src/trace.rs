@@ -17,11 +17,11 @@ pub struct Entry {
     pub step: usize,
     /// The reconcile that did it.
     pub reconcile: Option<ReconcileId>,
-    /// What it is.
+    /// What happened at that moment.
     pub note: Note,
 }
 
-/// What happened.
+/// One thing that happened in a run.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Note {
@@ -31,7 +31,7 @@ pub enum Note {
     Started(u32),
     /// The operator's process ends: why.
     Ended(String),
-    /// A reconcile begins.
+    /// A reconcile of the operator begins.
     Reconcile,
     /// A reconcile ends: how.
     Reconciled(String),
@@ -55,12 +55,12 @@ pub enum Note {
     Wrote(Wrote),
     /// An event was delivered to the operator.
     Event {
-        /// Which.
+        /// The identity of the write.
         id: EventId,
         /// The version of the object.
         revision: u64,
     },
-    /// A fault happened.
+    /// A fault of the plan happened.
     Fault(String),
     /// Somebody else did something.
     Other(String),
@@ -70,7 +70,7 @@ pub enum Note {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Wrote {
-    /// Which.
+    /// The identity of the write.
     pub id: WriteId,
     /// The status code of the answer; zero if there was none.
     pub code: u16,
@@ -86,7 +86,7 @@ pub struct Wrote {
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Trace {
-    /// In order.
+    /// The entries in the order in which they happened.
     pub entries: Vec<Entry>,
 }
 

@@ -13,7 +13,7 @@ use crate::store::{
 
 /// rabbitmq/cluster-operator #782: volumes grow by deleting the set, growing the claims, and creating the set anew. Whether
 /// they have to grow is read from the set, so after a crash behind its deletion nobody grows the claims.
-pub fn expansion(form: Form) -> Campaign {
+pub(crate) fn expansion(form: Form) -> Campaign {
     campaign("rabbitmq-782", form, expand)
         .step("create", async |user| {
             user.create(&store(2, 10)).await?;
@@ -56,7 +56,7 @@ async fn grow_claims(store: &Store, cx: &Context, size: &str) -> Result<(), Erro
 
 /// Orange-OpenSource/casskop #370: a scale-in goes through phases that are kept in the status. The member is deleted before
 /// the next phase is stored, so after a crash in between the operator looks for a member that is gone, and fails for ever.
-pub fn phases(form: Form) -> Campaign {
+pub(crate) fn phases(form: Form) -> Campaign {
     campaign("casskop-370", form, scale_by_phases)
         .step("create", async |user| {
             user.create(&store(2, 10)).await?;

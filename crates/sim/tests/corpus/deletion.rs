@@ -19,7 +19,7 @@ const HOLD: &str = "corpus.dev/terminating";
 
 /// instaclustr/cassandra-operator #398: the claim of a member is deleted when the member is seen terminating. If the member is
 /// gone before that is seen, the claim stays.
-pub fn unseen_termination(form: Form) -> Campaign {
+pub(crate) fn unseen_termination(form: Form) -> Campaign {
     campaign("cassandra-398", form, scale_in)
         .step("create", async |user| {
             user.create(&store(2, 10)).await?;
@@ -72,7 +72,7 @@ async fn remove_claim_of(cx: &Context, member: &str) -> Result<(), Error> {
 }
 
 /// Ends the termination of a member, as a kubelet does when its containers have stopped.
-pub async fn release(user: &User, name: &str) -> Result<(), Error> {
+pub(crate) async fn release(user: &User, name: &str) -> Result<(), Error> {
     // Under a fault the operator may be late.
     for _ in 0..60 {
         let present = user.get::<ConfigMap>(&key(name)).await?;
@@ -93,7 +93,7 @@ pub async fn release(user: &User, name: &str) -> Result<(), Error> {
 
 /// datastax/cass-operator #412 (K8SSAND-559): claims are found by the name of their store. An operator that sees the deletion
 /// of the store's last incarnation deletes the claims of the present one.
-pub fn by_name(form: Form) -> Campaign {
+pub(crate) fn by_name(form: Form) -> Campaign {
     campaign("cass-operator-412", form, with_finalizer)
         // The fixed form leaves what a stale view brings back to the garbage collector.
         .cluster(|cluster| cluster)

@@ -48,7 +48,7 @@ impl ExternalSystem for Cloud {
 
 /// crossplane/crossplane-runtime #283: the name that a cloud gave to a resource is stored after the resource was made. After a
 /// crash in between nobody knows of the first, and a second is made.
-pub fn forgotten_resource(form: Form) -> Campaign {
+pub(crate) fn forgotten_resource(form: Form) -> Campaign {
     Campaign::new("crossplane-283", move |process: &Process| {
         let cloud = process.external::<Cloud>();
         let reconcile = move |store, cx| provision(form, cloud.clone(), store, cx);
@@ -127,7 +127,7 @@ fn external_of(store: &Store) -> Option<String> {
 }
 
 /// seaweedfs/seaweedfs-operator #377: credentials are written into an object of a given name, whoever made that object.
-pub fn adoption(form: Form) -> Campaign {
+pub(crate) fn adoption(form: Form) -> Campaign {
     campaign("seaweedfs-377", form, keep_credentials)
         .step("somebody else's", async |user| {
             let theirs = child(

@@ -18,7 +18,7 @@ use crate::store::{
 
 /// instaclustr/cassandra-operator #407: after a restart on a stale API server the operator sees a member terminate that has
 /// come back since, and deletes the claim of the present one.
-pub fn claims_of_the_living(form: Form) -> Campaign {
+pub(crate) fn claims_of_the_living(form: Form) -> Campaign {
     campaign("cassandra-407", form, scale)
         .step("create", async |user| {
             user.create(&store(2, 10)).await?;
@@ -90,7 +90,7 @@ async fn scale_in_by_what_is(store: &Store, cx: &Context) -> Result<Outcome, Err
 
 /// rabbitmq/cluster-operator #653: to grow its volumes the set is deleted by its name and made anew. A view from before the
 /// change deletes the set that was made since.
-pub fn shrinking(form: Form) -> Campaign {
+pub(crate) fn shrinking(form: Form) -> Campaign {
     campaign("rabbitmq-653", form, resize)
         .step("create", async |user| {
             user.create(&store(1, 10)).await?;
@@ -126,7 +126,7 @@ async fn resize(form: Form, store: Arc<Store>, cx: Context) -> Result<Outcome, E
 
 /// Orange-OpenSource/casskop #357: a change is compared with the last state that was seen, and one of more than one step is
 /// taken back. If the state in between is not seen, a change in two single steps is taken back too.
-pub fn unseen_step(form: Form) -> Campaign {
+pub(crate) fn unseen_step(form: Form) -> Campaign {
     campaign("casskop-357", form, step_by_step)
         .step("create", async |user| {
             user.create(&store(3, 10)).await?;
@@ -168,7 +168,7 @@ async fn step_by_step(form: Form, store: Arc<Store>, cx: Context) -> Result<Outc
 
 /// instaclustr/cassandra-operator #410: a scale-in first decommissions a member, then deletes it. If people change their mind
 /// in between, the member stays decommissioned for ever.
-pub fn half_done_scaling(form: Form) -> Campaign {
+pub(crate) fn half_done_scaling(form: Form) -> Campaign {
     campaign("cassandra-410", form, decommission)
         .step("create", async |user| {
             user.create(&store(2, 10)).await?;
@@ -213,7 +213,7 @@ async fn decommission(form: Form, store: Arc<Store>, cx: Context) -> Result<Outc
 /// opensearch-project/opensearch-k8s-operator #1471: members are restarted one at a time, as long as the cache shows the others
 /// to be there. A cache that does not show the operator's own last deletion allows the next. The fix is the toolkit's default:
 /// reads wait for the operator's own writes.
-pub fn two_disruptions(form: Form) -> Campaign {
+pub(crate) fn two_disruptions(form: Form) -> Campaign {
     let consistency = match form {
         Form::Buggy => Consistency::Eventual,
         Form::Fixed => Consistency::default(),
@@ -263,6 +263,6 @@ async fn create(store: &Store, cx: &Context, child: ConfigMap) -> Result<(), Err
     }
     match cx.client().create(&owned(store, child)?).await {
         Err(error) if error.is_already_exists() => Ok(()),
-        created => Ok(drop(created?)),
+        created => created.map(drop).map_err(Error::from),
     }
 }

@@ -28,38 +28,38 @@ use crate::Form;
     derive = "Default"
 )]
 #[serde(rename_all = "camelCase")]
-pub struct StoreSpec {
+pub(crate) struct StoreSpec {
     /// How many members the store has.
-    pub members: u32,
+    pub(crate) members: u32,
     /// How large the volume of each member is.
-    pub volume: u32,
+    pub(crate) volume: u32,
     /// Options of the store.
     #[serde(default)]
-    pub options: BTreeMap<String, String>,
+    pub(crate) options: BTreeMap<String, String>,
 }
 
 /// What the operator noted.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
-pub struct StoreStatus {
+pub(crate) struct StoreStatus {
     /// The phase of what is under way.
-    pub phase: Option<String>,
+    pub(crate) phase: Option<String>,
     /// The number of members that was seen last.
-    pub members: Option<u32>,
+    pub(crate) members: Option<u32>,
     /// When the status was written.
-    pub updated: Option<String>,
+    pub(crate) updated: Option<String>,
     /// The name of what was made outside of the cluster.
-    pub external: Option<String>,
+    pub(crate) external: Option<String>,
 }
 
 /// The name that all workloads use.
-pub const NAME: &str = "db";
+pub(crate) const NAME: &str = "db";
 
-pub fn key(name: &str) -> Key {
+pub(crate) fn key(name: &str) -> Key {
     Key::new("default", name)
 }
 
-pub fn store(members: u32, volume: u32) -> Store {
+pub(crate) fn store(members: u32, volume: u32) -> Store {
     let mut store = Store::new(
         NAME,
         StoreSpec {
@@ -72,16 +72,16 @@ pub fn store(members: u32, volume: u32) -> Store {
     store
 }
 
-pub fn member(index: u32) -> String {
+pub(crate) fn member(index: u32) -> String {
     format!("{NAME}-{index}")
 }
 
-pub fn claim(index: u32) -> String {
+pub(crate) fn claim(index: u32) -> String {
     format!("claim-{NAME}-{index}")
 }
 
 /// A child with a role and data.
-pub fn child(name: &str, role: &str, data: &[(&str, String)]) -> ConfigMap {
+pub(crate) fn child(name: &str, role: &str, data: &[(&str, String)]) -> ConfigMap {
     let data = data.iter().map(|(k, v)| ((*k).to_owned(), v.clone()));
     ConfigMap {
         metadata: ObjectMeta {
@@ -95,26 +95,26 @@ pub fn child(name: &str, role: &str, data: &[(&str, String)]) -> ConfigMap {
     }
 }
 
-pub fn owned(store: &Store, mut child: ConfigMap) -> Result<ConfigMap, Error> {
+pub(crate) fn owned(store: &Store, mut child: ConfigMap) -> Result<ConfigMap, Error> {
     set_controller_reference(store, &mut child)?;
     Ok(child)
 }
 
-pub fn name_of(object: &impl Resource) -> String {
+pub(crate) fn name_of(object: &impl Resource) -> String {
     object.meta().name.clone().unwrap_or_default()
 }
 
-pub fn field(map: &ConfigMap, name: &str) -> String {
+pub(crate) fn field(map: &ConfigMap, name: &str) -> String {
     let value = map.data.as_ref().and_then(|data| data.get(name));
     value.cloned().unwrap_or_default()
 }
 
-pub async fn get(cx: &Context, name: &str) -> Result<Option<Arc<ConfigMap>>, Error> {
+pub(crate) async fn get(cx: &Context, name: &str) -> Result<Option<Arc<ConfigMap>>, Error> {
     Ok(cx.client().get(&key(name)).await?)
 }
 
 /// All children of a role, by name.
-pub async fn list(cx: &Context, role: &str) -> Result<Vec<Arc<ConfigMap>>, Error> {
+pub(crate) async fn list(cx: &Context, role: &str) -> Result<Vec<Arc<ConfigMap>>, Error> {
     let all = cx
         .client()
         .list::<ConfigMap>(Query::all().namespace("default"));
@@ -131,7 +131,7 @@ pub async fn list(cx: &Context, role: &str) -> Result<Vec<Arc<ConfigMap>>, Error
 }
 
 /// Creates a child that does not exist.
-pub async fn ensure(cx: &Context, child: ConfigMap) -> Result<(), Error> {
+pub(crate) async fn ensure(cx: &Context, child: ConfigMap) -> Result<(), Error> {
     if get(cx, &name_of(&child)).await?.is_none() {
         cx.client().create(&child).await?;
     }
@@ -139,7 +139,7 @@ pub async fn ensure(cx: &Context, child: ConfigMap) -> Result<(), Error> {
 }
 
 /// Sets a field of a child that exists.
-pub async fn set(cx: &Context, name: &str, field: &str, value: &str) -> Result<(), Error> {
+pub(crate) async fn set(cx: &Context, name: &str, field: &str, value: &str) -> Result<(), Error> {
     let Some(present) = get(cx, name).await? else {
         return Ok(());
     };
@@ -152,14 +152,14 @@ pub async fn set(cx: &Context, name: &str, field: &str, value: &str) -> Result<(
 }
 
 /// Deletes this very object.
-pub async fn remove(cx: &Context, object: &ConfigMap) -> Result<(), Error> {
+pub(crate) async fn remove(cx: &Context, object: &ConfigMap) -> Result<(), Error> {
     let gone = cx.client().delete(object, Delete::background()).await;
     gone.ignore_not_found()?;
     Ok(())
 }
 
 /// A campaign over one reconcile function. People who edit and delete children are another subject.
-pub fn campaign<F, R>(name: &str, form: Form, reconcile: F) -> Campaign
+pub(crate) fn campaign<F, R>(name: &str, form: Form, reconcile: F) -> Campaign
 where
     F: Fn(Form, Arc<Store>, Context) -> R + Clone + Send + Sync + 'static,
     R: Future<Output = Result<Outcome, Error>> + Send + 'static,
@@ -178,7 +178,7 @@ where
 }
 
 /// Changes the spec of the store.
-pub async fn change(user: &User, change: impl Fn(&mut StoreSpec)) -> Result<(), Error> {
+pub(crate) async fn change(user: &User, change: impl Fn(&mut StoreSpec)) -> Result<(), Error> {
     user.modify(&key(NAME), |store: &mut Store| change(&mut store.spec))
         .await?;
     Ok(())

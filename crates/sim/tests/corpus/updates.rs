@@ -13,7 +13,7 @@ use crate::store::{Store, StoreStatus, campaign, change, child, get, key, owned,
 
 /// Altinity/clickhouse-operator pull request 1430: the status has the version of the object that it was made from, so each
 /// write of it is a change, and each change a reason to write it.
-pub fn hot_loop(form: Form) -> Campaign {
+pub(crate) fn hot_loop(form: Form) -> Campaign {
     campaign("clickhouse-1430", form, note_version)
         .step("create", async |user| {
             user.create(&store(1, 10)).await?;
@@ -41,7 +41,7 @@ async fn note_version(form: Form, store: Arc<Store>, cx: Context) -> Result<Outc
 }
 
 /// pravega/zookeeper-operator #474: the annotations of a service are set when it is created, and never again.
-pub fn created_not_updated(form: Form) -> Campaign {
+pub(crate) fn created_not_updated(form: Form) -> Campaign {
     campaign("zookeeper-474", form, keep_service)
         .step("create", async |user| {
             user.create(&store(1, 10)).await?;
@@ -75,7 +75,7 @@ async fn keep_service(form: Form, store: Arc<Store>, cx: Context) -> Result<Outc
 }
 
 /// pingcap/tidb-operator #4942: options are merged into what is there, so one that is taken out of the spec stays.
-pub fn never_removed(form: Form) -> Campaign {
+pub(crate) fn never_removed(form: Form) -> Campaign {
     campaign("tidb-4942", form, keep_options)
         .step("create", async |user| {
             let mut store = store(1, 10);
