@@ -21,7 +21,7 @@ const KEPT: usize = 8;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Cause {
-    /// What happened.
+    /// What happened to the object.
     #[serde(flatten)]
     pub trigger: Trigger,
     /// The kind of the object that it happened to; empty where there was none.
@@ -44,7 +44,7 @@ pub enum Trigger {
     Initial,
     /// The object is new.
     Added,
-    /// The object changed.
+    /// The object changed in these fields.
     Updated {
         /// What changed, as `spec.replicas`.
         fields: Vec<String>,

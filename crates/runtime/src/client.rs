@@ -215,7 +215,7 @@ impl ClientBuilder {
         self
     }
 
-    /// The client.
+    /// Builds the client with these options.
     pub fn build(self) -> Client {
         let factory = self
             .factory
@@ -268,7 +268,7 @@ impl Client {
         &self.shared.kube
     }
 
-    /// The informers underneath.
+    /// Returns the factory of the informers underneath.
     pub fn factory(&self) -> &Factory {
         &self.shared.factory
     }

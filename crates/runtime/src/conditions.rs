@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 /// What is said of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// It holds.
+    /// The condition holds at present.
     True,
     /// It does not hold.
     False,
@@ -61,7 +61,7 @@ impl State {
         }
     }
 
-    /// What people read.
+    /// Sets the message that people read.
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
         self

@@ -102,7 +102,7 @@ impl Context {
         (left, Some(self))
     }
 
-    /// The controller's name.
+    /// Returns the name of the controller.
     pub fn controller(&self) -> &str {
         &self.0.lent.controller
     }
@@ -139,7 +139,7 @@ impl Context {
         self.0.lent.environment.now()
     }
 
-    /// Time and randomness.
+    /// Returns the manager's clock and randomness.
     pub fn environment(&self) -> &Environment {
         &self.0.lent.environment
     }

@@ -68,7 +68,7 @@ pub enum Leadership {
     /// Only the leader, where there is an election.
     #[default]
     Required,
-    /// Every replica.
+    /// Every replica runs the controller, leader or not.
     NotNeeded,
 }
 
@@ -233,7 +233,7 @@ pub(crate) trait Work<R: Request>: Send + Sync + 'static {
 #[error("controller {controller}: {problem}")]
 #[non_exhaustive]
 pub struct ControllerError {
-    /// The controller's name.
+    /// The name of the controller.
     pub controller: String,
     /// What it waited for, or which part of it panicked.
     pub problem: String,
@@ -306,7 +306,7 @@ impl<R: Request> Handle<R> {
 pub enum Removed {
     /// It was there and is no more.
     Yes,
-    /// There was none.
+    /// There was no such watch.
     WasNotThere,
 }
 
@@ -362,7 +362,7 @@ impl<R: Request> Controller<R> {
         self
     }
 
-    /// The controller's name.
+    /// The name of the controller.
     pub fn name(&self) -> &str {
         &self.name
     }

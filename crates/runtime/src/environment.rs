@@ -19,11 +19,11 @@ const SUFFIX: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// A source of wall-clock time.
 pub trait Clock: Send + Sync + 'static {
-    /// The present moment.
+    /// Returns the present moment by this clock.
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock.
+/// The clock of the machine, in real time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -82,7 +82,7 @@ impl Environment {
         }
     }
 
-    /// The present moment.
+    /// Returns the present moment by this clock.
     pub fn now(&self) -> Timestamp {
         panics::attributed("the clock of the environment", || self.clock.now())
     }

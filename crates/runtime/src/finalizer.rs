@@ -29,7 +29,7 @@ pub enum Cleanup<T> {
     NotYet(T),
 }
 
-/// What [`finalize`] did.
+/// What a call of [`finalize`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finalized<T> {

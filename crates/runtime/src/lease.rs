@@ -172,7 +172,7 @@ pub(crate) enum Standing {
     /// Not leading, and not known who is.
     #[default]
     Unknown,
-    /// Somebody else leads.
+    /// Another candidate holds the lease.
     Following { leader: String },
     /// Leading, if the deadline has not passed.
     Leading { renewed: Instant, deadline: Instant },

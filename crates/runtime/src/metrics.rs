@@ -62,7 +62,7 @@ struct Shared {
 }
 
 impl Metrics {
-    /// No metrics yet.
+    /// Creates an empty set of metrics.
     pub fn new() -> Self {
         Self::default()
     }
@@ -135,7 +135,7 @@ impl Metrics {
             .with([name])
     }
 
-    /// Everything, as text.
+    /// Writes all metrics in Prometheus' text format.
     pub fn render(&self) -> String {
         // First, because a collector may set gauges; and outside the lock, because it may register something.
         let collectors = self.shared.collectors.lock().clone();

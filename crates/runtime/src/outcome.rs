@@ -111,7 +111,7 @@ impl Error {
         false
     }
 
-    /// What went wrong.
+    /// Returns the error behind this one.
     pub fn cause(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
         &*self.cause
     }

@@ -47,12 +47,12 @@ impl<K: 'static> Predicate<K> {
         Self::changed(|old, new| old.resource_version() != new.resource_version())
     }
 
-    /// The labels changed.
+    /// Lets updates pass that change labels.
     pub fn labels_changed() -> Self {
         Self::changed(|old, new| old.labels() != new.labels())
     }
 
-    /// The annotations changed.
+    /// Lets updates pass that change annotations.
     pub fn annotations_changed() -> Self {
         Self::changed(|old, new| old.annotations() != new.annotations())
     }
@@ -119,7 +119,7 @@ impl<K: 'static> Predicate<K> {
         }))
     }
 
-    /// Both hold.
+    /// Combines two predicates that must both hold.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::new(move |event| self.holds(event) && other.holds(event))

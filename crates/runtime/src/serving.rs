@@ -27,7 +27,7 @@ pub use tls::{Tls, TlsError};
 pub(crate) use webhooks::Serves;
 pub use webhooks::WebhookServer;
 
-/// Answers requests.
+/// Answers requests of a server.
 pub trait Handler: Send + Sync + 'static {
     /// The largest body of a POST that is read. Where it is zero there is no POST.
     const LARGEST_BODY: usize = 0;

@@ -49,7 +49,7 @@ pub trait Source<R: Request = Key>: Send + 'static {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Subject {
-    /// The objects' resource.
+    /// The resource of the watched objects.
     pub resource: ApiResource,
     /// What they are to the controller.
     pub relation: Relation,
@@ -112,7 +112,7 @@ pub enum SourceError {
         #[source]
         source: SyncError,
     },
-    /// Any other reason.
+    /// The source failed for another reason.
     #[error("{0}")]
     Other(String),
 }
@@ -147,7 +147,7 @@ pub enum OwnedBy {
     /// The one that manages it.
     #[default]
     Controller,
-    /// Every one.
+    /// Every owner of the object.
     Anyone,
 }
 
@@ -317,7 +317,7 @@ impl<K: Object, R: Request> Watch<K, R> {
 pub enum OwnerScope {
     /// In the same namespace.
     Namespaced,
-    /// In no namespace.
+    /// The owner lives in no namespace.
     Cluster,
 }
 

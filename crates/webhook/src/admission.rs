@@ -30,7 +30,7 @@ pub struct Request {
     pub namespace: String,
     /// What is to be done with it.
     pub operation: Operation,
-    /// Who wants it.
+    /// The user who asks for it.
     #[serde(default)]
     pub user_info: UserInfo,
     /// The object as it is to be. Nothing when it is deleted.
@@ -54,9 +54,9 @@ pub struct Subject {
     /// Its group; empty for the core group.
     #[serde(default)]
     pub group: String,
-    /// Its version.
+    /// The version of the kind.
     pub version: String,
-    /// Its name.
+    /// The name of the kind.
     pub kind: String,
 }
 
@@ -65,11 +65,11 @@ pub struct Subject {
 #[serde(rename_all = "UPPERCASE")]
 #[non_exhaustive]
 pub enum Operation {
-    /// It is new.
+    /// The object is being created.
     Create,
-    /// It changes.
+    /// The object is being changed.
     Update,
-    /// It goes.
+    /// The object is being deleted.
     Delete,
     /// Somebody connects to it: exec, attach, proxy.
     Connect,

@@ -94,7 +94,7 @@ where
         }
     }
 
-    /// Another version.
+    /// Adds another version, which converts to the hub.
     pub fn spoke<S>(mut self) -> Self
     where
         S: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Spoke<H> + 'static,

@@ -74,7 +74,7 @@ impl<A: Admission> Erased for A {
 }
 
 impl Webhooks {
-    /// None yet.
+    /// Creates a router without any webhooks.
     pub fn new() -> Self {
         Self::default()
     }

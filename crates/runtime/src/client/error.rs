@@ -234,7 +234,7 @@ impl ClientError {
         self.reason() == "AlreadyExists"
     }
 
-    /// Not allowed.
+    /// Whether the server refused because of missing rights.
     pub fn is_forbidden(&self) -> bool {
         self.code() == Some(403)
     }

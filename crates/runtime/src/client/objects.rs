@@ -110,7 +110,7 @@ impl<K: Object> Objects<K> {
         Self { client, form }
     }
 
-    /// The resource.
+    /// Returns the resource of these objects.
     pub fn resource(&self) -> &ApiResource {
         &self.form.resource
     }

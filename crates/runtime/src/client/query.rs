@@ -18,7 +18,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// Everything.
+    /// Asks for every object that is cached.
     pub fn all() -> Self {
         Self::default()
     }
@@ -154,7 +154,7 @@ impl Delete {
         }
     }
 
-    /// Dependents go first.
+    /// Deletes dependents before the object itself.
     pub fn foreground() -> Self {
         Self {
             propagation: Some(PropagationPolicy::Foreground),
@@ -162,7 +162,7 @@ impl Delete {
         }
     }
 
-    /// Dependents stay.
+    /// Deletes the object and keeps its dependents.
     pub fn orphan() -> Self {
         Self {
             propagation: Some(PropagationPolicy::Orphan),

@@ -14,7 +14,7 @@ pub struct Write {
     pub verb: &'static str,
     /// The resource, as `deployments.apps`.
     pub resource: Arc<str>,
-    /// The object.
+    /// The key of the object that was written.
     pub key: Key,
     /// The version that the server answered with; empty for a deletion.
     pub resource_version: String,

@@ -52,7 +52,7 @@ impl<K> Written<K> {
         self.change != Change::Unchanged
     }
 
-    /// The object alone.
+    /// Returns the object without what happened to it.
     pub fn into_object(self) -> K {
         self.object
     }

@@ -24,20 +24,20 @@ const KEPT: usize = 256;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Reconciled {
-    /// The controller.
+    /// The name of the controller.
     #[serde(serialize_with = "crate::cause::as_text")]
     pub controller: Arc<str>,
     /// The number of the reconcile.
     pub id: u64,
-    /// Namespace and name.
+    /// The key that was reconciled.
     #[serde(serialize_with = "as_key")]
     pub key: Key,
-    /// When it began.
+    /// The moment at which it began.
     pub started: Timestamp,
     /// How long it took, in microseconds.
     #[serde(serialize_with = "as_microseconds", rename = "microseconds")]
     pub took: Duration,
-    /// Why it ran.
+    /// The reasons why it ran.
     pub causes: Vec<Cause>,
     /// What it wrote, as `patch deployments.apps default/web`.
     #[serde(serialize_with = "as_lines")]

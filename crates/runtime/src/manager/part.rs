@@ -12,7 +12,7 @@ pub enum Ended {
     Stopped,
     /// The part ended by itself, although nobody had told it to.
     Early,
-    /// The part failed.
+    /// The part ended with an error.
     Failed(Error),
     /// The part panicked, with this message.
     Panicked(String),

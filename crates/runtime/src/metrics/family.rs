@@ -19,7 +19,7 @@ const OVERFLOW: &str = "exceeded_cardinality_limit";
 pub struct Counter(Arc<Striped<AtomicU64>>);
 
 impl Counter {
-    /// One more.
+    /// Adds one to the counter.
     pub fn increment(&self) {
         self.add(1.0);
     }
@@ -31,7 +31,7 @@ impl Counter {
         }
     }
 
-    /// The number now.
+    /// Returns the value at this moment.
     pub fn get(&self) -> f64 {
         sum(&self.0)
     }
@@ -55,7 +55,7 @@ impl Gauge {
         add(self.0.mine(), amount);
     }
 
-    /// The number now.
+    /// Returns the value at this moment.
     pub fn get(&self) -> f64 {
         sum(&self.0)
     }

@@ -87,7 +87,7 @@ impl Listener {
         Self { socket, tls: None }
     }
 
-    /// Speaks TLS.
+    /// Serves over TLS with this certificate.
     #[must_use]
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);

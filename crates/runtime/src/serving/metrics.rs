@@ -24,7 +24,7 @@ pub struct MetricsServer {
 }
 
 impl MetricsServer {
-    /// `/metrics` for everybody.
+    /// Serves `/metrics` to everybody who asks.
     pub fn new(metrics: Metrics) -> Self {
         Self {
             metrics,

@@ -32,7 +32,7 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// No checks yet.
+    /// Creates probes without any checks.
     pub fn new() -> Self {
         Self::default()
     }

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum TrustTarget {
-    /// A MutatingWebhookConfiguration.
+    /// A MutatingWebhookConfiguration of this name.
     Mutating(String),
-    /// A ValidatingWebhookConfiguration.
+    /// A ValidatingWebhookConfiguration of this name.
     Validating(String),
     /// A CustomResourceDefinition whose versions are converted by a webhook.
     Definition(String),
