@@ -1,0 +1,20 @@
+//! Every Rust block of the pages below `docs`, compiled and, unless it says `no_run`, run by `cargo test`.
+//!
+//! A new page with Rust in it gets a line here.
+
+/// One page as a module, so that a failing block names its page.
+macro_rules! page {
+    ($name:ident, $file:literal) => {
+        #[doc = include_str!(concat!("../../docs/", $file))]
+        #[cfg(doctest)]
+        pub mod $name {}
+    };
+}
+
+page!(reconciling, "reconciling.md");
+page!(watching, "watching.md");
+page!(deletion, "deletion.md");
+page!(errors_and_time, "errors-and-time.md");
+page!(running, "running.md");
+page!(dynamic, "dynamic.md");
+page!(cookbook, "cookbook.md");
