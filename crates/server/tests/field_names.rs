@@ -23,11 +23,12 @@ const DIRECTORIES: [&str; 9] = [
 ];
 
 /// Names that are not fields of a built-in type, and why.
-const OTHERS: [(&str, &str); 6] = [
+const OTHERS: [(&str, &str); 7] = [
     ("ssh-privatekey", "a key of a Secret"),
     ("response", "of an AdmissionReview, which is not served"),
     ("patch", "of an AdmissionReview"),
     ("warnings", "of an AdmissionReview"),
+    ("usage", "of metrics.k8s.io, which is not in the table"),
     ("LoadBalancerSourceRanges", "as Kubernetes words the error"),
     (
         "{topologyKey, whenUnsatisfiable}",
