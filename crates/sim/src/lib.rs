@@ -10,22 +10,24 @@
 //! use std::sync::Arc;
 //!
 //! use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-//! use kubewright_runtime::{Controller, Error, Key, Outcome, from_fn};
+//! use kubewright_runtime::{Context, Controller, Error, Outcome, from_fn};
 //! use kubewright_sim::{Campaign, FaultKind};
 //!
 //! // For each Secret a ConfigMap of the same name.
-//! let controller = || {
-//!     Controller::of::<Secret>("copy").reconciler(from_fn(async |secret: Arc<Secret>, cx: &kubewright_runtime::Context| {
+//! async fn copy(secret: Arc<Secret>, cx: Context) -> Result<Outcome, Error> {
+//!     if cx.client().get::<ConfigMap>(cx.key()).await?.is_none() {
 //!         let mut copy = ConfigMap::default();
 //!         copy.metadata.name = secret.metadata.name.clone();
 //!         copy.metadata.namespace = secret.metadata.namespace.clone();
-//!         if cx.client().get::<ConfigMap>(cx.key()).await?.is_none() {
-//!             cx.client().create(&copy).await?;
-//!         }
-//!         Ok::<_, Error>(Outcome::done())
-//!     }))
-//! };
-//! Campaign::new("copy", move |process| process.manager().name("copy").controller(controller()))
+//!         cx.client().create(&copy).await?;
+//!     }
+//!     Ok(Outcome::done())
+//! }
+//!
+//! Campaign::new("copy", |process| {
+//!     let controller = Controller::of::<Secret>("copy").reconciler(from_fn(copy));
+//!     process.manager().name("copy").controller(controller)
+//! })
 //!     .cluster(|cluster| cluster.without_controllers())
 //!     .step("create", async |user| {
 //!         let mut secret = Secret::default();
