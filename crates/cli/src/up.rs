@@ -170,10 +170,8 @@ impl Up {
         } else {
             page::beside(page).await
         };
-        self.announce(cluster.server(), endpoint.url());
-        if let Some(console) = &console {
-            println!("Console:  {}", console.link());
-        }
+        let link = console.as_ref().map(|console| console.link());
+        self.announce(cluster.server(), endpoint.url(), link);
         wait_for_signal().await?;
         eprintln!("Stopping.");
         let stop = async {
@@ -203,7 +201,8 @@ impl Up {
         }
     }
 
-    fn announce(&self, server: &Server, url: &str) {
+    /// Prints what was started. The last line says that it is ready: whoever waits for it may stop reading then.
+    fn announce(&self, server: &Server, url: &str, console: Option<&str>) {
         println!("The API server answers at {url}");
         println!("  kubeconfig  {}", self.kubeconfig.display());
         if self.no_controllers {
@@ -227,6 +226,9 @@ impl Up {
                     recovery.truncated_bytes
                 );
             }
+        }
+        if let Some(link) = console {
+            println!("  console     {link}");
         }
         if let Some(file) = &self.audit_log {
             println!("  audit log   {}", file.display());
