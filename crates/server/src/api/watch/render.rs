@@ -109,11 +109,7 @@ impl Framing {
                 frame.extend_from_slice(b"}\n");
                 frame.into()
             }
-            Framing::Protobuf => {
-                let object = serde_json::from_slice(object).unwrap_or(Value::Null);
-                let object = respond::protobuf(&object).unwrap_or_default();
-                watch_frame(kind, &object).into()
-            }
+            Framing::Protobuf => protobuf_frame(kind, object),
         }
     }
 
@@ -122,5 +118,42 @@ impl Framing {
             "ERROR",
             &respond::encode_typed(respond::STATUS, &error.to_value()),
         )
+    }
+}
+
+/// An event as protobuf. An object that cannot be written so becomes an error, after which clients list again; an empty
+/// object would be believed.
+fn protobuf_frame(kind: &str, object: &[u8]) -> Bytes {
+    let object = serde_json::from_slice(object).ok();
+    let written = object.and_then(|object| respond::protobuf(&object));
+    if let Some(written) = written {
+        return watch_frame(kind, &written).into();
+    }
+    let error = ApiError::internal("an object cannot be written as protobuf");
+    let status = respond::protobuf(&error.to_value()).expect("a Status can be written as protobuf");
+    watch_frame("ERROR", &status).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_that_cannot_be_written_is_an_error_and_not_empty() {
+        let pod = br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}"#;
+        let text = |bytes: Bytes| String::from_utf8_lossy(&bytes).into_owned();
+        let added = text(Framing::Protobuf.frame("ADDED", pod));
+        assert!(added.contains("ADDED") && !added.contains("ERROR"));
+        for object in [
+            &b"{\"kind\":\"Widget\",\"apiVersion\":\"example.com/v1\"}"[..],
+            b"no JSON",
+        ] {
+            let frame = text(Framing::Protobuf.frame("ADDED", object));
+            assert!(
+                frame.contains("ERROR") && !frame.contains("ADDED"),
+                "{frame:?}"
+            );
+            assert!(frame.contains("cannot be written as protobuf"), "{frame:?}");
+        }
     }
 }
