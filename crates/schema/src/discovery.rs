@@ -8,6 +8,8 @@ mod order;
 mod tests;
 mod wire;
 
+use std::collections::HashMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
@@ -88,12 +90,15 @@ pub fn resource_list(resources: &[&Resource], group: &str, version: &str) -> Opt
     if served.is_empty() {
         return None;
     }
+    let mut preferred_versions: HashMap<&str, &str> = HashMap::new();
+    for resource in sorted.iter().filter(|r| *r.group == *group) {
+        // The preferred version comes first.
+        let (plural, version) = (&*resource.plural, &*resource.version);
+        preferred_versions.entry(plural).or_insert(version);
+    }
     let mut entries = Vec::new();
     for resource in served {
-        let preferred = sorted
-            .iter()
-            .find(|r| r.group == resource.group && r.plural == resource.plural)
-            .map_or(&*resource.version, |r| &*r.version);
+        let preferred = preferred_versions[&*resource.plural];
         entries.push(resource_entry(resource, preferred));
         entries.extend(
             resource

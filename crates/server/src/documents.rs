@@ -47,18 +47,21 @@ struct Kept {
 enum Basis {
     /// Everything that is served, at this generation.
     Everything(u64),
-    /// The resources of one group and version, in the order of their addresses.
+    /// The resources of one group, or of one version of it, in order.
     Resources(Vec<Arc<Served>>),
 }
 
 impl Basis {
     fn of(resources: &Resources, name: &Name) -> Self {
-        let (Name::Resources(gv) | Name::OpenApiV3(gv)) = name else {
-            return Self::Everything(resources.generation);
-        };
-        let mut own = resources.of(gv);
-        own.sort_by_key(|served| Arc::as_ptr(served).addr());
-        Self::Resources(own)
+        match name {
+            Name::OpenApiV3(gv) => Self::Resources(resources.of(gv).cloned().collect()),
+            // Discovery of one version also says which version of the group is preferred.
+            Name::Resources(GroupVersion { group, .. }) | Name::Group(group) => {
+                let group = resources.of_group(group);
+                Self::Resources(group.flat_map(|(_, own)| own.values()).cloned().collect())
+            }
+            _ => Self::Everything(resources.generation),
+        }
     }
 
     fn is(&self, other: &Self) -> bool {
@@ -103,13 +106,17 @@ struct Document {
 
 impl Document {
     fn new(bytes: Vec<u8>) -> Self {
-        let digest = Sha512::digest(&bytes);
-        let hash: String = digest.iter().map(|b| format!("{b:02X}")).collect();
         Self {
+            hash: hash_text(Sha512::new_with_prefix(&bytes)),
             bytes: bytes.into(),
-            hash: hash.into(),
         }
     }
+}
+
+fn hash_text(digest: Sha512) -> Arc<str> {
+    let digest = digest.finalize();
+    let hash: String = digest.iter().map(|b| format!("{b:02X}")).collect();
+    hash.into()
 }
 
 impl Documents {
@@ -132,6 +139,21 @@ impl Documents {
         let mut all = resources.catalog();
         all.extend(self.measured);
         all
+    }
+
+    /// What discovery lists of one group.
+    fn group_catalog<'a>(
+        &self,
+        resources: &'a Resources,
+        group: &str,
+    ) -> Vec<&'a catalog::Resource> {
+        let own = resources.of_group(group);
+        let mut own: Vec<&catalog::Resource> = own
+            .flat_map(|(_, own)| own.values())
+            .map(|served| &served.resource)
+            .collect();
+        own.extend(self.measured.iter().filter(|r| *r.group == *group));
+        own
     }
 
     fn get(
@@ -172,13 +194,15 @@ pub(crate) fn answer(
             groups(documents, &resources, target, headers, accept?)
         }
         Target::Group(group) => {
-            let make = || discovery::group(&documents.catalog(&resources), group);
+            let make = || discovery::group(&documents.group_catalog(&resources, group), group);
             let document = documents.get(&resources, Name::Group(group.clone()), make);
             Ok(plain(document, accept?.format))
         }
         Target::GroupVersion(gv) => {
-            let make =
-                || discovery::resource_list(&documents.catalog(&resources), &gv.group, &gv.version);
+            let make = || {
+                let own = documents.group_catalog(&resources, &gv.group);
+                discovery::resource_list(&own, &gv.group, &gv.version)
+            };
             let document = documents.get(&resources, Name::Resources(gv.clone()), make);
             Ok(plain(document, accept?.format))
         }
@@ -275,10 +299,8 @@ fn tagged(document: Document, content_type: &'static str, headers: &HeaderMap) -
     answer
 }
 
-fn described(resources: &Resources) -> Vec<Described<'_>> {
-    resources
-        .all
-        .iter()
+fn described<'a>(served: impl Iterator<Item = &'a Arc<Served>>) -> Vec<Described<'a>> {
+    served
         .map(|served| Described {
             resource: &served.resource,
             source: match &served.nature {
@@ -314,7 +336,7 @@ fn openapi_v2(
     let make = || {
         Some(openapi::v2::document(
             Table::builtin(),
-            &described(resources),
+            &described(resources.all()),
         ))
     };
     let missing = || ApiError::internal("no OpenAPI document");
@@ -344,33 +366,32 @@ fn openapi_v3_document(
             Table::builtin(),
             group,
             version,
-            &described(resources),
+            &described(resources.of(gv)),
         ))
     })
 }
 
-/// The groups and versions that are served, once each.
-fn group_versions(resources: &Resources) -> Vec<GroupVersion> {
-    let mut all: Vec<GroupVersion> = resources
-        .all
-        .iter()
-        .map(|s| GroupVersion {
-            group: s.resource.group.to_string(),
-            version: s.resource.version.to_string(),
-        })
-        .collect();
-    all.sort();
-    all.dedup();
-    all
+/// Names the content of the document of a group and version. Where definitions alone decide about the content it is
+/// made of what they say: the documents of thousands of them need not be written for the index.
+fn openapi_v3_hash(
+    documents: &Documents,
+    resources: &Resources,
+    gv: &GroupVersion,
+) -> Option<Arc<str>> {
+    let mut digest = Sha512::new();
+    for served in resources.of(gv) {
+        let Some(custom) = served.custom() else {
+            return Some(openapi_v3_document(documents, resources, gv)?.hash);
+        };
+        digest.update(custom.openapi_basis(&served.resource));
+    }
+    Some(hash_text(digest))
 }
 
 fn openapi_v3_index(documents: &Documents, resources: &Resources) -> Answer {
-    let entries = group_versions(resources).into_iter().filter_map(|gv| {
-        let document = openapi_v3_document(documents, resources, &gv)?;
-        Some((
-            openapi::v3::path(&gv.group, &gv.version),
-            document.hash.to_string(),
-        ))
+    let entries = resources.group_versions().filter_map(|gv| {
+        let path = openapi::v3::path(&gv.group, &gv.version);
+        Some((path, openapi_v3_hash(documents, resources, gv)?))
     });
     respond::json(
         StatusCode::OK,
@@ -386,11 +407,15 @@ fn openapi_v3(
     headers: &HeaderMap,
     query: &Query,
 ) -> Answer {
-    let all = group_versions(resources);
-    let found = all
-        .iter()
+    let found = resources
+        .group_versions()
         .find(|gv| openapi::v3::path(&gv.group, &gv.version) == path);
-    let Some(document) = found.and_then(|gv| openapi_v3_document(documents, resources, gv)) else {
+    let document = found.and_then(|gv| {
+        let hash = openapi_v3_hash(documents, resources, gv)?;
+        let document = openapi_v3_document(documents, resources, gv)?;
+        Some(Document { hash, ..document })
+    });
+    let Some(document) = document else {
         return respond::page_not_found();
     };
     let asked = query.get("hash");
@@ -432,7 +457,7 @@ fn http_date(at: jiff::Timestamp) -> Option<HeaderValue> {
 pub(crate) fn index(documents: &Documents) -> Answer {
     let resources = documents.registry.now();
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
-    for gv in group_versions(&resources) {
+    for gv in resources.group_versions() {
         let path = catalog::api_version(&gv.group, &gv.version);
         if gv.group.is_empty() {
             paths.push(format!("/api/{path}"));
@@ -466,7 +491,11 @@ pub(crate) fn index(documents: &Documents) -> Answer {
 mod tests {
     use std::cell::Cell;
 
+    use serde_json::json;
+
     use super::*;
+    use crate::registry::Defined;
+    use crate::resource::Incarnation;
     use crate::storage::{HistoryLimits, Store};
 
     #[test]
@@ -493,7 +522,11 @@ mod tests {
         };
         assert_eq!((get(apps()), get(apps())), (1, 1), "made once");
         assert_eq!((get(Name::OpenApiV2), get(Name::OpenApiV2)), (2, 2));
-        registry.define("widgets.example.com", None, 1);
+        let defined = Arc::new(Defined {
+            incarnation: Arc::new(Incarnation::of(&json!({}))),
+            versions: Vec::new(),
+        });
+        registry.define("widgets.example.com", Some(defined), 1);
         assert_eq!(get(apps()), 2, "nothing has changed in its group");
         assert_eq!(get(Name::OpenApiV2), 3, "this one is about everything");
     }

@@ -125,7 +125,7 @@ pub(crate) fn metrics(core: &Core) -> Answer {
     gauge(
         "kubewright_server_resources",
         "Resources that are served.",
-        core.registry.now().all.len() as u64,
+        core.registry.now().len() as u64,
     );
     text.push_str(&core.flow.metrics());
     respond::text(StatusCode::OK, text)

@@ -1,7 +1,15 @@
 //! The registry: which resources are served at this moment. Readers take the whole of it at once, so that a request
 //! sees one state from beginning to end.
+//!
+//! It changes under the store's lock, so a change has to be cheap however many definitions there are: [`Resources`] is
+//! made of persistent maps, and the next state shares all but a few nodes with the one before.
 
-use std::collections::{BTreeMap, HashMap};
+mod names;
+mod resources;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kubewright_schema::Table;
@@ -9,11 +17,13 @@ use kubewright_schema::catalog::{self, Resource, Verb};
 use parking_lot::RwLock;
 
 use crate::conversion::{collection_name, conversion};
-use crate::http::path::GroupVersion;
 use crate::kinds;
 use crate::printers::Printer;
 use crate::resource::{Builtin, Incarnation, Nature, Served, is_review};
-use crate::storage::{At, Store};
+use crate::storage::Store;
+
+pub(crate) use names::{NameClass, NamesInUse};
+pub(crate) use resources::{Lookup, Resources};
 
 /// What is read and never written by clients: the server itself puts it into the store.
 const READ_ONLY: &str = "ComponentStatus";
@@ -21,53 +31,32 @@ const READ_ONLY: &str = "ComponentStatus";
 /// The resources that are served, replaced as a whole when they change.
 pub(crate) struct Registry(RwLock<Arc<Resources>>);
 
-/// The resources that are served at one moment.
-pub(crate) struct Resources {
-    /// Grows with each change; names the state for caches.
-    pub(crate) generation: u64,
-    /// In the order of discovery: built-in ones first, custom ones by group.
-    pub(crate) all: Vec<Arc<Served>>,
-    by_path: HashMap<GroupVersion, HashMap<Box<str>, Arc<Served>>>,
-    /// The definitions of all custom ones, by name.
-    pub(crate) definitions: BTreeMap<String, Arc<Defined>>,
-}
-
-/// A definition and the versions of it that are served.
+/// A definition and the versions of it that are served, the preferred one first.
 pub(crate) struct Defined {
     pub(crate) incarnation: Arc<Incarnation>,
     pub(crate) versions: Vec<Arc<Served>>,
 }
 
-/// What a group, version and plural name.
-pub(crate) enum Lookup {
-    Found(Arc<Served>),
-    /// The group and version are served, the resource is not.
-    NoResource,
-    /// Nothing is served there.
-    NoGroupVersion,
-}
-
 impl Registry {
-    /// The built-in resources.
+    /// The built-in resources over a store.
     pub(crate) fn builtin(store: &Store) -> Self {
         let all = catalog::builtin()
             .iter()
             .filter_map(|resource| builtin(store, resource))
             .map(Arc::new)
             .collect();
-        Self(RwLock::new(Arc::new(Resources::new(
-            1,
-            all,
-            BTreeMap::new(),
-        ))))
+        Self::of(Resources::new(1, all))
     }
 
     /// The built-in resources of this registry over another store.
     pub(crate) fn builtin_in(&self, store: &Store) -> Self {
         let now = self.now();
-        let builtin = now.all.iter().filter(|served| served.definition.is_none());
-        let moved = builtin.map(|served| Arc::new(served.in_store(store)));
-        let resources = Resources::new(now.generation, moved.collect(), BTreeMap::new());
+        let moved = now.builtins().iter();
+        let moved = moved.map(|served| Arc::new(served.in_store(store)));
+        Self::of(Resources::new(now.generation, moved.collect()))
+    }
+
+    fn of(resources: Resources) -> Self {
         Self(RwLock::new(Arc::new(resources)))
     }
 
@@ -78,19 +67,16 @@ impl Registry {
 
     /// A definition that is served.
     pub(crate) fn defined(&self, name: &str) -> Option<Arc<Defined>> {
-        self.0.read().definitions.get(name).cloned()
+        self.0.read().definition(name).cloned()
     }
 
     /// Serves a definition, or nothing under its name, from the change at a revision on. Whatever was served there
     /// before ends with that change.
     pub(crate) fn define(&self, name: &str, definition: Option<Arc<Defined>>, revision: u64) {
         let mut current = self.0.write();
-        let mut definitions = current.definitions.clone();
-        let before = match definition {
-            Some(definition) => definitions.insert(name.to_owned(), definition),
-            None => definitions.remove(name),
-        };
-        *current = Arc::new(current.with(definitions));
+        let mut next = Resources::clone(&current);
+        let before = next.define(name, definition);
+        *current = Arc::new(next);
         drop(current);
         if let Some(before) = before {
             before.incarnation.end(revision);
@@ -103,12 +89,14 @@ impl Registry {
         definitions: BTreeMap<String, Arc<Defined>>,
         revision: u64,
     ) {
-        let before = {
-            let mut current = self.0.write();
-            let next = Arc::new(current.with(definitions));
-            std::mem::replace(&mut *current, next)
-        };
-        for definition in before.definitions.values() {
+        let mut current = self.0.write();
+        let mut next = Resources::new(current.generation + 1, current.builtins().clone());
+        for (name, definition) in definitions {
+            next.define(&name, Some(definition));
+        }
+        let before = std::mem::replace(&mut *current, Arc::new(next));
+        drop(current);
+        for definition in before.definitions() {
             definition.incarnation.end(revision);
         }
     }
@@ -149,7 +137,8 @@ impl Defined {
         let versions = self.versions.iter().map(|served| &*served.resource.version);
         let Incarnation { uid, spec, .. } = &*self.incarnation;
         format!(
-            "{uid}/{spec:x}{}{:?}",
+            "{}={uid}/{spec:x}{}{:?}",
+            self.collection(),
             if self.incarnation.is_terminating() {
                 " terminating "
             } else {
@@ -157,100 +146,6 @@ impl Defined {
             },
             versions.collect::<Vec<_>>()
         )
-    }
-}
-
-impl Resources {
-    /// The same built-in resources with other custom ones.
-    fn with(&self, definitions: BTreeMap<String, Arc<Defined>>) -> Self {
-        let builtin = self.all.iter().filter(|served| served.definition.is_none());
-        let custom = definitions
-            .values()
-            .flat_map(|definition| &definition.versions);
-        let all = builtin.chain(custom).cloned().collect();
-        Self::new(self.generation + 1, all, definitions)
-    }
-
-    fn new(
-        generation: u64,
-        mut all: Vec<Arc<Served>>,
-        definitions: BTreeMap<String, Arc<Defined>>,
-    ) -> Self {
-        // Built-in resources come in the catalog's order, custom ones behind them by group, version and name.
-        let order = |s: &Served| {
-            s.custom()
-                .map(|_| (s.resource.group.clone(), s.resource.plural.clone()))
-        };
-        all.sort_by(|a, b| {
-            order(a)
-                .cmp(&order(b))
-                .then_with(|| match (a.custom(), b.custom()) {
-                    (Some(_), Some(_)) => kubewright_schema::discovery::version_order(
-                        &a.resource.version,
-                        &b.resource.version,
-                    ),
-                    _ => std::cmp::Ordering::Equal,
-                })
-        });
-        let mut by_path: HashMap<GroupVersion, HashMap<Box<str>, Arc<Served>>> = HashMap::new();
-        for served in &all {
-            let gv = GroupVersion {
-                group: served.resource.group.to_string(),
-                version: served.resource.version.to_string(),
-            };
-            by_path
-                .entry(gv)
-                .or_default()
-                .insert(served.resource.plural.clone(), served.clone());
-        }
-        Self {
-            generation,
-            all,
-            by_path,
-            definitions,
-        }
-    }
-
-    /// Finds a resource.
-    pub(crate) fn find(&self, gv: &GroupVersion, plural: &str) -> Lookup {
-        match self.by_path.get(gv).map(|resources| resources.get(plural)) {
-            Some(Some(served)) => Lookup::Found(served.clone()),
-            Some(None) => Lookup::NoResource,
-            None => Lookup::NoGroupVersion,
-        }
-    }
-
-    /// The resources of a group and version, in no order.
-    pub(crate) fn of(&self, gv: &GroupVersion) -> Vec<Arc<Served>> {
-        let own = self.by_path.get(gv).into_iter().flat_map(HashMap::values);
-        own.cloned().collect()
-    }
-
-    /// How many objects a resource has; none when it is not served.
-    pub(crate) fn count(&self, gv: &GroupVersion, plural: &str) -> usize {
-        let served = self.by_path.get(gv).and_then(|all| all.get(plural));
-        let snapshot = served.and_then(|served| served.collection.snapshot(At::Latest).ok());
-        snapshot.map_or(0, |snapshot| snapshot.len())
-    }
-
-    /// Finds a built-in resource that is known to be there.
-    ///
-    /// # Panics
-    /// When the catalog lacks it.
-    pub(crate) fn builtin(&self, group: &str, version: &str, plural: &str) -> Arc<Served> {
-        let gv = GroupVersion {
-            group: group.to_owned(),
-            version: version.to_owned(),
-        };
-        match self.find(&gv, plural) {
-            Lookup::Found(served) => served,
-            _ => panic!("the catalog has {plural} in {group}/{version}"),
-        }
-    }
-
-    /// The resources as discovery takes them.
-    pub(crate) fn catalog(&self) -> Vec<&Resource> {
-        self.all.iter().map(|served| &served.resource).collect()
     }
 }
 

@@ -8,11 +8,12 @@ mod incoming;
 pub(crate) mod scale;
 mod stored;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kubewright_schema::catalog::{Resource, Scope};
 use kubewright_schema::{FieldError, Table, TypeId, crd};
 use serde_json::Value;
+use sha2::{Digest, Sha512};
 
 use crate::conversion::{Conversion, ConversionHook};
 use crate::http::accept::Protobuf;
@@ -60,6 +61,8 @@ pub(crate) struct Custom {
     pub(crate) version: Arc<crd::CompiledVersion>,
     /// As written, for OpenAPI.
     pub(crate) schema: Value,
+    /// Made when first asked for, by [`Custom::openapi_basis`].
+    pub(crate) openapi_basis: OnceLock<[u8; 64]>,
     pub(crate) scale: Option<crd::Scale>,
     /// Fields that selectors may name besides name and namespace.
     pub(crate) selectable: crd::SelectableFields,
@@ -77,6 +80,16 @@ pub(crate) struct Custom {
 /// Whether a resource is one of reviews, which are answered and not stored.
 pub(crate) fn is_review(group: &str, kind: &str) -> bool {
     matches!(group, "authentication.k8s.io" | "authorization.k8s.io") && kind.ends_with("Review")
+}
+
+impl Custom {
+    /// A digest of everything that the OpenAPI document says of this version.
+    pub(crate) fn openapi_basis(&self, resource: &Resource) -> &[u8; 64] {
+        self.openapi_basis.get_or_init(|| {
+            let basis = format!("{resource:?} {}", self.schema);
+            Sha512::digest(basis).into()
+        })
+    }
 }
 
 impl Served {

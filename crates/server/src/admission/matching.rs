@@ -232,20 +232,14 @@ fn first_match(
     if equivalence == Equivalence::Exact || rules.is_empty() {
         return None;
     }
-    let resources = chain.registry.now();
-    let others: Vec<&Arc<Served>> = resources
-        .all
-        .iter()
-        .filter(|other| other.collection.name() == request.served.collection.name())
-        .filter(|other| {
-            request.subresource.is_empty()
-                || other.resource.subresource(request.subresource).is_some()
-        })
-        .collect();
+    let mut others = chain.registry.now().versions_of(request.served);
+    others.retain(|other| {
+        request.subresource.is_empty() || other.resource.subresource(request.subresource).is_some()
+    });
     let mut found = rules
         .iter()
         .filter_map(|rule| others.iter().find(|other| rule.matches(request, other)));
-    found.next().map(|other| Arc::clone(other))
+    found.next().cloned()
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ impl Core {
     /// Makes sure that every built-in group and version that is served has its APIService.
     pub(super) async fn ensure_api_services(&self) -> Result<(), ApiError> {
         let resources = self.registry.now();
-        let builtin = resources.all.iter().filter(|s| s.custom().is_none());
+        let builtin = resources.builtins().iter();
         let versions: BTreeSet<(&str, &str)> = builtin
             .map(|s| (&*s.resource.group, &*s.resource.version))
             .filter(|(group, _)| *group != OWN_GROUP)

@@ -1,16 +1,13 @@
 //! The names of definitions: which are free, and what the status says about it.
 
-use std::collections::HashSet;
-
 use kubewright_schema::crd::{Definition, Names};
 use serde_json::{Value, json};
 
-use crate::registry::Resources;
+use crate::registry::{NameClass, Resources};
 
 /// The status that a definition should have: which of its names are free, and whether it is served.
 pub(crate) fn next_status(resources: &Resources, now: &str, name: &str, value: &Value) -> Value {
     let wanted = Definition::parse(value);
-    let taken = taken_names(resources, name, &wanted.group);
     let mut status = value["status"].clone();
     if !status.is_object() {
         status = json!({});
@@ -24,7 +21,9 @@ pub(crate) fn next_status(resources: &Resources, now: &str, name: &str, value: &
         };
         set_condition(&mut status, now, &update);
     };
-    match conflict(&wanted.names, &taken) {
+    let names = resources.names();
+    let taken = |class, wanted_name: &str| names.is_taken(&wanted.group, class, wanted_name, name);
+    match conflict(&wanted.names, taken) {
         None => {
             set("NamesAccepted", "True", "NoConflicts", "no conflicts found");
             let message = "the initial names have been accepted";
@@ -46,34 +45,11 @@ pub(crate) fn next_status(resources: &Resources, now: &str, name: &str, value: &
     status
 }
 
-/// Names in a group that other resources have.
-fn taken_names<'a>(resources: &'a Resources, definition: &str, group: &str) -> Taken<'a> {
-    let suffix = format!(".{group}");
-    let mut taken = Taken::default();
-    for served in &resources.all {
-        let resource = &served.resource;
-        let own = definition.strip_prefix(&*resource.plural) == Some(suffix.as_str());
-        if &*resource.group != group || own {
-            continue;
-        }
-        let names = [&resource.plural, &resource.singular]
-            .into_iter()
-            .chain(&resource.short_names);
-        taken.resources.extend(names.map(|name| &**name));
-        taken.kinds.extend([&*resource.kind, &*resource.list_kind]);
-    }
-    taken
-}
-
-/// Names that other resources of a group have.
-#[derive(Debug, Default)]
-struct Taken<'a> {
-    resources: HashSet<&'a str>,
-    kinds: HashSet<&'a str>,
-}
-
 /// The reason and message of the last name that is taken, as the API tells it.
-fn conflict(names: &Names, taken: &Taken<'_>) -> Option<(&'static str, String)> {
+fn conflict(
+    names: &Names,
+    taken: impl Fn(NameClass, &str) -> bool,
+) -> Option<(&'static str, String)> {
     let resources = [
         ("PluralConflict", &names.plural),
         ("SingularConflict", &names.singular),
@@ -85,13 +61,13 @@ fn conflict(names: &Names, taken: &Taken<'_>) -> Option<(&'static str, String)> 
             .iter()
             .map(|name| ("ShortNamesConflict", name)),
     )
-    .filter(|(_, name)| taken.resources.contains(name.as_str()));
+    .filter(|(_, name)| taken(NameClass::Resource, name));
     let kinds = [
         ("KindConflict", &names.kind),
         ("ListKindConflict", &names.list_kind),
     ]
     .into_iter()
-    .filter(|(_, name)| taken.kinds.contains(name.as_str()));
+    .filter(|(_, name)| taken(NameClass::Kind, name));
     let (reason, name) = resources.chain(kinds).last()?;
     Some((reason, format!("{name:?} is already in use")))
 }

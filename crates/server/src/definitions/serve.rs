@@ -1,6 +1,6 @@
 //! Definitions that are served: versions compiled, each a resource of its own.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kubewright_schema::Table;
 use kubewright_schema::catalog::{Resource, Subresource, Verb};
@@ -8,6 +8,7 @@ use kubewright_schema::crd::{
     ColumnDefinition, Columns, CompiledVersion, Conversion, Definition, Names, SelectableFields,
     Version,
 };
+use kubewright_schema::discovery::version_order;
 use serde_json::Value;
 
 use crate::conversion::{ConversionHook, collection_name};
@@ -17,7 +18,7 @@ use crate::resource::{Custom, Incarnation, Nature, Served};
 use crate::status::ApiError;
 use crate::storage::Store;
 
-/// The versions of a definition that are served, with their objects in a store. Each gets its first revision when the
+/// The versions of a definition that are served, the preferred one first, with their objects in a store. Each gets its first revision when the
 /// definition is stored.
 pub(crate) fn versions(
     value: &Value,
@@ -37,7 +38,7 @@ pub(crate) fn versions(
     };
     let collection = store.collection(&collection_name(group, &names.plural));
     let served = definition.versions.iter().filter(|v| v.served);
-    let version = |version: &Version| {
+    let version = |version: &Version| -> Result<Served, ApiError> {
         Ok(Served {
             api_version: format!("{group}/{}", version.name),
             collection: collection.clone(),
@@ -47,6 +48,7 @@ pub(crate) fn versions(
             nature: Nature::Custom(Arc::new(Custom {
                 version: Arc::new(compile(version)?),
                 schema: version.schema.clone().unwrap_or_default(),
+                openapi_basis: OnceLock::new(),
                 strategy: custom_strategy(version.status),
                 scale: version.scale.clone(),
                 selectable: SelectableFields::new(version),
@@ -57,7 +59,11 @@ pub(crate) fn versions(
             })),
         })
     };
-    served.map(version).collect()
+    let mut versions = served
+        .map(version)
+        .collect::<Result<Vec<Served>, ApiError>>()?;
+    versions.sort_by(|a, b| version_order(&a.resource.version, &b.resource.version));
+    Ok(versions)
 }
 
 /// The names that a definition is served under: those that were accepted, or those it wants.

@@ -95,9 +95,11 @@ impl Derived {
         let prepared = self.staged.lock().take();
         if matches!(event.change(), Change::Deleted { .. }) {
             self.registry.define(name, None, revision);
-            self.teardowns
-                .lock()
-                .retain(|_, definition| definition != name);
+            // The name of a definition is that of its resource and its group.
+            if let Some((plural, group)) = name.split_once('.') {
+                let collection = collection_name(group, plural);
+                self.teardowns.lock().remove(&collection);
+            }
             return;
         }
         let Some(prepared) = prepared else {

@@ -181,17 +181,15 @@ impl Derived {
         }
         compare(
             "definitions",
-            describe(&self.registry.now().definitions),
-            describe(&contents.definitions),
+            describe(self.registry.now().definitions()),
+            describe(contents.definitions.values()),
         );
         differences
     }
 }
 
-fn describe(definitions: &BTreeMap<String, Arc<Defined>>) -> String {
-    let lines = definitions
-        .iter()
-        .map(|(name, defined)| format!("{name}={}", defined.describe()));
+fn describe<'a>(definitions: impl Iterator<Item = &'a Arc<Defined>>) -> String {
+    let lines = definitions.map(|defined| defined.describe());
     lines.collect::<Vec<_>>().join(" ")
 }
 

@@ -3,11 +3,11 @@
 //! A task is in the queue from the change that makes it necessary until it was done without another such change in
 //! between. It is about an object as it is when the task runs, so any number of changes is one task.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// The longest time between two attempts.
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const MAX_STREAK: u32 = 256;
 
 /// One object that the server has to bring up to date.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Task {
     /// Accepts the names of a CustomResourceDefinition, or tears it down.
     Definition(String),
@@ -37,17 +37,27 @@ pub(crate) enum Outcome {
     Failed,
 }
 
-/// The tasks of one server.
+/// The tasks of one server. Every operation takes time by the logarithm of their number at most.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     state: Mutex<State>,
     added: Notify,
-    finished: Notify,
+    /// Notified when no task about a ClusterRole is left that could be done now.
+    roles_done: Notify,
 }
 
+/// Every entry is in exactly one of `definitions`, `roles` and `delayed`, under its sequence.
 #[derive(Debug, Default)]
 struct State {
-    entries: BTreeMap<Task, Entry>,
+    entries: HashMap<Task, Entry>,
+    /// Tasks about definitions that can be done now, in order.
+    definitions: BTreeMap<u64, Task>,
+    /// Tasks about ClusterRoles that can be done now, in order.
+    roles: BTreeMap<u64, Task>,
+    /// Tasks that wait for another attempt.
+    delayed: BTreeMap<(Instant, u64), Task>,
+    /// Those who wait until all definitions up to a sequence were tried.
+    waiting: BTreeMap<u64, Vec<oneshot::Sender<()>>>,
     /// Grows with each addition.
     sequence: u64,
     /// Tasks about ClusterRoles since none was waiting.
@@ -72,20 +82,69 @@ pub(crate) struct Taken {
 
 impl State {
     fn add(&mut self, task: Task, due: Option<Instant>, failures: u32) {
+        self.remove(&task);
         self.sequence += 1;
+        let sequence = self.sequence;
+        match due {
+            Some(due) => drop(self.delayed.insert((due, sequence), task.clone())),
+            None => drop(self.ready(&task).insert(sequence, task.clone())),
+        }
         let entry = Entry {
-            sequence: self.sequence,
+            sequence,
             due,
             failures,
         };
         self.entries.insert(task, entry);
     }
 
-    fn has_roles(&self) -> bool {
-        let roles = Task::ClusterRole(String::new())..;
-        self.entries
-            .range(roles)
-            .any(|(_, entry)| entry.due.is_none())
+    fn remove(&mut self, task: &Task) -> Option<Entry> {
+        let entry = self.entries.remove(task)?;
+        match entry.due {
+            Some(due) => self.delayed.remove(&(due, entry.sequence)),
+            None => self.ready(task).remove(&entry.sequence),
+        };
+        Some(entry)
+    }
+
+    /// The tasks like this one that can be done now.
+    fn ready(&mut self, task: &Task) -> &mut BTreeMap<u64, Task> {
+        match task {
+            Task::Definition(_) => &mut self.definitions,
+            Task::ClusterRole(_) => &mut self.roles,
+        }
+    }
+
+    /// Moves tasks to those that can be done whose time has come.
+    fn wake(&mut self, now: Instant) {
+        while let Some(first) = self.delayed.first_entry()
+            && first.key().0 <= now
+        {
+            let ((_, sequence), task) = first.remove_entry();
+            if let Some(entry) = self.entries.get_mut(&task) {
+                entry.due = None;
+            }
+            self.ready(&task).insert(sequence, task);
+        }
+    }
+
+    /// The task that was added first of those that can be done now.
+    fn first(&self) -> Option<(u64, &Task)> {
+        let firsts = [&self.definitions, &self.roles].map(BTreeMap::first_key_value);
+        let first = firsts.into_iter().flatten().min_by_key(|(at, _)| **at);
+        first.map(|(sequence, task)| (*sequence, task))
+    }
+
+    /// Tells those who wait for definitions that were all tried.
+    fn release_waiting(&mut self) {
+        let untried = self.definitions.first_key_value().map(|(at, _)| *at);
+        while let Some(first) = self.waiting.first_entry()
+            && untried.is_none_or(|untried| *first.key() < untried)
+        {
+            // Whoever hung up meanwhile does not listen any more.
+            first.remove().into_iter().for_each(|waiting| {
+                let _ = waiting.send(());
+            });
+        }
     }
 }
 
@@ -114,34 +173,32 @@ impl Queue {
 
     /// Forgets all tasks; whoever waits for one has waited enough.
     pub(crate) fn clear(&self) {
-        self.state.lock().entries.clear();
-        self.finished.notify_waiters();
+        let mut state = self.state.lock();
+        *state = State {
+            sequence: state.sequence,
+            ..State::default()
+        };
+        drop(state);
+        self.roles_done.notify_waiters();
     }
 
-    /// The next task to be done, if there is one.
+    /// The next task to be done, if there is one. It stays in the queue until [`Queue::finish`].
     pub(crate) fn take(&self) -> Option<Taken> {
-        let now = Instant::now();
-        let state = self.state.lock();
-        let due = state
-            .entries
-            .iter()
-            .filter(|(_, entry)| entry.due.is_none_or(|due| due <= now));
-        let (task, entry) = due.min_by_key(|(_, entry)| entry.sequence)?;
-        Some(Taken {
+        let mut state = self.state.lock();
+        state.wake(Instant::now());
+        state.first().map(|(sequence, task)| Taken {
             task: task.clone(),
-            sequence: entry.sequence,
+            sequence,
         })
     }
 
     /// Waits until there may be a task.
     pub(crate) async fn ready(&self) {
-        let due = self
-            .state
-            .lock()
-            .entries
-            .values()
-            .filter_map(|entry| entry.due)
-            .min();
+        let due = {
+            let state = self.state.lock();
+            let first = state.delayed.first_key_value();
+            first.map(|((due, _), _)| *due)
+        };
         match due {
             None => self.added.notified().await,
             Some(due) => tokio::select! {
@@ -161,7 +218,7 @@ impl Queue {
         let entry = state.entries.get(&taken.task).copied();
         if let Some(entry) = entry.filter(|entry| entry.sequence == taken.sequence) {
             match outcome {
-                Outcome::Done => drop(state.entries.remove(&taken.task)),
+                Outcome::Done => drop(state.remove(&taken.task)),
                 Outcome::Again => state.add(taken.task, None, 0),
                 Outcome::Failed => {
                     let backoff = FIRST_BACKOFF * 2_u32.pow(entry.failures.min(10));
@@ -170,41 +227,43 @@ impl Queue {
                 }
             }
         }
-        if !state.has_roles() {
+        state.release_waiting();
+        if state.roles.is_empty() {
             state.streak = 0;
+            drop(state);
+            self.roles_done.notify_waiters();
         }
-        drop(state);
-        self.finished.notify_waiters();
     }
 
     /// Waits until every task about a definition that is in the queue now was tried.
     pub(crate) async fn definitions_tried(&self) {
-        let last = self.state.lock().sequence;
-        let waiting = |state: &State| {
-            let definitions = ..Task::ClusterRole(String::new());
-            let mut found = state.entries.range(definitions);
-            found.any(|(_, entry)| entry.sequence <= last && entry.due.is_none())
+        let tried = {
+            let mut state = self.state.lock();
+            let last = state.sequence;
+            let first = state.definitions.first_key_value();
+            if first.is_none_or(|(first, _)| *first > last) {
+                return;
+            }
+            let (tell, tried) = oneshot::channel();
+            state.waiting.entry(last).or_default().push(tell);
+            tried
         };
-        self.wait_while(waiting).await;
+        // Too late is no failure: the task is not the request's, and goes on.
+        let _ = timeout(PATIENCE, tried).await;
     }
 
     /// Waits until aggregated roles are what they come to, or cannot be for now.
     pub(crate) async fn roles_done(&self) {
-        self.wait_while(State::has_roles).await;
-    }
-
-    async fn wait_while(&self, waiting: impl Fn(&State) -> bool) {
         let done = async {
             loop {
-                let mut finished = std::pin::pin!(self.finished.notified());
-                finished.as_mut().enable();
-                if !waiting(&self.state.lock()) {
+                let mut done = std::pin::pin!(self.roles_done.notified());
+                done.as_mut().enable();
+                if self.state.lock().roles.is_empty() {
                     return;
                 }
-                finished.await;
+                done.await;
             }
         };
-        // Too late is no failure: the task is not the request's, and goes on.
         let _ = timeout(PATIENCE, done).await;
     }
 }

@@ -49,6 +49,22 @@ pub(crate) struct GroupVersion {
     pub(crate) version: String,
 }
 
+impl GroupVersion {
+    /// The version of a group; the core group is empty.
+    pub(crate) fn new(group: &str, version: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+        }
+    }
+
+    /// What the `apiVersion` of an object names.
+    pub(crate) fn of_api_version(api_version: &str) -> Self {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Self::new(group, version)
+    }
+}
+
 /// Objects of a resource: a collection, one object, or a part of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResourcePath {

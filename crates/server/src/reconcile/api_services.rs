@@ -53,10 +53,10 @@ impl Core {
             return Ok(());
         }
         let resources = self.registry.now();
-        let custom = resources.all.iter().filter(|s| s.custom().is_some());
-        let wanted: BTreeSet<String> = custom
-            .filter(|served| *served.resource.group == *group)
-            .map(|served| served.resource.version.to_string())
+        let wanted: BTreeSet<String> = resources
+            .of_group(group)
+            .filter(|(_, all)| all.values().any(|served| served.custom().is_some()))
+            .map(|(gv, _)| gv.version.clone())
             .collect();
         for version in &wanted {
             self.ensure_api_service(api_service(group, version)).await?;

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::request::{Ownership, WriteRequest};
 use crate::core::{Core, FieldManagement};
+use crate::http::path::GroupVersion;
 use crate::kinds::StatusMeta;
 use crate::object;
 use crate::registry::Resources;
@@ -113,18 +114,12 @@ struct KindVersions<'a> {
 impl KindVersions<'_> {
     /// The same objects at another version.
     fn at(&self, api_version: &str) -> Option<&Served> {
-        let is_it = |served: &Served| {
-            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-            *served.resource.version == *version
-                && *served.resource.group == *group
-                && served.resource.plural == self.served.resource.plural
-                && served.collection.name() == self.served.collection.name()
-        };
-        if is_it(self.served) {
+        if self.served.api_version == api_version {
             return Some(self.served);
         }
-        let found = self.resources.all.iter().find(|served| is_it(served));
-        found.map(|served| &**served)
+        let gv = GroupVersion::of_api_version(api_version);
+        let found = self.resources.get(&gv, &self.served.resource.plural)?;
+        (found.collection.name() == self.served.collection.name()).then_some(&**found)
     }
 }
 

@@ -75,6 +75,13 @@ fn webhook(name: &str) -> Value {
     crate::hooks::configuration("ValidatingWebhookConfiguration", name, hook)
 }
 
+/// Every second one has a node port: there are not enough for thousands of Services.
+fn service_spec(name: &str) -> Value {
+    let is_even = name.ends_with(['0', '2', '4', '6', '8']);
+    let service_type = if is_even { "NodePort" } else { "ClusterIP" };
+    json!({"type": service_type, "ports": [{"port": 80}]})
+}
+
 fn quota() -> Value {
     let mut quota = named("v1", "ResourceQuota", "q");
     quota["spec"] = json!({"hard": {"configmaps": "0"}});
@@ -109,7 +116,7 @@ impl Kind {
     fn object(self, name: &str) -> Value {
         match self {
             Kind::BindingCreated | Kind::BindingDeleted => binding(name),
-            Kind::Service => service(name, json!({"type": "NodePort", "ports": [{"port": 80}]})),
+            Kind::Service => service(name, service_spec(name)),
             Kind::DefinitionCreated | Kind::DefinitionDeleted => {
                 definition(&Kind::plural(name), "v1")
             }
@@ -271,13 +278,9 @@ async fn check(server: &Server, way: Way) {
 /// No address and no port is given out twice, to Services there are and to as many new ones.
 async fn check_addresses(server: &Server) {
     for i in 0..count() {
-        let spec = json!({"type": "NodePort", "ports": [{"port": 80}]});
-        create(
-            server,
-            "/api/v1/namespaces/default/services",
-            service(&format!("later-{i}"), spec),
-        )
-        .await;
+        let name = format!("later-{i}");
+        let services = "/api/v1/namespaces/default/services";
+        create(server, services, service(&name, service_spec(&name))).await;
     }
     let (_, list) = get(server, "/api/v1/services").await;
     let services = list["items"].as_array().cloned().unwrap_or_default();

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::admission::AdmissionChain;
 use crate::admission::PolicyError;
+use crate::http::path::GroupVersion;
 use crate::kinds::value::text;
 use crate::object::StoredLabels;
 use crate::resource::Served;
@@ -29,11 +30,9 @@ impl ParamKind {
 
     fn served(&self, chain: &AdmissionChain) -> Option<Arc<Served>> {
         let resources = chain.registry.now();
-        let mut all = resources.all.iter();
-        let is_it = |served: &&Arc<Served>| {
-            served.api_version == self.api_version && *served.resource.kind == *self.kind
-        };
-        all.find(is_it).cloned()
+        let gv = GroupVersion::of_api_version(&self.api_version);
+        let is_it = |served: &&Arc<Served>| *served.resource.kind == *self.kind;
+        resources.of(&gv).find(is_it).cloned()
     }
 
     /// The parameters that a reference means for a request in a namespace.

@@ -320,15 +320,15 @@ impl Ledger {
         for (name, since, terms) in self.begin_counting(namespace) {
             let mut sum = Sum::default();
             let mut revisions = HashMap::new();
-            for served in resources.all.iter().filter(|served| served.is_namespaced()) {
+            for served in resources.all().filter(|served| served.is_namespaced()) {
                 let collection = served.collection.name();
-                let Ok(snapshot) = served.collection.snapshot(At::Latest) else {
-                    continue;
-                };
                 // Versions share a collection.
                 if !terms.concern(measure(collection)) || revisions.contains_key(collection) {
                     continue;
                 }
+                let Ok(snapshot) = served.collection.snapshot(At::Latest) else {
+                    continue;
+                };
                 for record in snapshot.range(&format!("{namespace}/"), None) {
                     let key = (collection.to_owned(), record.key().to_owned());
                     sum.put(key, charge(&terms, collection, record, &mut None));
