@@ -6,12 +6,13 @@ mod flow_control;
 mod flow_task;
 mod policy;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::{Value, json};
 
 use crate::access::Authorization;
 use crate::core::Core;
+use crate::network::ServiceNetwork;
 use crate::object;
 use crate::request::Part;
 use crate::status::ApiError;
@@ -47,7 +48,8 @@ impl Core {
             self.ensure_policy().await?;
             self.ensure_api_services().await?;
         }
-        self.ensure(SERVICES, kubernetes_service()).await?;
+        self.ensure(SERVICES, kubernetes_service(self.network()))
+            .await?;
         for class in priority_classes() {
             self.ensure(PRIORITY_CLASSES, class).await?;
         }
@@ -55,7 +57,8 @@ impl Core {
             self.ensure(COMPONENT_STATUSES, component_status(name))
                 .await?;
         }
-        self.ensure(SERVICE_CIDRS, service_cidr()).await?;
+        self.ensure(SERVICE_CIDRS, service_cidr(self.network()))
+            .await?;
         self.ensure_flow_control().await?;
         self.reconcile_all().await;
         Ok(())
@@ -75,10 +78,9 @@ impl Core {
             "data": { "client-ca-file": client_authority },
         });
         self.put(CONFIG_MAPS, trust).await?;
-        // A server that listens everywhere is reached by its Service's address alone.
-        if address.ip().is_unspecified() {
+        let Some(address) = published(address, self.network()) else {
             return Ok(());
-        }
+        };
         self.put(ENDPOINTS, kubernetes_endpoints(address)).await?;
         self.put(ENDPOINT_SLICES, kubernetes_slice(address)).await
     }
@@ -114,7 +116,17 @@ impl Core {
     }
 }
 
-fn kubernetes_service() -> Value {
+/// The endpoint of the server's Service. A server that listens everywhere has none, unless everything is on this machine.
+fn published(mut address: SocketAddr, network: ServiceNetwork) -> Option<SocketAddr> {
+    if !address.ip().is_unspecified() {
+        return Some(address);
+    }
+    address.set_ip(Ipv4Addr::LOCALHOST.into());
+    network.is_loopback().then_some(address)
+}
+
+fn kubernetes_service(network: ServiceNetwork) -> Value {
+    let service = network.api_service();
     json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {
@@ -122,8 +134,8 @@ fn kubernetes_service() -> Value {
             "labels": { "component": "apiserver", "provider": "kubernetes" },
         },
         "spec": {
-            "clusterIP": crate::SERVICE_ADDRESS, "ipFamilyPolicy": "SingleStack",
-            "ports": [{ "name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443 }],
+            "clusterIP": service.ip().to_string(), "ipFamilyPolicy": "SingleStack",
+            "ports": [{ "name": "https", "port": service.port(), "protocol": "TCP", "targetPort": 6443 }],
         },
     })
 }
@@ -184,9 +196,9 @@ fn component_status(name: &str) -> Value {
     })
 }
 
-fn service_cidr() -> Value {
+fn service_cidr(network: ServiceNetwork) -> Value {
     json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR",
-        "metadata": { "name": "kubernetes" }, "spec": { "cidrs": [crate::SERVICE_RANGE] },
+        "metadata": { "name": "kubernetes" }, "spec": { "cidrs": [network.cidr()] },
     })
 }

@@ -17,6 +17,7 @@ use crate::documents::Documents;
 use crate::environment::Environment;
 use crate::flow::{FlowControl, RequestLimits, Watches};
 use crate::logs::PodLogs;
+use crate::network::ServiceNetwork;
 use crate::registry::Registry;
 use crate::storage::{RestoreError, Store};
 
@@ -86,6 +87,7 @@ pub(crate) struct CoreParts {
     pub(crate) agents: Option<Arc<dyn NodeAgents>>,
     pub(crate) admission: Admission,
     pub(crate) services: Services,
+    pub(crate) network: ServiceNetwork,
 }
 
 /// What all requests share.
@@ -117,7 +119,7 @@ pub(crate) struct Core {
 impl Core {
     /// A server over the objects of a store.
     pub(crate) fn new(parts: CoreParts) -> Arc<Self> {
-        let derived = Derived::follow(&parts.store, None);
+        let derived = Derived::follow(&parts.store, parts.network, None);
         let flow = FlowControl::new(&parts.limits);
         Self::assemble(parts, derived, flow)
     }
@@ -134,6 +136,7 @@ impl Core {
             agents,
             admission,
             services,
+            network,
         } = parts;
         let registry = derived.registry.clone();
         let measured = match agents {
@@ -142,7 +145,7 @@ impl Core {
         };
         let access = Arc::new(access.by(derived.policy.clone()));
         let callout = Callout {
-            directory: ServiceDirectory::new(services, &store),
+            directory: ServiceDirectory::new(services, network, &store),
         };
         let converter = Converter::new(callout, environment.clone(), flow.slices.clone());
         let converter = Arc::new(converter);
@@ -184,7 +187,7 @@ impl Core {
             agents,
         } = own;
         let store = self.store.fork(environment.clone());
-        let derived = Derived::follow(&store, Some(&self.registry));
+        let derived = Derived::follow(&store, self.network(), Some(&self.registry));
         let parts = CoreParts {
             store,
             environment,
@@ -196,6 +199,7 @@ impl Core {
             agents: agents.or_else(|| self.agents.clone()),
             admission: self.admission.plugins.clone(),
             services: self.services().clone(),
+            network: self.network(),
         };
         Self::assemble(parts, derived, self.flow.fork(&self.limits))
     }
@@ -209,6 +213,11 @@ impl Core {
     /// Where the Services are that webhooks refer to.
     pub(crate) fn services(&self) -> &Services {
         &self.converter.callout().directory.table
+    }
+
+    /// Where the addresses of Services come from.
+    pub(crate) fn network(&self) -> ServiceNetwork {
+        self.derived.addresses.network()
     }
 
     /// Checks tokens of service accounts.

@@ -43,6 +43,7 @@ mod kubeconfig;
 mod listen;
 mod logs;
 mod memory;
+mod network;
 mod object;
 mod pki;
 mod printers;
@@ -73,11 +74,7 @@ pub use http::body::ResponseBody;
 pub use kubeconfig::Kubeconfig;
 pub use listen::ListenLimits;
 pub use logs::{LogLine, LogOf, LogPiece, LogRun, MoreLog, NoLog, PodLogs};
+pub use network::{ParseNetworkError, ServiceNetwork};
 pub use pki::{Certificates, PkiError};
 pub use server::{Builder, Endpoint, Server, StartError};
 pub use service::ApiService;
-
-/// The address of the `kubernetes` Service.
-pub(crate) const SERVICE_ADDRESS: &str = "10.96.0.1";
-/// The range that addresses of Services come from.
-pub(crate) const SERVICE_RANGE: &str = "10.96.0.0/16";

@@ -230,11 +230,7 @@ fn authority_params() -> CertificateParams {
 
 fn server(issuer: &Issuer<'_, KeyPair>, addresses: &[IpAddr]) -> Result<Pair, PkiError> {
     let mut names: Vec<String> = NAMES.iter().map(|n| (*n).to_owned()).collect();
-    names.extend([
-        "127.0.0.1".to_owned(),
-        "::1".to_owned(),
-        crate::SERVICE_ADDRESS.to_owned(),
-    ]);
+    names.extend(["127.0.0.1".to_owned(), "::1".to_owned()]);
     names.extend(
         addresses
             .iter()

@@ -25,6 +25,7 @@ use crate::flow::RequestLimits;
 use crate::kubeconfig::Kubeconfig;
 use crate::listen::{self, ListenLimits};
 use crate::logs::PodLogs;
+use crate::network::ServiceNetwork;
 use crate::pki::{Authority, Certificates, Pki, PkiError};
 use crate::reconcile;
 use crate::service::ApiService;
@@ -69,6 +70,7 @@ pub struct Builder {
     agents: Option<Arc<dyn NodeAgents>>,
     admission: Admission,
     services: Services,
+    network: ServiceNetwork,
     token_issuer: Option<String>,
     token_key: Option<String>,
 }
@@ -192,6 +194,13 @@ impl Builder {
         self
     }
 
+    /// Where the addresses of Services come from, and whether pods are processes of this machine. A data directory keeps
+    /// the addresses that Services have: it is to be opened with the network that it was made with.
+    pub fn service_network(mut self, network: ServiceNetwork) -> Self {
+        self.network = network;
+        self
+    }
+
     /// The issuer that tokens of service accounts name, which is also the audience that the server itself is.
     pub fn token_issuer(mut self, issuer: impl Into<String>) -> Self {
         self.token_issuer = Some(issuer.into());
@@ -232,6 +241,7 @@ impl Builder {
             agents: self.agents,
             admission: self.admission,
             services: self.services,
+            network: self.network,
         });
         core.bootstrap()
             .await
@@ -389,7 +399,8 @@ impl Server {
         address: SocketAddr,
         certificates: &Certificates,
     ) -> Result<Endpoint, StartError> {
-        let pki = self.pki(&[address.ip()]).map_err(StartError::Pki)?;
+        let names = [address.ip(), self.core.0.network().api_address()];
+        let pki = self.pki(&names).map_err(StartError::Pki)?;
         let config = pki.server_config(certificates).map_err(StartError::Pki)?;
         let tls = TlsAcceptor::from(config);
         let failed = |source| StartError::Listen { address, source };

@@ -9,6 +9,7 @@ use parking_lot::RwLock;
 use serde_json::Value;
 
 use crate::kinds::value::{items, strings, text};
+use crate::network::ServiceNetwork;
 use crate::object;
 use crate::storage::{At, Collection, Store};
 
@@ -85,14 +86,16 @@ pub(super) enum ResolveError {
 #[derive(Debug)]
 pub(crate) struct ServiceDirectory {
     pub(crate) table: Services,
+    network: ServiceNetwork,
     services: Collection,
     slices: Collection,
 }
 
 impl ServiceDirectory {
-    pub(crate) fn new(table: Services, store: &Store) -> Self {
+    pub(crate) fn new(table: Services, network: ServiceNetwork, store: &Store) -> Self {
         Self {
             table,
+            network,
             services: store.collection("services"),
             slices: store.collection("discovery.k8s.io/endpointslices"),
         }
@@ -120,7 +123,8 @@ impl ServiceDirectory {
             name: name.to_owned(),
             port,
         })?;
-        match endpoint(&self.slices_of(namespace, name), text(&found["name"])) {
+        let slices = self.slices_of(namespace, name);
+        match endpoint(&slices, text(&found["name"]), self.network) {
             Found::Address(address) => Ok(address),
             Found::Nothing => Err(ResolveError::NoEndpoints(name.to_owned())),
             Found::Pods => Err(ResolveError::Pods {
@@ -152,8 +156,9 @@ enum Found {
     Nothing,
 }
 
-/// The first address that is ready and not a pod's, by the name of the port.
-fn endpoint(slices: &[Value], port_name: &str) -> Found {
+/// The first address that is ready, by the name of the port. A pod's counts only where pods are processes of this machine,
+/// and then only if it is a loopback address.
+fn endpoint(slices: &[Value], port_name: &str, network: ServiceNetwork) -> Found {
     let mut slices: Vec<&Value> = slices.iter().collect();
     slices.sort_by_key(|slice| object::name(slice).to_owned());
     let mut found = Found::Nothing;
@@ -164,12 +169,12 @@ fn endpoint(slices: &[Value], port_name: &str) -> Found {
         let Some(port) = port else { continue };
         let ready = |endpoint: &&Value| endpoint["conditions"]["ready"] != Value::Bool(false);
         for endpoint in items(&slice["endpoints"]).iter().filter(ready) {
-            if endpoint["targetRef"]["kind"] == "Pod" {
+            let mut addresses = strings(&endpoint["addresses"]);
+            let address = addresses.find_map(|address| address.parse::<IpAddr>().ok());
+            let runs = network.is_loopback() && address.is_some_and(|it| it.is_loopback());
+            if endpoint["targetRef"]["kind"] == "Pod" && !runs {
                 found = Found::Pods;
-                continue;
-            }
-            let mut addresses = strings(&endpoint["addresses"]).map(str::parse::<IpAddr>);
-            if let Some(Ok(address)) = addresses.find(Result::is_ok) {
+            } else if let Some(address) = address {
                 return Found::Address(SocketAddr::new(address, port));
             }
         }
@@ -202,14 +207,17 @@ mod tests {
                 {"addresses": ["10.0.0.1"], "conditions": {"ready": false}}, {"addresses": ["10.0.0.2"]},
             ],
         });
-        let found = |name| endpoint(std::slice::from_ref(&slice), name);
+        let network = ServiceNetwork::default();
+        let found = |name| endpoint(std::slice::from_ref(&slice), name, network);
         let address = "10.0.0.2:9443".parse().expect("an address");
         assert_eq!(found("https"), Found::Address(address));
         assert_eq!(found("none"), Found::Nothing);
     }
 
     #[test]
-    fn pods_are_never_dialed() {
+    fn simulated_pods_are_never_dialed() {
+        let network = ServiceNetwork::default();
+        let loopback: ServiceNetwork = "127.64.0.0/16".parse().expect("a range");
         let pod = json!({"addresses": ["10.244.0.2"], "targetRef": {"kind": "Pod", "name": "p"}});
         let slice = |name: &str, endpoints: Value| {
             json!({
@@ -217,9 +225,19 @@ mod tests {
             })
         };
         let pods = slice("a", json!([pod]));
-        assert_eq!(endpoint(std::slice::from_ref(&pods), "https"), Found::Pods);
+        for network in [network, loopback] {
+            let found = endpoint(std::slice::from_ref(&pods), "https", network);
+            assert_eq!(found, Found::Pods);
+        }
         let process = slice("b", json!([{"addresses": ["127.0.0.1"]}]));
         let address = "127.0.0.1:9443".parse().expect("an address");
-        assert_eq!(endpoint(&[pods, process], "https"), Found::Address(address));
+        let found = endpoint(&[pods, process], "https", network);
+        assert_eq!(found, Found::Address(address));
+        let pod = json!({"addresses": ["127.65.0.2"], "targetRef": {"kind": "Pod", "name": "p"}});
+        let process = slice("c", json!([pod]));
+        let found = |network| endpoint(std::slice::from_ref(&process), "https", network);
+        assert_eq!(found(network), Found::Pods);
+        let address = "127.65.0.2:9443".parse().expect("an address");
+        assert_eq!(found(loopback), Found::Address(address));
     }
 }

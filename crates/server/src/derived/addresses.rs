@@ -14,17 +14,18 @@ use serde_json::Value;
 use super::{body, new_body};
 use crate::environment::Environment;
 use crate::kinds::service;
+use crate::network::ServiceNetwork;
 use crate::storage::{Event, Record};
 
-/// First address of the range of Services, a /16.
-const FIRST: u32 = u32::from_be_bytes([10, 96, 0, 0]);
-const ADDRESSES: u32 = 1 << 16;
 /// Ports of nodes that Services may use.
 const PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
 /// The cluster IPs and node ports of one server. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Addresses(Arc<Mutex<Allocations>>);
+pub(crate) struct Addresses {
+    network: ServiceNetwork,
+    allocations: Arc<Mutex<Allocations>>,
+}
 
 /// What is not free.
 #[derive(Debug, Default)]
@@ -66,9 +67,10 @@ struct InUse {
 }
 
 impl InUse {
-    fn read(service: &Value) -> Self {
+    fn read(service: &Value, network: &ServiceNetwork) -> Self {
+        let address = service::cluster_ip(service);
         Self {
-            address: service::cluster_ip(service).and_then(number),
+            address: address.and_then(|address| network.number(address)),
             ports: service::node_ports(service).into_iter().collect(),
         }
     }
@@ -127,6 +129,19 @@ impl Allocations {
 }
 
 impl Addresses {
+    /// Addresses of this network, all of them free.
+    pub(super) fn new(network: ServiceNetwork) -> Self {
+        Self {
+            network,
+            allocations: Arc::default(),
+        }
+    }
+
+    /// The network that the addresses are of.
+    pub(crate) fn network(&self) -> ServiceNetwork {
+        self.network
+    }
+
     /// Starts a write that may need addresses or ports.
     pub(crate) fn reservation(&self) -> Reservation {
         Reservation {
@@ -141,33 +156,39 @@ impl Addresses {
         let old = event
             .previous()
             .and_then(|r| body(r))
-            .map(|v| InUse::read(&v));
-        let new = new_body(event).map(|v| InUse::read(&v));
-        let mut allocations = self.0.lock();
+            .map(|v| InUse::read(&v, &self.network));
+        let new = new_body(event).map(|v| InUse::read(&v, &self.network));
+        let mut allocations = self.allocations.lock();
         allocations.release(&old.unwrap_or_default());
         allocations.store(&new.unwrap_or_default());
     }
 
     /// What these Services use, and nothing else.
-    pub(super) fn read<'a>(services: impl Iterator<Item = &'a Arc<Record>>) -> Self {
+    pub(super) fn read<'a>(
+        network: ServiceNetwork,
+        services: impl Iterator<Item = &'a Arc<Record>>,
+    ) -> Self {
         let mut allocations = Allocations::default();
         for service in services.filter_map(|record| body(record)) {
-            allocations.store(&InUse::read(&service));
+            allocations.store(&InUse::read(&service, &network));
         }
-        Self(Arc::new(Mutex::new(allocations)))
+        Self {
+            network,
+            allocations: Arc::new(Mutex::new(allocations)),
+        }
     }
 
     /// Takes over what another set of Services uses. Reservations stay: their writes are still under way.
     pub(super) fn replace(&self, with: &Self) {
-        let mut with = with.0.lock();
-        let mut own = self.0.lock();
+        let mut with = with.allocations.lock();
+        let mut own = self.allocations.lock();
         own.addresses.stored = std::mem::take(&mut with.addresses.stored);
         own.ports.stored = std::mem::take(&mut with.ports.stored);
     }
 
     /// The addresses and ports that stored Services use, with the number of their users.
     pub(super) fn stored(&self) -> (BTreeMap<u32, usize>, BTreeMap<u16, usize>) {
-        let own = self.0.lock();
+        let own = self.allocations.lock();
         (own.addresses.stored.clone(), own.ports.stored.clone())
     }
 }
@@ -175,29 +196,35 @@ impl Addresses {
 impl Reservation {
     /// Reserves any free address; none when all are taken.
     pub(crate) fn any_address(&mut self, environment: &Environment) -> Option<String> {
-        let mut allocations = self.from.0.lock();
-        let start = environment.below(u64::from(ADDRESSES)) as u32;
-        let mut candidates = (0..ADDRESSES).map(|i| (start + i) % ADDRESSES);
-        // The first address names the network, the last is for broadcasts.
-        let offset = candidates.find(|offset| {
-            (1..ADDRESSES - 1).contains(offset) && allocations.addresses.is_free(FIRST + offset)
-        })?;
-        allocations.addresses.reserved.insert(FIRST + offset);
-        self.addresses.push(FIRST + offset);
-        Some(Ipv4Addr::from(FIRST + offset).to_string())
+        let (network, size) = (self.from.network, self.from.network.size());
+        let mut allocations = self.from.allocations.lock();
+        // The first address names the network, the last is for broadcasts. Those next to the first are given out last, so
+        // that Services can ask for them by name (ipallocator.go: calculateRangeOffset).
+        let by_name = (size / 16).clamp(16, 256).min(size - 2);
+        let any = size - 1 - by_name;
+        let start = environment.below(u64::from(any)) as u32;
+        let candidates = (0..any).map(|i| by_name + (start + i) % any);
+        let mut candidates = candidates.chain(1..by_name);
+        let offset =
+            candidates.find(|offset| allocations.addresses.is_free(network.at(*offset)))?;
+        let address = network.at(offset);
+        allocations.addresses.reserved.insert(address);
+        self.addresses.push(address);
+        Some(Ipv4Addr::from(address).to_string())
     }
 
     /// Reserves this address.
     pub(crate) fn address(&mut self, address: &str) -> Result<(), Refusal> {
-        let number = number(address).ok_or(Refusal::OutOfRange)?;
-        self.from.0.lock().addresses.reserve(number)?;
+        let number = self.from.network.number(address);
+        let number = number.ok_or(Refusal::OutOfRange)?;
+        self.from.allocations.lock().addresses.reserve(number)?;
         self.addresses.push(number);
         Ok(())
     }
 
     /// Reserves any free port; none when all are taken.
     pub(crate) fn any_port(&mut self, environment: &Environment) -> Option<u16> {
-        let mut allocations = self.from.0.lock();
+        let mut allocations = self.from.allocations.lock();
         let count = u64::from(PORTS.end() - PORTS.start()) + 1;
         let start = environment.below(count);
         let port = (0..count)
@@ -216,7 +243,7 @@ impl Reservation {
         if !PORTS.contains(&port) {
             return Err(Refusal::OutOfRange);
         }
-        self.from.0.lock().ports.reserve(port)?;
+        self.from.allocations.lock().ports.reserve(port)?;
         self.ports.push(port);
         Ok(())
     }
@@ -224,7 +251,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let mut allocations = self.from.0.lock();
+        let mut allocations = self.from.allocations.lock();
         for address in &self.addresses {
             allocations.addresses.reserved.remove(address);
         }
@@ -232,13 +259,6 @@ impl Drop for Reservation {
             allocations.ports.reserved.remove(port);
         }
     }
-}
-
-fn number(address: &str) -> Option<u32> {
-    let number = u32::from(address.parse::<Ipv4Addr>().ok()?);
-    (FIRST..FIRST + ADDRESSES)
-        .contains(&number)
-        .then_some(number)
 }
 
 #[cfg(test)]
@@ -257,17 +277,29 @@ mod tests {
         drop(failed);
         other.address("10.96.0.7").expect("given back");
         let used = InUse {
-            address: number("10.96.0.7"),
+            address: addresses.network.number("10.96.0.7"),
             ports: BTreeSet::new(),
         };
-        addresses.0.lock().store(&used);
+        addresses.allocations.lock().store(&used);
         drop(other);
         let taken = addresses.reservation().address("10.96.0.7");
         assert_eq!(taken, Err(Refusal::Taken), "stored");
-        addresses.0.lock().release(&used);
+        addresses.allocations.lock().release(&used);
         let mut all = addresses.reservation();
         all.address("10.96.0.7").expect("the Service is gone");
         let ports: BTreeSet<u16> = std::iter::from_fn(|| all.any_port(&environment)).collect();
         assert_eq!(ports.len(), PORTS.count());
+    }
+
+    #[test]
+    fn addresses_next_to_the_first_are_given_out_last() {
+        let network = "127.64.0.0/24".parse().expect("a range");
+        let (addresses, environment) = (Addresses::new(network), Environment::system());
+        let mut all = addresses.reservation();
+        let given: Vec<String> = std::iter::from_fn(|| all.any_address(&environment)).collect();
+        let last = |address: &String| address.parse::<Ipv4Addr>().expect("an address").octets()[3];
+        let given: Vec<u8> = given.iter().map(last).collect();
+        assert!(given[..239].iter().all(|last| (16..255).contains(last)));
+        assert_eq!(given[239..], Vec::from_iter(1..16));
     }
 }

@@ -25,6 +25,7 @@ use serde_json::Value;
 use crate::access::{Policy, follow};
 use crate::admission::{Hooks, Ledger};
 use crate::environment::Environment;
+use crate::network::ServiceNetwork;
 use crate::registry::{Defined, Registry};
 use crate::storage::{At, Change, Event, Observed, Record, RestoreError, Snapshot, Store};
 
@@ -70,15 +71,19 @@ struct Contents {
 impl Derived {
     /// What follows from the objects of a store, kept in step with it from now on. `known` is a registry that may have
     /// compiled the same definitions already.
-    pub(crate) fn follow(store: &Store, known: Option<&Registry>) -> Arc<Self> {
+    pub(crate) fn follow(
+        store: &Store,
+        network: ServiceNetwork,
+        known: Option<&Registry>,
+    ) -> Arc<Self> {
         let registry = match known {
             Some(known) => known.builtin_in(store),
             None => Registry::builtin(store),
         };
-        let contents = Contents::read(store, store, known);
+        let contents = Contents::read(network, store, store, known);
         let derived = Arc::new(Self {
             registry: Arc::new(registry),
-            addresses: Addresses::default(),
+            addresses: Addresses::new(network),
             policy: Arc::default(),
             hooks: Arc::default(),
             quotas: Arc::default(),
@@ -145,14 +150,14 @@ impl Derived {
         from: &Store,
         known: &Registry,
     ) -> Result<(), RestoreError> {
-        let contents = Contents::read(from, own, Some(known));
+        let contents = Contents::read(self.addresses.network(), from, own, Some(known));
         let before = own.revision();
         own.restore_with(from, || self.replace(contents, before))
     }
 
     /// Where what is in force differs from what the stored objects come to. Nobody may write meanwhile.
     pub(crate) fn differences(&self, store: &Store, environment: &Environment) -> Vec<String> {
-        let contents = Contents::read(store, store, None);
+        let contents = Contents::read(self.addresses.network(), store, store, None);
         let mut differences = Vec::new();
         let mut compare = |what: &str, found: String, expected: String| {
             if found != expected {
@@ -195,7 +200,12 @@ fn describe<'a>(definitions: impl Iterator<Item = &'a Arc<Defined>>) -> String {
 
 impl Contents {
     /// Reads the objects of one store; what has to refer to a store refers to `home`.
-    fn read(objects: &Store, home: &Store, known: Option<&Registry>) -> Self {
+    fn read(
+        network: ServiceNetwork,
+        objects: &Store,
+        home: &Store,
+        known: Option<&Registry>,
+    ) -> Self {
         let mut policy = Policy::default();
         for collection in follow::COLLECTIONS {
             for record in latest(objects, collection).range("", None) {
@@ -209,7 +219,7 @@ impl Contents {
             }
         }
         let mut contents = Self {
-            addresses: Addresses::read(latest(objects, SERVICES).range("", None)),
+            addresses: Addresses::read(network, latest(objects, SERVICES).range("", None)),
             tasks: policy
                 .all_outdated()
                 .into_iter()

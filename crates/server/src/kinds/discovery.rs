@@ -173,6 +173,70 @@ fn validate_addresses(endpoint: &Value, kind: &str, path: &Path<'_>, errors: &mu
     }
 }
 
+/// Whether endpoints may be at loopback addresses: where pods are processes of this machine they have to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loopback {
+    Allowed,
+    Refused,
+}
+
+/// Refuses endpoints that no client in a cluster could reach, in Endpoints and EndpointSlices. What an object has already
+/// stays (`validation.go: ValidateNonSpecialIP`, and that an update which changes no address is not validated again).
+pub(crate) fn validate_addresses_are_usable(
+    new: &Value,
+    old: Option<&Value>,
+    loopback: Loopback,
+    errors: &mut Errors,
+) {
+    let unchanged = |field: &str| old.is_some_and(|old| old[field] == new[field]);
+    let check = |address: &str, path: &Path<'_>, errors: &mut Errors| {
+        if let Some(why) = special(address, loopback) {
+            errors.push(FieldError::invalid(path, &address.into(), why));
+        }
+    };
+    let path = Path::Root("endpoints");
+    let endpoints = items(&new["endpoints"]).iter().enumerate();
+    for (i, endpoint) in endpoints.filter(|_| !unchanged("endpoints")) {
+        let path = path.index(i);
+        let path = path.child("addresses");
+        for (j, address) in strings(&endpoint["addresses"]).enumerate() {
+            check(address, &path.index(j), errors);
+        }
+    }
+    let path = Path::Root("subsets");
+    let subsets = items(&new["subsets"]).iter().enumerate();
+    for (i, subset) in subsets.filter(|_| !unchanged("subsets")) {
+        let path = path.index(i);
+        for list in ["addresses", "notReadyAddresses"] {
+            let path = path.child(list);
+            for (j, address) in items(&subset[list]).iter().enumerate() {
+                let at = path.index(j);
+                check(text(&address["ip"]), &at.child("ip"), errors);
+            }
+        }
+    }
+}
+
+/// Why an address cannot be an endpoint's.
+fn special(address: &str, loopback: Loopback) -> Option<&'static str> {
+    let address: IpAddr = address.parse().ok()?;
+    let (link_local, multicast) = match address {
+        IpAddr::V4(v4) => (v4.is_link_local(), v4.octets()[..3] == [224, 0, 0]),
+        IpAddr::V6(v6) => (v6.is_unicast_link_local(), v6.segments()[0] == 0xff02),
+    };
+    if address.is_unspecified() {
+        Some("may not be unspecified (0.0.0.0 or ::)")
+    } else if address.is_loopback() && loopback == Loopback::Refused {
+        Some("may not be in the loopback range (127.0.0.0/8, ::1/128)")
+    } else if link_local {
+        Some("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    } else if multicast {
+        Some("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+    } else {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -215,6 +279,48 @@ mod tests {
             errors,
             ["addressType: Invalid value: \"IPv6\": field is immutable"]
         );
+    }
+
+    #[test]
+    fn endpoints_are_at_addresses_that_clients_can_reach() {
+        let slice = |address: &str| {
+            let mut slice = slice();
+            slice["endpoints"] = json!([{"addresses": [address]}]);
+            slice
+        };
+        let check = |new: &Value, old: Option<&Value>, loopback| {
+            let mut errors = Errors::new();
+            validate_addresses_are_usable(new, old, loopback, &mut errors);
+            errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let own = slice("127.0.0.1");
+        let refused =
+            "Invalid value: \"127.0.0.1\": may not be in the loopback range (127.0.0.0/8, ::1/128)";
+        let expected = [format!("endpoints[0].addresses[0]: {refused}")];
+        assert_eq!(check(&own, None, Loopback::Refused), expected);
+        assert_eq!(
+            check(&own, Some(&slice("10.0.0.1")), Loopback::Refused),
+            expected
+        );
+        assert_eq!(check(&own, Some(&own), Loopback::Refused), [""; 0]);
+        assert_eq!(check(&own, None, Loopback::Allowed), [""; 0]);
+        for address in [
+            "0.0.0.0",
+            "169.254.169.254",
+            "224.0.0.1",
+            "fe80::1",
+            "ff02::1",
+        ] {
+            assert_eq!(
+                check(&slice(address), None, Loopback::Allowed).len(),
+                1,
+                "{address}"
+            );
+        }
+        let endpoints =
+            json!({"subsets": [{"addresses": [{"ip": "10.0.0.1"}, {"ip": "127.0.0.1"}]}]});
+        let expected = [format!("subsets[0].addresses[1].ip: {refused}")];
+        assert_eq!(check(&endpoints, None, Loopback::Refused), expected);
     }
 
     #[test]

@@ -29,7 +29,7 @@ mod batch;
 pub(crate) mod certificates;
 mod config;
 mod coordination;
-mod discovery;
+pub(crate) mod discovery;
 mod events;
 mod flowcontrol;
 pub(crate) mod namespace;

@@ -126,7 +126,7 @@ impl Core {
         }
         let reservation = effects::before_create(self, served, new)?;
         let mut errors = served.validate(new);
-        effects::validate_create(served, new, &mut errors);
+        effects::validate_create(self, request, new, &mut errors);
         if errors.is_empty() {
             return Ok(reservation);
         }

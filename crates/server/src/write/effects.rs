@@ -9,7 +9,7 @@ use crate::access::follow;
 use crate::core::Core;
 use crate::definitions;
 use crate::derived::{Refusal, Reservation};
-use crate::kinds::service;
+use crate::kinds::{discovery, service};
 use crate::object;
 use crate::resource::Served;
 use crate::status::{About, ApiError};
@@ -72,14 +72,40 @@ pub(super) fn before_update(
 }
 
 /// Checks of new objects that need more than the object's kind.
-pub(super) fn validate_create(served: &Served, value: &Value, errors: &mut Vec<FieldError>) {
-    if is_definition(served) {
+pub(super) fn validate_create(
+    core: &Core,
+    request: &WriteRequest,
+    value: &Value,
+    errors: &mut Vec<FieldError>,
+) {
+    if is_definition(&request.served) {
         definitions::validate(value, None, errors);
+    }
+    validate_endpoints(core, request, value, None, errors);
+}
+
+/// Checks the addresses of endpoints. The server's own may be anything: that is where it listens.
+fn validate_endpoints(
+    core: &Core,
+    request: &WriteRequest,
+    new: &Value,
+    old: Option<&Value>,
+    errors: &mut Vec<FieldError>,
+) {
+    let served = &request.served;
+    let about = served.is("", "Endpoints") || served.is("discovery.k8s.io", "EndpointSlice");
+    if about && request.user().is_some() {
+        let loopback = match core.network().is_loopback() {
+            true => discovery::Loopback::Allowed,
+            false => discovery::Loopback::Refused,
+        };
+        discovery::validate_addresses_are_usable(new, old, loopback, errors);
     }
 }
 
 /// Checks of updated objects that need more than the object's kind.
 pub(super) fn validate_update(
+    core: &Core,
     request: &WriteRequest,
     new: &Value,
     old: &Value,
@@ -88,6 +114,7 @@ pub(super) fn validate_update(
     if is_definition(&request.served) && request.part.is_main() {
         definitions::validate(new, Some(old), errors);
     }
+    validate_endpoints(core, request, new, Some(old), errors);
 }
 
 /// Some namespaces stay.

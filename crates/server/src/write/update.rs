@@ -149,7 +149,7 @@ impl Core {
             Part::Own(_) => served.validate_own_update(new, old),
             Part::Whole | Part::Scale => served.validate_update(new, old),
         };
-        effects::validate_update(request, new, old, &mut errors);
+        effects::validate_update(self, request, new, old, &mut errors);
         if errors.is_empty() {
             return Ok(reservation);
         }
