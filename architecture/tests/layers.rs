@@ -8,7 +8,7 @@ use kubewright_architecture::source::{self, SourceFile};
 use kubewright_architecture::{counts, modules::Graph};
 
 /// The crates from the bottom up: each uses those before it and none after it.
-const CRATES: [&str; 16] = [
+const CRATES: [&str; 17] = [
     "workqueue",
     "store",
     "cel",
@@ -19,6 +19,7 @@ const CRATES: [&str; 16] = [
     "webhook",
     "derive",
     "runtime",
+    "proxy",
     "manifests",
     "cluster",
     "sim",
@@ -55,6 +56,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
                 "connection",
                 "logs",
                 "memory",
+                "network",
                 "object",
                 "printers",
                 "private_file",

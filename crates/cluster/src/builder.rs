@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kubewright_proxy::{LoopbackNetwork, ProxyError};
 use kubewright_runtime::environment::Environment;
 use kubewright_server::environment as server;
 use kubewright_server::storage::Fsync;
@@ -21,6 +22,7 @@ use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::controllers::node_lifecycle::NodeLifecycle;
 use crate::metrics::Metrics;
+use crate::network;
 use crate::node::{Nodes, NodesOptions};
 
 /// How a cluster is to be.
@@ -42,6 +44,7 @@ pub(crate) struct Recipe {
     pub(crate) metrics: Metrics,
     pub(crate) controllers: Controllers,
     pub(crate) line: Line,
+    pub(crate) network: Option<LoopbackNetwork>,
 }
 
 /// How controllers reach the server.
@@ -86,6 +89,7 @@ impl Default for Recipe {
             metrics: Metrics::default(),
             controllers: Controllers::default(),
             line: Line::default(),
+            network: None,
         }
     }
 }
@@ -100,6 +104,9 @@ pub enum StartError {
     /// Keys could not be made.
     #[error("the certificate authority could not be made")]
     Authority(#[source] kubewright_server::PkiError),
+    /// The proxy of Services did not start.
+    #[error("the proxy of Services could not be started")]
+    Proxy(#[source] ProxyError),
     /// The controllers did not do what every cluster needs.
     #[error("the controllers did not come up: {0}")]
     Controllers(String),
@@ -115,6 +122,14 @@ impl Builder {
     /// What the simulated nodes are like, and further ones.
     pub fn node_options(mut self, options: NodesOptions) -> Self {
         self.recipe.node_options = options;
+        self
+    }
+
+    /// Puts pods, Services and nodes into a network of this machine: their addresses are those of the loopback device, and a
+    /// proxy leads from Services to pods, which have to be processes. Forks have the same addresses and no proxy, because the
+    /// addresses are this cluster's.
+    pub fn network(mut self, network: LoopbackNetwork) -> Self {
+        self.recipe.network = Some(network);
         self
     }
 
@@ -196,7 +211,11 @@ impl Builder {
     ///
     /// # Errors
     /// When the server does not start or the controllers do not come up.
-    pub async fn start(self) -> Result<Cluster, StartError> {
+    pub async fn start(mut self) -> Result<Cluster, StartError> {
+        if let Some(network) = &self.recipe.network {
+            self.recipe.node_options = self.recipe.node_options.network(network);
+            self.server = self.server.service_network(network::services(network));
+        }
         let nodes = self.recipe.make_nodes();
         let server = self.server.environment(self.recipe.server_environment());
         let server = match self.recipe.controllers {
@@ -213,7 +232,12 @@ impl Builder {
             Controllers::None => server,
         };
         let server: Server = server.start().await.map_err(StartError::Server)?;
+        if let Some(network) = &self.recipe.network {
+            let ensured = network::ensure_dns_service(network, &server).await;
+            ensured.map_err(|error| StartError::Controllers(error.to_string()))?;
+        }
         let cluster = Cluster::over(server, nodes, self.recipe).await?;
+        cluster.start_proxy().await?;
         cluster.ready().await?;
         Ok(cluster)
     }
@@ -259,6 +283,7 @@ impl Recipe {
         let mut recipe = self.clone();
         recipe.metrics = self.metrics.copy();
         recipe.node_options = self.node_options.apart();
+        recipe.network = None;
         recipe
     }
 

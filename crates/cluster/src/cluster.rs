@@ -12,6 +12,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::{Api, ResourceExt};
 use kubewright_cache::Factory;
+use kubewright_proxy::{LoopbackNetwork, Proxy};
 use kubewright_runtime::{Client, Manager};
 use kubewright_server::storage::RestoreError;
 use kubewright_server::{Endpoint, Server, StartError as ServerError, User};
@@ -24,8 +25,11 @@ use crate::builder::{Builder, Controllers, Recipe, StartError};
 use crate::clock::Clock;
 use crate::controllers::{self, Facts};
 use crate::metrics::Metrics;
+use crate::network;
 use crate::node::{Memory, Nodes};
 
+/// Who the proxy of Services is to the server.
+const PROXY: &str = "system:kube-proxy";
 /// Who the controllers are to the server.
 const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 /// How long controllers may take to do what every cluster needs.
@@ -43,6 +47,8 @@ pub struct Cluster {
     control: Mutex<Option<Control>>,
     server: Server,
     nodes: Nodes,
+    /// What leads from Services to pods, where pods are processes.
+    proxy: Mutex<Option<Proxy>>,
     recipe: Recipe,
     /// As it was when it had just started.
     beginning: kubewright_server::Snapshot,
@@ -77,6 +83,7 @@ impl Cluster {
         let beginning = server.snapshot().await;
         let cluster = Self {
             control: Mutex::new(None),
+            proxy: Mutex::new(None),
             nodes,
             server,
             recipe,
@@ -105,6 +112,19 @@ impl Cluster {
         let stop = CancellationToken::new();
         let task = tokio::spawn(control(client, facts, stop.clone()));
         *self.control.lock() = Some(Control { stop, task });
+        Ok(())
+    }
+
+    /// Starts the proxy of Services, where the cluster has a network for it.
+    pub(crate) async fn start_proxy(&self) -> Result<(), StartError> {
+        let Some(network) = &self.recipe.network else {
+            return Ok(());
+        };
+        let user = User::new(PROXY, ["system:masters"]);
+        let client = self.recipe.line.connect(self.server.service_as(user));
+        let options = network::proxy_options(network).shortest_watch(SHORTEST_WATCH);
+        let started = Proxy::start(client, options).await;
+        *self.proxy.lock() = Some(started.map_err(StartError::Proxy)?);
         Ok(())
     }
 
@@ -178,6 +198,11 @@ impl Cluster {
     /// The simulated nodes: to be added, removed, silenced and revived.
     pub fn nodes(&self) -> &Nodes {
         &self.nodes
+    }
+
+    /// The network of this machine that the cluster is in, if it is in one.
+    pub fn network(&self) -> Option<&LoopbackNetwork> {
+        self.recipe.network.as_ref()
     }
 
     /// The measurements that autoscalers go by.
@@ -260,6 +285,7 @@ impl Cluster {
     /// Stops controllers, then the server: requests under way are answered.
     pub async fn stop(self) {
         self.stop_controllers().await;
+        drop(self.proxy.lock().take());
         self.server.stop();
     }
 }

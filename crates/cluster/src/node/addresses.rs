@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// Networks of pods are taken from 10.128.0.0/9, the customary 10.244.0.0 first.
-const FIRST: u32 = u32::from_be_bytes([10, 244, 0, 0]);
-const RANGE: u32 = u32::from_be_bytes([10, 128, 0, 0]);
-const END: u32 = u32::from_be_bytes([11, 0, 0, 0]);
-/// Nodes are at 172.18.0.2 and up.
-const NODES: u32 = u32::from_be_bytes([172, 18, 0, 2]);
+use kubewright_proxy::{Ipv4Range, LoopbackNetwork};
+
+/// The most nodes that have addresses of their own.
+const MOST_NODES: u32 = 1 << 16;
 /// The smallest network of a node.
 const SMALLEST: u32 = 256;
 /// The largest: more pods than anybody puts on a node.
@@ -21,11 +19,65 @@ pub(crate) struct Block {
     size: u32,
 }
 
+/// Where the addresses of pods and nodes come from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ranges {
+    /// Networks of pods are taken from here, beginning with `first`.
+    pods: Ipv4Range,
+    first: u32,
+    /// Nodes are at the second address of this range and up.
+    nodes: Ipv4Range,
+}
+
 /// Which blocks and which node addresses are taken.
 #[derive(Debug, Default)]
 pub(crate) struct Networks {
+    ranges: Ranges,
     blocks: BTreeMap<u32, u32>,
     nodes: BTreeMap<u32, ()>,
+}
+
+impl Default for Ranges {
+    /// Pods in 10.128.0.0/9, the customary 10.244.0.0 first, and nodes at 172.18.0.2 and up.
+    fn default() -> Self {
+        let range = |first: [u8; 4], bits| Ipv4Range::new(first.into(), bits);
+        Self {
+            pods: range([10, 128, 0, 0], 9).expect("nine bits"),
+            first: u32::from_be_bytes([10, 244, 0, 0]),
+            nodes: range([172, 18, 0, 0], 15).expect("fifteen bits"),
+        }
+    }
+}
+
+impl Ranges {
+    /// The ranges of a network on the loopback device.
+    pub(crate) fn of(network: &LoopbackNetwork) -> Self {
+        let pods = network.pods();
+        Self {
+            pods,
+            first: start(pods),
+            nodes: network.nodes(),
+        }
+    }
+
+    /// Whether an address may stay. One on the loopback device has to be in the ranges, because others have theirs there.
+    fn is_own(&self, address: u32) -> bool {
+        let (address, loopback) = (
+            Ipv4Addr::from(address),
+            Ipv4Addr::from(self.first).is_loopback(),
+        );
+        let own = self.pods.contains(address) || self.nodes.contains(address);
+        own || (!loopback && !address.is_loopback())
+    }
+
+    fn end(&self) -> u32 {
+        let size = u32::try_from(self.pods.size()).unwrap_or(u32::MAX);
+        start(self.pods).saturating_add(size)
+    }
+}
+
+fn start(range: Ipv4Range) -> u32 {
+    range.address(0).unwrap_or(Ipv4Addr::UNSPECIFIED).into()
 }
 
 impl Block {
@@ -46,23 +98,33 @@ impl Block {
 }
 
 impl Networks {
+    /// Addresses of these ranges, all of them free.
+    pub(crate) fn new(ranges: Ranges) -> Self {
+        Self {
+            ranges,
+            ..Self::default()
+        }
+    }
+
     /// A block that has room for this many pods; none when everything is taken.
     pub(crate) fn block(&mut self, pods: u32) -> Option<Block> {
         let size = pods
             .saturating_add(3)
             .clamp(SMALLEST, LARGEST)
             .next_power_of_two();
+        let Ranges { pods, first, .. } = self.ranges;
         let start = self
-            .gap(FIRST, END, size)
-            .or_else(|| self.gap(RANGE, FIRST, size))?;
+            .gap(first, self.ranges.end(), size)
+            .or_else(|| self.gap(start(pods), first, size))?;
         self.blocks.insert(start, size);
         Some(Block { start, size })
     }
 
-    /// Takes the block that a node has already, if nobody else has it.
+    /// Takes the block that a node has already, if nobody else has it and it is one of this network.
     pub(crate) fn adopt(&mut self, cidr: &str) -> Option<Block> {
         let block = Block::parse(cidr)?;
-        if !self.is_free(block.start, block.size) {
+        let own = self.ranges.is_own(block.start);
+        if !own || !self.is_free(block.start, block.size) {
             return None;
         }
         self.blocks.insert(block.start, block.size);
@@ -76,15 +138,17 @@ impl Networks {
 
     /// An address for a node.
     pub(crate) fn node(&mut self) -> Ipv4Addr {
-        let free = (NODES..).find(|address| !self.nodes.contains_key(address));
-        let address = free.unwrap_or(NODES);
+        let first = start(self.ranges.nodes) + 2;
+        let mut all = first..start(self.ranges.nodes).saturating_add(MOST_NODES);
+        let free = all.find(|address| !self.nodes.contains_key(address));
+        let address = free.unwrap_or(first);
         self.nodes.insert(address, ());
         Ipv4Addr::from(address)
     }
 
-    /// Takes the address that a node has already; says whether it was free.
+    /// Takes the address that a node has already; says whether it was free and is one of this network.
     pub(crate) fn adopt_node(&mut self, address: Ipv4Addr) -> bool {
-        self.nodes.insert(address.into(), ()).is_none()
+        self.ranges.is_own(address.into()) && self.nodes.insert(address.into(), ()).is_none()
     }
 
     /// Gives the address of a node back.
@@ -195,6 +259,20 @@ mod tests {
         for text in ["10.244.0.1/24", "10.0.0.0", "x/24", "10.0.0.0/33", "::/64"] {
             assert_eq!(Block::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_network_on_loopback_has_its_own_ranges_and_adopts_nothing_else() {
+        let network = LoopbackNetwork::claim().expect("a network");
+        let mut networks = Networks::new(Ranges::of(&network));
+        let block = networks.block(110).expect("room");
+        assert_eq!(Some(Ipv4Addr::from(block.start)), network.pods().address(0));
+        assert_eq!(Some(networks.node()), network.nodes().address(2));
+        assert_eq!(networks.adopt("10.244.0.0/24"), None);
+        assert!(!networks.adopt_node(Ipv4Addr::new(172, 18, 0, 2)));
+        assert_eq!(Networks::default().adopt(&block.cidr()), None);
+        let blocks = std::iter::from_fn(|| networks.block(110)).count();
+        assert_eq!(blocks, 255, "a /24 for each of the other nodes");
     }
 
     #[test]

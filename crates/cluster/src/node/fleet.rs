@@ -112,11 +112,11 @@ pub(crate) struct Look {
 impl Fleet {
     pub(crate) fn new(options: NodesOptions) -> Self {
         Self {
+            networks: Networks::new(options.ranges),
             options,
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
             strays: BTreeMap::new(),
-            networks: Networks::default(),
             alarms: BTreeSet::new(),
             count: 0,
         }

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use kubewright_cache::Key;
+use kubewright_proxy::LoopbackNetwork;
 use kubewright_runtime::{Client, Environment};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::addresses::Ranges;
 use super::behaviour::Behaviour;
 use super::engine::Engine;
 use super::kubelet::eviction::Pressure;
@@ -49,6 +51,8 @@ pub struct NodesOptions {
     pub events: PodEvents,
     /// Where the logs of containers go. Share it with the server for `kubectl logs`.
     pub logs: Logs,
+    /// Where the addresses of pods and nodes come from.
+    pub(crate) ranges: Ranges,
     /// Who runs containers.
     pub(crate) engine: Engine,
     /// What nodes know that no object tells.
@@ -80,6 +84,7 @@ impl Default for NodesOptions {
             status_interval: Duration::from_secs(300),
             events: PodEvents::default(),
             logs: Logs::default(),
+            ranges: Ranges::default(),
             engine: Engine::default(),
             memory: Memory::default(),
         }
@@ -137,6 +142,13 @@ impl NodesOptions {
     /// Where the logs of containers go.
     pub fn logs(mut self, logs: Logs) -> Self {
         self.logs = logs;
+        self
+    }
+
+    /// Gives pods and nodes addresses of this network instead of made-up ones. For nodes of a cluster that was not made by a
+    /// [`Builder`](crate::Builder::network), which does this itself.
+    pub fn network(mut self, network: &LoopbackNetwork) -> Self {
+        self.ranges = Ranges::of(network);
         self
     }
 

@@ -1,0 +1,50 @@
+//! A cluster in a network of this machine: what its server and its proxy have to know of that.
+
+use k8s_openapi::api::core::v1::Service;
+use kube::Api;
+use kube::api::PostParams;
+use kubewright_proxy::{LoopbackNetwork, ProxyOptions};
+use kubewright_server::{Server, ServiceNetwork};
+use serde_json::json;
+
+/// The Service of the DNS server, which has the name that it has everywhere.
+const DNS_NAMESPACE: &str = "kube-system";
+const DNS: &str = "kube-dns";
+
+/// The addresses of Services.
+pub(crate) fn services(network: &LoopbackNetwork) -> ServiceNetwork {
+    let services: ServiceNetwork = network.services().to_string().parse().expect("a /16");
+    services.api_port(network.api_port())
+}
+
+/// What the proxy of a cluster does.
+pub(crate) fn proxy_options(network: &LoopbackNetwork) -> ProxyOptions {
+    ProxyOptions::of_network(network).except(DNS_NAMESPACE, DNS)
+}
+
+/// Creates the Service of the DNS server, unless it is there: the proxy itself answers at its address.
+///
+/// # Errors
+/// When the server refuses the Service.
+pub(crate) async fn ensure_dns_service(
+    network: &LoopbackNetwork,
+    server: &Server,
+) -> Result<(), kube::Error> {
+    let address = network.dns_address();
+    let port = |name: &str, protocol: &str| json!({"name": name, "port": address.port(), "protocol": protocol});
+    let service: Service = serde_json::from_value(json!({
+        "metadata": {"name": DNS, "labels": {"k8s-app": DNS, "kubernetes.io/name": "CoreDNS"}},
+        "spec": {
+            "clusterIP": address.ip().to_string(),
+            "ports": [port("dns", "UDP"), port("dns-tcp", "TCP")],
+        },
+    }))
+    .expect("a service");
+    let client = kube::Client::new(server.service(), DNS_NAMESPACE);
+    let services: Api<Service> = Api::default_namespaced(client);
+    match services.create(&PostParams::default(), &service).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
+        Err(error) => Err(error),
+    }
+}
