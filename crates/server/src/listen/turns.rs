@@ -20,38 +20,38 @@ use tokio::task::yield_now;
 #[derive(Clone)]
 pub(super) struct Turns(Arc<Owner>);
 
-struct Owner(Arc<Connection>);
+struct Owner(Arc<SharedQueue>);
 
 /// What the streams of a connection share.
-struct Connection {
+struct SharedQueue {
     runtime: Handle,
     most_runners: usize,
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     /// Streams that are to be polled, in order.
-    ready: VecDeque<Arc<Stream>>,
+    ready: VecDeque<Arc<StreamTask>>,
     /// Tasks that work off `ready`. When it is not empty there is at least one.
     runners: usize,
     /// Every stream that was begun and, at some time, those that have ended.
-    begun: Vec<Weak<Stream>>,
+    begun: Vec<Weak<StreamTask>>,
     /// How many streams `begun` may hold before those that have ended are removed.
     many: usize,
 }
 
 /// One stream. Its waker is a reference to it, so it lives as long as anybody may wake it.
-struct Stream {
-    connection: Arc<Connection>,
-    progress: Mutex<Progress>,
+struct StreamTask {
+    connection: Arc<SharedQueue>,
+    progress: Mutex<StreamProgress>,
     /// Locked by the one runner that polls it. Gone when it has ended.
     future: Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,
 }
 
 /// Where a stream stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum StreamProgress {
     /// It waits to be woken.
     Idle,
     /// It is in the queue of its connection.
@@ -65,7 +65,7 @@ impl Default for Turns {
     /// Turns of a connection in this runtime.
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Self(Arc::new(Owner(Arc::new(Connection {
+        Self(Arc::new(Owner(Arc::new(SharedQueue {
             runtime: Handle::current(),
             most_runners: processors,
             state: Mutex::default(),
@@ -79,9 +79,9 @@ where
 {
     fn execute(&self, stream: F) {
         let connection = &self.0.0;
-        let stream = Arc::new(Stream {
+        let stream = Arc::new(StreamTask {
             connection: connection.clone(),
-            progress: Mutex::new(Progress::Ready),
+            progress: Mutex::new(StreamProgress::Ready),
             future: Mutex::new(Some(Box::pin(async move { drop(stream.await) }))),
         });
         connection.state.lock().begin(&stream);
@@ -100,8 +100,8 @@ impl Drop for Owner {
     }
 }
 
-impl State {
-    fn begin(&mut self, stream: &Arc<Stream>) {
+impl QueueState {
+    fn begin(&mut self, stream: &Arc<StreamTask>) {
         if self.begun.len() >= self.many {
             self.begun.retain(|stream| stream.strong_count() > 0);
             self.many = 2 * self.begun.len() + 16;
@@ -110,9 +110,9 @@ impl State {
     }
 }
 
-impl Connection {
+impl SharedQueue {
     /// Puts a stream into the queue, and sees to it that somebody works it off.
-    fn push(self: &Arc<Self>, stream: Arc<Stream>) {
+    fn push(self: &Arc<Self>, stream: Arc<StreamTask>) {
         let mut state = self.state.lock();
         state.ready.push_back(stream);
         if state.runners < self.most_runners {
@@ -123,7 +123,7 @@ impl Connection {
     }
 
     /// The next stream to be polled. Without one the runner that asks has ended.
-    fn next(&self) -> Option<Arc<Stream>> {
+    fn next(&self) -> Option<Arc<StreamTask>> {
         let mut state = self.state.lock();
         let next = state.ready.pop_front();
         if next.is_none() {
@@ -134,7 +134,7 @@ impl Connection {
 }
 
 /// Polls streams until none is ready; everybody else has a turn after each.
-async fn run(connection: Arc<Connection>) {
+async fn run(connection: Arc<SharedQueue>) {
     let mut next = connection.next();
     while let Some(stream) = next {
         stream.poll();
@@ -145,9 +145,9 @@ async fn run(connection: Arc<Connection>) {
     }
 }
 
-impl Stream {
+impl StreamTask {
     fn poll(self: Arc<Self>) {
-        *self.progress.lock() = Progress::Running;
+        *self.progress.lock() = StreamProgress::Running;
         let waker = Waker::from(self.clone());
         let mut future = self.future.lock();
         if let Some(running) = future.as_mut() {
@@ -161,11 +161,11 @@ impl Stream {
         drop(future);
         let woken = {
             let mut progress = self.progress.lock();
-            let woken = *progress == Progress::RunningAndWoken;
+            let woken = *progress == StreamProgress::RunningAndWoken;
             *progress = if woken {
-                Progress::Ready
+                StreamProgress::Ready
             } else {
-                Progress::Idle
+                StreamProgress::Idle
             };
             woken
         };
@@ -175,16 +175,18 @@ impl Stream {
     }
 }
 
-impl Wake for Stream {
+impl Wake for StreamTask {
     fn wake(self: Arc<Self>) {
         let idle = {
             let mut progress = self.progress.lock();
             let before = *progress;
             *progress = match before {
-                Progress::Idle | Progress::Ready => Progress::Ready,
-                Progress::Running | Progress::RunningAndWoken => Progress::RunningAndWoken,
+                StreamProgress::Idle | StreamProgress::Ready => StreamProgress::Ready,
+                StreamProgress::Running | StreamProgress::RunningAndWoken => {
+                    StreamProgress::RunningAndWoken
+                }
             };
-            before == Progress::Idle
+            before == StreamProgress::Idle
         };
         if idle {
             self.connection.clone().push(self);

@@ -6,11 +6,11 @@ use kubewright_schema::catalog::Resource;
 /// How many served resources have each name of each group. A name may be in use more than once: by the versions of one
 /// definition, or by built-in resources.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct NamesInUse(OrdMap<Usage, usize>);
+pub(crate) struct NamesInUse(OrdMap<NameUsage, usize>);
 
 /// One name in use. The order of the fields lets all owners of a name be found together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Usage {
+struct NameUsage {
     group: Box<str>,
     class: NameClass,
     name: Box<str>,
@@ -30,7 +30,7 @@ pub(crate) enum NameClass {
 impl NamesInUse {
     /// Whether anybody but this definition has a name.
     pub(crate) fn is_taken(&self, group: &str, class: NameClass, name: &str, owner: &str) -> bool {
-        let first = Usage {
+        let first = NameUsage {
             group: group.into(),
             class,
             name: name.into(),
@@ -60,13 +60,16 @@ impl NamesInUse {
     }
 }
 
-fn usages<'a>(owner: Option<&'a str>, resource: &'a Resource) -> impl Iterator<Item = Usage> + 'a {
+fn usages<'a>(
+    owner: Option<&'a str>,
+    resource: &'a Resource,
+) -> impl Iterator<Item = NameUsage> + 'a {
     let plain = [&resource.plural, &resource.singular].into_iter();
     let names = plain.chain(&resource.short_names);
     let kinds = [&resource.kind, &resource.list_kind];
     let names = names.map(|name| (NameClass::Resource, name));
     let kinds = kinds.map(|name| (NameClass::Kind, name));
-    names.chain(kinds).map(move |(class, name)| Usage {
+    names.chain(kinds).map(move |(class, name)| NameUsage {
         group: resource.group.clone(),
         class,
         name: name.clone(),
