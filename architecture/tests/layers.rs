@@ -71,7 +71,7 @@ const LAYERS: [(&str, &[&[&str]]); 2] = [
                 "registry",
                 "resource",
             ],
-            &["access", "converter", "flow"],
+            &["access", "aggregation", "converter", "flow"],
             &["admission", "derived"],
             &["core"],
             &["health", "reconcile", "write"],

@@ -6,11 +6,13 @@ mod flow_control;
 mod flow_task;
 mod policy;
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::{Value, json};
 
 use crate::access::Authorization;
+use crate::aggregation::REQUEST_HEADERS;
 use crate::core::Core;
 use crate::network::ServiceNetwork;
 use crate::object;
@@ -72,10 +74,17 @@ impl Core {
         address: SocketAddr,
         client_authority: &str,
     ) -> Result<(), ApiError> {
+        let front_proxy = self.derived.aggregation.front_proxy();
+        let front_proxy = front_proxy.map_err(ApiError::internal)?;
+        let authorities = [
+            ("client-ca-file", client_authority),
+            ("requestheader-client-ca-file", &front_proxy.authority),
+        ];
+        let data = authorities.into_iter().chain(REQUEST_HEADERS);
         let trust = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": { "name": "extension-apiserver-authentication", "namespace": "kube-system" },
-            "data": { "client-ca-file": client_authority },
+            "data": data.collect::<BTreeMap<&str, &str>>(),
         });
         self.put(CONFIG_MAPS, trust).await?;
         let Some(address) = published(address, self.network()) else {

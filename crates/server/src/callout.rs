@@ -4,11 +4,14 @@
 //! limited in size, and the whole of it in time.
 
 mod client;
+mod pass_on;
 mod services;
 mod target;
 mod trust;
 
 pub(crate) use client::Callout;
+pub(crate) use pass_on::ClientIdentity;
 pub(crate) use services::ServiceDirectory;
 pub use services::Services;
 pub(crate) use target::{InvalidTarget, Target};
+pub(crate) use trust::ServerTrust;

@@ -9,6 +9,7 @@ use crate::access::Access;
 use crate::access::token::TokenChecker;
 use crate::admission::{Admission, AdmissionChain};
 use crate::agents::{NodeAgents, discovery};
+use crate::aggregation::{Forwarded, Remote};
 use crate::auth::Tokens;
 use crate::callout::{Callout, ServiceDirectory, Services};
 use crate::converter::Converter;
@@ -16,9 +17,11 @@ use crate::derived::Derived;
 use crate::documents::Documents;
 use crate::environment::Environment;
 use crate::flow::{FlowControl, RequestLimits, Watches};
+use crate::http::respond::Answer;
 use crate::logs::PodLogs;
 use crate::network::ServiceNetwork;
 use crate::registry::Registry;
+use crate::status::ApiError;
 use crate::storage::{RestoreError, Store};
 
 /// Whether the server keeps account of who manages which fields.
@@ -176,6 +179,16 @@ impl Core {
             environment,
             store,
         })
+    }
+
+    /// Passes a request on to the server that answers for its group and version.
+    pub(crate) async fn pass_on(
+        &self,
+        remote: &Remote,
+        request: Forwarded<'_>,
+    ) -> Result<Answer, ApiError> {
+        let (aggregation, callout) = (&self.derived.aggregation, self.converter.callout());
+        aggregation.pass_on(callout, remote, request).await
     }
 
     /// A server of its own with all that this one has at this moment, in memory. What follows from the objects is read

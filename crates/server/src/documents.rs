@@ -56,7 +56,9 @@ impl Basis {
         match name {
             Name::OpenApiV3(gv) => Self::Resources(resources.of(gv).cloned().collect()),
             // Discovery of one version also says which version of the group is preferred.
-            Name::Resources(GroupVersion { group, .. }) | Name::Group(group) => {
+            Name::Resources(GroupVersion { group, .. }) | Name::Group(group)
+                if !resources.has_elsewhere(group) =>
+            {
                 let group = resources.of_group(group);
                 Self::Resources(group.flat_map(|(_, own)| own.values()).cloned().collect())
             }
@@ -137,7 +139,8 @@ impl Documents {
     /// What discovery lists: all resources, and measurements where somebody can be asked for them.
     fn catalog<'a>(&self, resources: &'a Resources) -> Vec<&'a catalog::Resource> {
         let mut all = resources.catalog();
-        all.extend(self.measured);
+        let measured = self.measured.iter();
+        all.extend(measured.filter(|resource| resources.is_here(resource)));
         all
     }
 
@@ -147,12 +150,9 @@ impl Documents {
         resources: &'a Resources,
         group: &str,
     ) -> Vec<&'a catalog::Resource> {
-        let own = resources.of_group(group);
-        let mut own: Vec<&catalog::Resource> = own
-            .flat_map(|(_, own)| own.values())
-            .map(|served| &served.resource)
-            .collect();
-        own.extend(self.measured.iter().filter(|r| *r.group == *group));
+        let mut own = resources.group_catalog(group);
+        let measured = self.measured.iter().filter(|r| *r.group == *group);
+        own.extend(measured.filter(|resource| resources.is_here(resource)));
         own
     }
 

@@ -23,6 +23,7 @@ pub use kubewright_store::environment;
 mod access;
 mod admission;
 mod agents;
+mod aggregation;
 mod api;
 mod auth;
 mod bootstrap;

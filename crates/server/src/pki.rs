@@ -3,6 +3,7 @@
 //! Made at start and kept in memory, or kept in a directory so that a kubeconfig outlives a restart.
 
 mod certificates;
+mod front_proxy;
 mod sec1;
 
 use std::fs;
@@ -27,6 +28,7 @@ use crate::private_file::write_private;
 
 pub use certificates::Certificates;
 use certificates::Serving;
+pub(crate) use front_proxy::FrontProxy;
 
 /// Names under which the server is known besides those it listens on.
 const NAMES: [&str; 5] = [

@@ -9,7 +9,7 @@ mod resources;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kubewright_schema::Table;
@@ -17,6 +17,7 @@ use kubewright_schema::catalog::{self, Resource, Verb};
 use parking_lot::RwLock;
 
 use crate::conversion::{collection_name, conversion};
+use crate::http::path::GroupVersion;
 use crate::kinds;
 use crate::printers::Printer;
 use crate::resource::{Builtin, Incarnation, Nature, Served, is_review};
@@ -80,6 +81,29 @@ impl Registry {
         drop(current);
         if let Some(before) = before {
             before.incarnation.end(revision);
+        }
+    }
+
+    /// Lists what another server answers for in discovery.
+    pub(crate) fn serve_elsewhere(&self, gv: &GroupVersion, resources: Vec<Resource>) {
+        self.change_elsewhere(gv, Some(resources));
+    }
+
+    /// Forgets what other servers answered for, except for these groups and versions.
+    pub(crate) fn keep_elsewhere<'a>(&self, kept: impl Iterator<Item = &'a GroupVersion>) {
+        let kept: BTreeSet<&GroupVersion> = kept.collect();
+        for gv in self.now().all_elsewhere() {
+            if !kept.contains(&gv) {
+                self.change_elsewhere(&gv, None);
+            }
+        }
+    }
+
+    fn change_elsewhere(&self, gv: &GroupVersion, resources: Option<Vec<Resource>>) {
+        let mut current = self.0.write();
+        let mut next = Resources::clone(&current);
+        if next.serve_elsewhere(gv, resources) {
+            *current = Arc::new(next);
         }
     }
 

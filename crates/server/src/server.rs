@@ -301,6 +301,10 @@ impl Server {
         let mut tasks = JoinSet::new();
         tasks.spawn(trim_history(Arc::downgrade(&core), core.stopping.clone()));
         tasks.spawn(reconcile::run(Arc::downgrade(&core), core.stopping.clone()));
+        tasks.spawn(reconcile::follow_api_services(
+            Arc::downgrade(&core),
+            core.stopping.clone(),
+        ));
         tasks.spawn(bootstrap::follow_flow_control(
             Arc::downgrade(&core),
             core.stopping.clone(),

@@ -14,6 +14,7 @@ use tower_service::Service;
 
 use crate::access::audit::{Exchange, Trail};
 use crate::access::{Attributes, Decision, impersonate, token};
+use crate::aggregation::Forwarded;
 use crate::api::{self, ObjectRequest};
 use crate::auth::{self, Caller, User};
 use crate::connection::{Distance, Stranger};
@@ -179,6 +180,16 @@ impl ApiService {
         let asked = Attributes::of_request(info);
         notes.flow = self.core.flow.classify(&user, &asked);
         self.authorize(&asked, &user, &mut notes.trail)?;
+        if let Some(remote) = self.core.derived.aggregation.find(&info.target) {
+            let mut charge = notes.flow().map(|_| self.core.flow.charge(&user));
+            if let Some(charge) = &mut charge {
+                charge.begin()?;
+            }
+            let bytes = body::read(&head.headers, body, charge.as_mut()).await?;
+            let _seat = self.seat(notes.flow(), 1).await?;
+            let request = Forwarded::of(head, &user, bytes);
+            return self.core.pass_on(&remote, request).await;
+        }
         match &info.target {
             Target::Resource(path) => {
                 let width = self.width(&asked, path, &info.query);

@@ -96,7 +96,7 @@ impl Callout {
         read(status, &answer)
     }
 
-    async fn connect(&self, target: &Target) -> Result<TcpStream, Failure> {
+    pub(super) async fn connect(&self, target: &Target) -> Result<TcpStream, Failure> {
         let (dialled, stream) = match &target.place {
             Place::Host(host, port) => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await;
@@ -126,16 +126,16 @@ impl Callout {
 }
 
 /// What went wrong: on the way, or with the answer.
-enum Failure {
+pub(super) enum Failure {
     Transport(String),
     Answer(String),
 }
 
-fn transport(error: impl std::fmt::Display) -> Failure {
+pub(super) fn transport(error: impl std::fmt::Display) -> Failure {
     Failure::Transport(error.to_string())
 }
 
-fn tls_error(error: &std::io::Error) -> String {
+pub(super) fn tls_error(error: &std::io::Error) -> String {
     use rustls::{CertificateError, Error};
     let inner = error.get_ref().and_then(|e| e.downcast_ref::<Error>());
     match inner {

@@ -8,7 +8,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use serde_json::Value;
 
-use super::trust::trust;
+use super::trust::{ServerTrust, trust, trust_anybody};
 use crate::kinds::value::text;
 
 /// Where a webhook is and whom to trust there. Made once for a configuration, since certificates are costly to read.
@@ -69,6 +69,15 @@ impl Target {
             server_name,
             tls,
         })
+    }
+
+    /// Reads where the server behind a Service is.
+    pub(crate) fn behind(service: &Value, trusted: ServerTrust<'_>) -> Result<Self, InvalidTarget> {
+        let tls = match trusted {
+            ServerTrust::Bundle(bundle) => trust(bundle)?,
+            ServerTrust::Anybody => trust_anybody()?,
+        };
+        Self::of_service(service, tls)
     }
 
     fn of_service(service: &Value, tls: Arc<ClientConfig>) -> Result<Self, InvalidTarget> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{self, CryptoProvider};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
@@ -17,6 +18,15 @@ use rustls::{
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::target::InvalidTarget;
+
+/// Whom to trust where a Service leads.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ServerTrust<'a> {
+    /// The certificates of a bundle, which is PEM in base64.
+    Bundle(&'a str),
+    /// Whoever answers.
+    Anybody,
+}
 
 /// TLS that trusts the certificates of a bundle, which is PEM in base64, and no others.
 pub(super) fn trust(bundle: &str) -> Result<Arc<ClientConfig>, InvalidTarget> {
@@ -39,28 +49,58 @@ pub(super) fn trust(bundle: &str) -> Result<Arc<ClientConfig>, InvalidTarget> {
         let config = builder.with_root_certificates(roots).with_no_client_auth();
         return Ok(Arc::new(config));
     }
-    let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
-        .build()
-        .map_err(|e| format!("unable to load root certificates: {e}"))?;
-    let bundle = Bundle {
-        certificates,
-        authorities,
+    let authorities =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+            .build()
+            .map_err(|e| format!("unable to load root certificates: {e}"))?;
+    let verifier = Verifier {
+        trusted: Trusted::Bundle {
+            certificates,
+            authorities,
+        },
+        provider,
     };
     let config = builder
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(bundle))
+        .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
     Ok(Arc::new(config))
 }
 
-/// The certificates of a bundle, as servers that can be named and as authorities.
-#[derive(Debug)]
-struct Bundle {
-    certificates: Vec<CertificateDer<'static>>,
-    authorities: Arc<WebPkiServerVerifier>,
+/// TLS that trusts whoever answers, for those who say that this will do.
+pub(super) fn trust_anybody() -> Result<Arc<ClientConfig>, InvalidTarget> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|e| e.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier {
+            trusted: Trusted::Anybody,
+            provider,
+        }))
+        .with_no_client_auth();
+    Ok(Arc::new(config))
 }
 
-impl ServerCertVerifier for Bundle {
+/// Checks certificates of servers. That their holders have the keys is checked in any case.
+#[derive(Debug)]
+struct Verifier {
+    trusted: Trusted,
+    provider: Arc<CryptoProvider>,
+}
+
+/// Whose certificates are good.
+#[derive(Debug)]
+enum Trusted {
+    /// Those of a bundle, as servers that can be named and as authorities.
+    Bundle {
+        certificates: Vec<CertificateDer<'static>>,
+        authorities: Arc<WebPkiServerVerifier>,
+    },
+    Anybody,
+}
+
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -69,8 +109,15 @@ impl ServerCertVerifier for Bundle {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if !self.certificates.iter().any(|known| known == end_entity) {
-            return self.authorities.verify_server_cert(
+        let Trusted::Bundle {
+            certificates,
+            authorities,
+        } = &self.trusted
+        else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        if !certificates.iter().any(|known| known == end_entity) {
+            return authorities.verify_server_cert(
                 end_entity,
                 intermediates,
                 server_name,
@@ -89,8 +136,8 @@ impl ServerCertVerifier for Bundle {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.authorities
-            .verify_tls12_signature(message, certificate, signed)
+        let known = &self.provider.signature_verification_algorithms;
+        crypto::verify_tls12_signature(message, certificate, signed, known)
     }
 
     fn verify_tls13_signature(
@@ -99,12 +146,13 @@ impl ServerCertVerifier for Bundle {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.authorities
-            .verify_tls13_signature(message, certificate, signed)
+        let known = &self.provider.signature_verification_algorithms;
+        crypto::verify_tls13_signature(message, certificate, signed, known)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.authorities.supported_verify_schemes()
+        let known = &self.provider.signature_verification_algorithms;
+        known.supported_schemes()
     }
 }
 
@@ -153,14 +201,18 @@ mod tests {
         let mut roots = RootCertStore::empty();
         roots.add(bundle.clone()).expect("a certificate");
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
-        let bundle = Bundle {
-            certificates: vec![bundle.clone()],
-            authorities: authorities.build().expect("an authority"),
+        let authorities =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone());
+        let verifier = Verifier {
+            trusted: Trusted::Bundle {
+                certificates: vec![bundle.clone()],
+                authorities: authorities.build().expect("an authority"),
+            },
+            provider,
         };
         let name = ServerName::try_from(name.to_owned()).expect("a name");
         let now = UnixTime::since_unix_epoch(Duration::from_secs(1_800_000_000));
-        bundle
+        verifier
             .verify_server_cert(shown, &[], &name, &[], now)
             .is_ok()
     }

@@ -24,6 +24,7 @@ use serde_json::Value;
 
 use crate::access::{Policy, follow};
 use crate::admission::{Hooks, Ledger};
+use crate::aggregation::{self, Aggregation};
 use crate::environment::Environment;
 use crate::network::ServiceNetwork;
 use crate::registry::{Defined, Registry};
@@ -46,6 +47,7 @@ pub(crate) struct Derived {
     pub(crate) policy: Arc<RwLock<Policy>>,
     pub(crate) hooks: Arc<Hooks>,
     pub(crate) quotas: Arc<Ledger>,
+    pub(crate) aggregation: Arc<Aggregation>,
     pub(crate) queue: Queue,
     /// Collections whose definition is being torn down, and the name of the definition.
     teardowns: Mutex<HashMap<String, String>>,
@@ -63,6 +65,7 @@ struct Contents {
     policy: Policy,
     hooks: Hooks,
     quotas: Ledger,
+    aggregation: Aggregation,
     definitions: BTreeMap<String, Arc<Defined>>,
     teardowns: HashMap<String, String>,
     tasks: Vec<Task>,
@@ -87,6 +90,7 @@ impl Derived {
             policy: Arc::default(),
             hooks: Arc::default(),
             quotas: Arc::default(),
+            aggregation: Arc::default(),
             queue: Queue::default(),
             teardowns: Mutex::default(),
             staged: Mutex::default(),
@@ -114,6 +118,7 @@ impl Derived {
         match collection {
             SERVICES => self.addresses.apply(event),
             DEFINITIONS => self.apply_definition(event),
+            aggregation::COLLECTION => self.aggregation.apply(event),
             _ if follow::is_policy_collection(collection) => {
                 let outdated = follow::apply(&mut self.policy.write(), collection, event);
                 self.queue
@@ -136,6 +141,7 @@ impl Derived {
         *self.policy.write() = contents.policy;
         self.hooks.replace(&contents.hooks);
         self.quotas.replace(&contents.quotas);
+        self.aggregation.replace(&contents.aggregation);
         self.registry
             .replace_definitions(contents.definitions, revision);
         *self.teardowns.lock() = contents.teardowns;
@@ -177,6 +183,11 @@ impl Derived {
             contents.policy.describe(),
         );
         compare("hooks", self.hooks.describe(), contents.hooks.describe());
+        compare(
+            "API services",
+            self.aggregation.describe(),
+            contents.aggregation.describe(),
+        );
         let now = environment.now_rfc3339();
         for (quota, used) in self.quotas.describe(&now) {
             let namespace = quota.split('/').next().unwrap_or("");
@@ -228,6 +239,9 @@ impl Contents {
             policy,
             hooks,
             quotas: Ledger::read(latest(objects, QUOTAS).range("", None)),
+            aggregation: Aggregation::read(
+                latest(objects, aggregation::COLLECTION).range("", None),
+            ),
             definitions: BTreeMap::new(),
             teardowns: HashMap::new(),
         };

@@ -95,7 +95,7 @@ impl Core {
         Ok(outdated)
     }
 
-    fn api_services(&self) -> Arc<Served> {
+    pub(super) fn api_services(&self) -> Arc<Served> {
         let resources = self.registry.now();
         resources.builtin("apiregistration.k8s.io", "v1", "apiservices")
     }

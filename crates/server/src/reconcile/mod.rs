@@ -1,6 +1,7 @@
 //! Works off the queue: what the server itself writes because of other writes.
 
 mod api_services;
+mod availability;
 mod definition;
 mod teardown;
 
@@ -17,6 +18,8 @@ use crate::request::Part;
 use crate::resource::Served;
 use crate::status::ApiError;
 use crate::write::WriteRequest;
+
+pub(crate) use availability::follow_api_services;
 
 /// Works off the queue of a server until it stops. Does not keep the server alive.
 pub(crate) async fn run(core: Weak<Core>, stopping: CancellationToken) {

@@ -22,6 +22,8 @@ pub(crate) struct Resources {
     /// The definitions that are served, by name.
     definitions: OrdMap<Box<str>, Arc<Defined>>,
     names: NamesInUse,
+    /// What other servers answer for. It stands in place of anything that is served here.
+    elsewhere: OrdMap<GroupVersion, Arc<[Resource]>>,
 }
 
 /// What a group, version and plural name.
@@ -42,6 +44,7 @@ impl Resources {
             by_path: OrdMap::new(),
             definitions: OrdMap::new(),
             names: NamesInUse::default(),
+            elsewhere: OrdMap::new(),
         };
         for served in &*builtin {
             resources.serve(served);
@@ -204,7 +207,54 @@ impl Resources {
 
     /// The resources as discovery takes them.
     pub(crate) fn catalog(&self) -> Vec<&Resource> {
-        self.all().map(|served| &served.resource).collect()
+        let here = self.all().map(|served| &served.resource);
+        let elsewhere = self.elsewhere.values().flat_map(|all| all.iter());
+        here.filter(|resource| self.is_here(resource))
+            .chain(elsewhere)
+            .collect()
+    }
+
+    /// The resources of a group as discovery takes them.
+    pub(crate) fn group_catalog(&self, group: &str) -> Vec<&Resource> {
+        let here = self.of_group(group).flat_map(|(_, own)| own.values());
+        let here = here.map(|served| &served.resource);
+        let elsewhere = self.elsewhere.iter().filter(|(gv, _)| gv.group == group);
+        here.filter(|resource| self.is_here(resource))
+            .chain(elsewhere.flat_map(|(_, all)| all.iter()))
+            .collect()
+    }
+
+    /// Whether this server answers for a resource.
+    pub(crate) fn is_here(&self, resource: &Resource) -> bool {
+        self.elsewhere.is_empty() || !self.elsewhere.contains_key(&group_version(resource))
+    }
+
+    /// Whether another server answers for a version of a group.
+    pub(crate) fn has_elsewhere(&self, group: &str) -> bool {
+        self.elsewhere.keys().any(|gv| gv.group == group)
+    }
+
+    /// Notes what another server answers for; nothing when it does not any more. Says whether that is new.
+    pub(super) fn serve_elsewhere(
+        &mut self,
+        gv: &GroupVersion,
+        resources: Option<Vec<Resource>>,
+    ) -> bool {
+        let known = self.elsewhere.get(gv).map(|known| &**known);
+        if known == resources.as_deref() {
+            return false;
+        }
+        match resources {
+            Some(resources) => self.elsewhere.insert(gv.clone(), resources.into()),
+            None => self.elsewhere.remove(gv),
+        };
+        self.generation += 1;
+        true
+    }
+
+    /// The groups and versions that other servers answer for.
+    pub(super) fn all_elsewhere(&self) -> Vec<GroupVersion> {
+        self.elsewhere.keys().cloned().collect()
     }
 }
 
