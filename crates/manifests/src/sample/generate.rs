@@ -75,6 +75,16 @@ impl Generator {
         )
     }
 
+    /// One of several values of one field on its own.
+    pub(super) fn variant(self, schema: &Value, name: &str, variant: usize) -> Value {
+        let place = Place {
+            name,
+            level: SHOWN_LEVEL,
+            variant,
+        };
+        self.value(schema, place)
+    }
+
     fn value(self, schema: &Value, place: Place<'_>) -> Value {
         let schema = &*branches::take(schema, self.branch);
         if let Some(given) = given(schema, place.variant) {

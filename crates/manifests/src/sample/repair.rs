@@ -22,25 +22,25 @@ struct Change {
 /// How bad an object is: whether its rules cannot even be evaluated, and how many errors it has.
 type Badness = (bool, usize);
 
-/// A valid object near this one, found with so many validations at most.
+/// A valid object near this one, found with so many validations at most. The value at the pointer `kept` is not changed.
 ///
 /// # Errors
 /// What is wrong with the best object that was found.
 pub(super) fn repair(
     checker: &Checker,
-    schema: &Value,
     object: Value,
+    kept: Option<&str>,
     budget: usize,
 ) -> Result<Value, Vec<FieldError>> {
     let mut search = Search {
         checker,
-        schema,
-        literals: Literals::of(schema),
+        kept,
+        literals: Literals::of(&checker.schema),
         left: budget,
     };
     let mut object = object;
     loop {
-        let errors = checker.errors(&object);
+        let errors = checker.errors(&object, None);
         if errors.is_empty() {
             return Ok(object);
         }
@@ -53,7 +53,7 @@ pub(super) fn repair(
 
 struct Search<'a> {
     checker: &'a Checker,
-    schema: &'a Value,
+    kept: Option<&'a str>,
     literals: Literals,
     left: usize,
 }
@@ -64,7 +64,7 @@ impl Search<'_> {
         let changes = self.changes(object);
         let now = badness(errors);
         for change in &changes {
-            let Some(changed) = apply(object, change) else {
+            let Some(changed) = replaced(object, &change.pointer, change.value.as_ref()) else {
                 continue;
             };
             if self.is_better(&changed, now)? {
@@ -72,14 +72,14 @@ impl Search<'_> {
             }
         }
         for (position, first) in changes.iter().enumerate() {
-            let Some(once) = apply(object, first) else {
+            let Some(once) = replaced(object, &first.pointer, first.value.as_ref()) else {
                 continue;
             };
             for second in changes[position + 1..]
                 .iter()
                 .filter(|c| c.pointer != first.pointer)
             {
-                let Some(twice) = apply(&once, second) else {
+                let Some(twice) = replaced(&once, &second.pointer, second.value.as_ref()) else {
                     continue;
                 };
                 if self.is_better(&twice, now)? {
@@ -93,12 +93,12 @@ impl Search<'_> {
     /// Nothing, when it was asked too often.
     fn is_better(&mut self, object: &Value, than: Badness) -> Option<bool> {
         self.left = self.left.checked_sub(1)?;
-        Some(badness(&self.checker.errors(object)) < than)
+        Some(badness(&self.checker.errors(object, None)) < than)
     }
 
     fn changes(&self, object: &Value) -> Vec<Change> {
         let mut changes = Vec::new();
-        self.visit(self.schema, object, "", &mut changes);
+        self.visit(&self.checker.schema, object, "", &mut changes);
         for text in &self.literals.texts {
             changes.push(Change {
                 pointer: "/metadata/name".to_owned(),
@@ -106,6 +106,9 @@ impl Search<'_> {
             });
         }
         changes.truncate(MAX_CHANGES);
+        if let Some(kept) = self.kept {
+            changes.retain(|change| !overlap(&change.pointer, kept));
+        }
         changes
     }
 
@@ -236,11 +239,21 @@ fn is_type_meta(name: &str) -> bool {
     matches!(name, "apiVersion" | "kind" | "metadata")
 }
 
-fn apply(object: &Value, change: &Change) -> Option<Value> {
+/// Whether one of two places is the other or within it.
+fn overlap(one: &str, other: &str) -> bool {
+    let within = |inner: &str, outer: &str| {
+        let rest = inner.strip_prefix(outer);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    within(one, other) || within(other, one)
+}
+
+/// The object with another value at a JSON pointer, or with none. None if there is no such place.
+pub fn replaced(object: &Value, pointer: &str, value: Option<&Value>) -> Option<Value> {
     let mut changed = object.clone();
-    let (parent, last) = change.pointer.rsplit_once('/')?;
+    let (parent, last) = pointer.rsplit_once('/')?;
     let name = last.replace("~1", "/").replace("~0", "~");
-    match (changed.pointer_mut(parent)?, &change.value) {
+    match (changed.pointer_mut(parent)?, value) {
         (Value::Object(fields), Some(value)) => {
             fields.insert(name, value.clone());
         }

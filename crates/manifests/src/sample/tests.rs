@@ -28,7 +28,7 @@ fn sample(definition: &CustomResourceDefinition) -> Value {
     let sample = of(definition, &version).unwrap_or_else(|error| panic!("{error}"));
     let parsed = Definition::parse(&serde_json::to_value(definition).expect("JSON"));
     let checker = Checker::new(&parsed.versions[0]).expect("compiles");
-    let errors = checker.errors(&sample);
+    let errors = checker.errors(&sample, None);
     assert!(errors.is_empty(), "{sample:#}\n{errors:?}");
     sample
 }
@@ -352,4 +352,15 @@ fn definitions_of_the_examples_have_samples() {
         assert_eq!(sample["kind"], definition.spec.names.kind);
         assert_eq!(sample.get("status"), None);
     }
+}
+
+#[test]
+fn values_of_a_field_differ_and_keep_to_its_bounds() {
+    let schema = json!({"type": "integer", "minimum": 3, "maximum": 5});
+    let numbers = super::values(&schema, "size");
+    assert!(numbers.len() > 1, "{numbers:?}");
+    let within = |number: &Value| number.as_i64().is_some_and(|it| (3..=5).contains(&it));
+    assert!(numbers.iter().all(within), "{numbers:?}");
+    let schema = json!({"type": "string", "enum": ["a", "b", "c", "d", "e", "f"]});
+    assert_eq!(super::values(&schema, "mode").len(), 6);
 }
