@@ -4,17 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
 use kubewright_cluster::{Builder, Clock, Cluster};
 use kubewright_runtime::client::Consistency;
 use kubewright_runtime::{Error, Manager};
-use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::base;
 use crate::director::Rules;
@@ -22,12 +21,16 @@ use crate::external::{AnyExternal, ExternalSystem};
 use crate::identity::{WriteId, unescape};
 use crate::normal::Masks;
 use crate::oracle::Violation;
+use crate::pace::Pace;
 use crate::plan::{FaultKind, Plan};
 use crate::planner;
 use crate::process::{Process, Start};
+use crate::program::Program;
+use crate::progress::Progress;
 use crate::report::{Failure, Report};
 use crate::run::{Base, Outcome, execute};
 use crate::state::State;
+use crate::threads::{self, in_real_time, in_runtime};
 use crate::user::User;
 
 /// The variable that repeats one plan.
@@ -38,20 +41,24 @@ const VOLUME: &str = "KUBEWRIGHT_SIM";
 const SEEDS: &str = "KUBEWRIGHT_SIM_SEEDS";
 /// The variable that names a directory for reports.
 const REPORTS: &str = "KUBEWRIGHT_REPORTS";
+/// The variable that says how many runs are made at once.
+const JOBS: &str = "KUBEWRIGHT_SIM_JOBS";
+/// How long nothing may change in a run of a program until a step counts as done.
+const REAL_SETTLE: Duration = Duration::from_millis(2500);
 /// Failures that are made shorter.
 const SHRUNK: usize = 3;
-/// Runs are deep futures in a build without optimisation.
-const STACK: usize = 16 << 20;
 
 /// A step of a workload.
 pub(crate) type Step =
-    Box<dyn Fn(User) -> LocalBoxFuture<'static, Result<(), Error>> + Send + Sync>;
-type MakeExternal = Box<dyn Fn() -> Arc<dyn AnyExternal> + Send + Sync>;
+    Arc<dyn Fn(User) -> LocalBoxFuture<'static, Result<(), Error>> + Send + Sync>;
+type MakeExternal = Arc<dyn Fn() -> Arc<dyn AnyExternal> + Send + Sync>;
 type Configure = Box<dyn Fn(Builder) -> Builder + Send + Sync>;
 
 /// What every run of a campaign is made of.
+#[derive(Clone)]
 pub(crate) struct Shape {
     pub(crate) start: Start,
+    pub(crate) pace: Pace,
     pub(crate) steps: Vec<(String, Step)>,
     pub(crate) rules: Rules,
     pub(crate) masks: Masks,
@@ -74,16 +81,31 @@ pub struct Campaign {
     configure: Option<Configure>,
     jobs: Option<usize>,
     sample: Option<usize>,
+    cancel: CancellationToken,
 }
 
 impl Campaign {
     /// A campaign over the operator that this function starts. The function is called for every process: for each run, and
     /// within a run again after each crash. The name is part of replay tokens.
     pub fn new(name: &str, operator: impl Fn(&Process) -> Manager + Send + Sync + 'static) -> Self {
+        Self::of(name, Start::Manager(Arc::new(operator)), Pace::VIRTUAL)
+    }
+
+    /// A campaign over an operator that is a program of any language, started once for every process. It reaches the API server
+    /// by the kubeconfig that the variable `KUBECONFIG` names. The clock is the machine's, so a run takes seconds, most of which
+    /// are waited; several run at once. Runs are less exact than those of an operator in this process: what is between two
+    /// requests of a program is its own.
+    pub fn of_program(name: &str, program: Program) -> Self {
+        let campaign = Self::of(name, Start::Program(program), Pace::REAL);
+        campaign.settle(REAL_SETTLE).quiet(REAL_SETTLE)
+    }
+
+    fn of(name: &str, start: Start, pace: Pace) -> Self {
         Self {
             name: name.to_owned(),
             shape: Shape {
-                start: Arc::new(operator),
+                start,
+                pace,
                 steps: Vec::new(),
                 rules: Rules::default(),
                 masks: Masks::default(),
@@ -97,6 +119,7 @@ impl Campaign {
             configure: None,
             jobs: None,
             sample: None,
+            cancel: CancellationToken::new(),
         }
     }
 
@@ -117,11 +140,17 @@ impl Campaign {
         step: impl AsyncFn(User) -> Result<(), Error> + Send + Sync + 'static,
     ) -> Self {
         let step = Arc::new(step);
-        let erased: Step = Box::new(move |user| {
+        let erased: Step = Arc::new(move |user| {
             let step = step.clone();
             Box::pin(async move { step(user).await })
         });
         self.shape.steps.push((name.to_owned(), erased));
+        self
+    }
+
+    /// Adds a step that is erased already.
+    pub(crate) fn with_step(mut self, name: &str, step: Step) -> Self {
+        self.shape.steps.push((name.to_owned(), step));
         self
     }
 
@@ -152,7 +181,7 @@ impl Campaign {
         mut self,
         make: impl Fn() -> E + Send + Sync + 'static,
     ) -> Self {
-        self.shape.external = Some(Box::new(move || Arc::new(make())));
+        self.shape.external = Some(Arc::new(move || Arc::new(make())));
         self
     }
 
@@ -208,6 +237,13 @@ impl Campaign {
         self
     }
 
+    /// Ends the runs of a program when this is cancelled: their processes are killed, and the report is about what was run so
+    /// far. Runs in virtual time take no time worth cancelling.
+    pub fn cancelled_by(mut self, cancel: CancellationToken) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
     /// Sets how many plans run at once. By default one for each processor.
     pub fn jobs(mut self, jobs: usize) -> Self {
         self.jobs = Some(jobs.max(1));
@@ -225,6 +261,9 @@ impl Campaign {
     /// # Panics
     /// When a plan fails, and when the token in `KUBEWRIGHT_REPLAY` cannot be read.
     pub fn check(&self) {
+        if self.is_passed_over() {
+            return;
+        }
         let report = match self.asked_for() {
             Some(plan) => self.replay(&plan),
             None => self.run(),
@@ -238,6 +277,9 @@ impl Campaign {
     /// # Panics
     /// When a plan fails, and when the token in `KUBEWRIGHT_REPLAY` cannot be read.
     pub fn check_seeds(&self, seeds: u64) {
+        if self.is_passed_over() {
+            return;
+        }
         let asked = std::env::var(SEEDS).ok().and_then(|text| text.parse().ok());
         let report = match self.asked_for() {
             Some(plan) => self.replay(&plan),
@@ -254,6 +296,18 @@ impl Campaign {
         }
         assert!(report.is_clean(), "\n{report}");
         println!("{report}");
+    }
+
+    /// Whether the environment asks for a plan of another campaign: then this one has nothing to do.
+    fn is_passed_over(&self) -> bool {
+        let token = std::env::var(REPLAY).unwrap_or_default();
+        let other = token
+            .split_once(':')
+            .filter(|(name, _)| unescape(name) != self.name);
+        if let Some((other, _)) = other {
+            println!("{}: {REPLAY} is about {other}", self.name);
+        }
+        other.is_some()
     }
 
     /// The plan that the environment names, if it is one of this campaign.
@@ -323,7 +377,7 @@ impl Campaign {
 
     fn run_plans(&self, plans: impl FnOnce(&Outcome) -> Vec<Plan>) -> Report {
         let began = Instant::now();
-        let base = in_runtime(|| async { base::prepare(self.builder(), &self.objects).await });
+        let base = self.prepare();
         let none = Plan::default();
         let reference = self.execute(&base, &none, None);
         let mut report = Report {
@@ -364,10 +418,41 @@ impl Campaign {
         if reference.violation.is_some() {
             return Failure::of(&self.name, &none, &reference.trace, reference.clone());
         }
+        if self.shape.pace.is_real {
+            // Nobody promises that a program does the same twice in the same order.
+            return None;
+        }
         let mut again = self.execute(base, &none, None);
         let (first, second) = reference.trace.divergence(&again.trace)?;
         again.violation = Some(Violation::Diverged { first, second });
         Failure::of(&self.name, &none, &reference.trace, again)
+    }
+
+    /// The parts that every run of the operator needs, its workload included.
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The name that replay tokens begin with.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many runs are made at once.
+    pub(crate) fn jobs_at_once(&self) -> usize {
+        let asked = std::env::var(JOBS).ok().and_then(|jobs| jobs.parse().ok());
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        // Runs of a program are waiting most of the time.
+        let usual = || match self.shape.pace.is_real {
+            true => processors() * 3,
+            false => processors(),
+        };
+        asked.or(self.jobs).unwrap_or_else(usual).max(1)
+    }
+
+    /// Starts a cluster with the objects of the campaign, and keeps it for runs to begin with.
+    pub(crate) fn prepare(&self) -> Base {
+        in_runtime(|| async { base::prepare(self.builder(), &self.objects).await })
     }
 
     fn builder(&self) -> Builder {
@@ -381,41 +466,34 @@ impl Campaign {
     }
 
     fn execute(&self, base: &Base, plan: &Plan, reference: Option<&Outcome>) -> Outcome {
-        in_runtime(|| execute(&self.shape, base, plan, reference))
+        match self.shape.pace.is_real {
+            true => in_real_time(|| self.until_cancelled(base, plan, reference)),
+            false => in_runtime(|| execute(&self.shape, base, plan, reference)),
+        }
+    }
+
+    /// Executes a plan with a real clock. A run that is cancelled is dropped, and its processes with it.
+    async fn until_cancelled(
+        &self,
+        base: &Base,
+        plan: &Plan,
+        reference: Option<&Outcome>,
+    ) -> Outcome {
+        tokio::select! {
+            biased; // What is cancelled does not begin.
+            () = self.cancel.cancelled() => Outcome::default(),
+            outcome = execute(&self.shape, base, plan, reference) => outcome,
+        }
     }
 
     fn execute_all(&self, base: &Base, plans: &[Plan], reference: &Outcome) -> Vec<Outcome> {
-        let outcomes: Vec<Mutex<Option<Outcome>>> =
-            plans.iter().map(|_| Mutex::default()).collect();
-        let next = AtomicUsize::new(0);
-        let work = || {
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(plan) = plans.get(at) else { return };
-                let outcome = self.execute(base, plan, Some(reference));
-                *outcomes[at].lock() = Some(outcome);
-            }
+        let progress = Progress::new(&self.name, plans.len());
+        let run = |plan: &Plan| {
+            let outcome = self.execute(base, plan, Some(reference));
+            progress.step(outcome.violation.is_some());
+            outcome
         };
-        let jobs = self
-            .jobs
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..jobs.min(plans.len()))
-                .map(|_| {
-                    std::thread::Builder::new()
-                        .stack_size(STACK)
-                        .spawn_scoped(scope, work)
-                        .expect("the system gives a thread")
-                })
-                .collect();
-            for worker in workers {
-                if let Err(panic) = worker.join() {
-                    std::panic::resume_unwind(panic);
-                }
-            }
-        });
-        let done = outcomes.into_iter().map(Mutex::into_inner);
-        done.map(Option::unwrap_or_default).collect()
+        threads::spread(self.jobs_at_once(), plans, run)
     }
 }
 
@@ -429,16 +507,6 @@ fn sampled(plans: Vec<Plan>, sample: Option<usize>) -> Vec<Plan> {
         }
         _ => plans,
     }
-}
-
-/// Runs a future on a runtime of its own, whose clock stands still while anything can go on.
-fn in_runtime<F: Future>(make: impl FnOnce() -> F) -> F::Output {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .expect("the system gives a runtime");
-    runtime.block_on(async { Box::pin(make()).await })
 }
 
 impl fmt::Debug for Campaign {

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use crate::identity::{EventId, WriteId, content};
+use crate::pace::Pace;
 use crate::plan::{Fault, Plan};
 use crate::state::{ObjectId, State};
 use crate::target::Target;
@@ -20,11 +21,6 @@ use crate::trace::{Entry, Note, Trace, Wrote};
 
 /// More writes than these within one step are a flood.
 const FLOOD: usize = 500;
-/// How long a write takes in a flood.
-const FLOODED_FOR: Duration = Duration::from_secs(10);
-
-/// How long an event that is skipped can be held at most.
-const SKIPPED_WITHIN: Duration = Duration::from_secs(10);
 
 /// A rule over the whole state that holds after every commit.
 pub(crate) type Invariant = Arc<dyn Fn(&State) -> bool + Send + Sync>;
@@ -40,6 +36,7 @@ pub(crate) struct Rules {
 
 pub(crate) struct Director {
     start: Instant,
+    pub(crate) pace: Pace,
     rules: Rules,
     inner: Mutex<Inner>,
     state: Mutex<State>,
@@ -62,6 +59,10 @@ struct Inner {
     revisions: BTreeMap<EventId, u64>,
     /// Objects that the operator made.
     made: BTreeSet<ObjectId>,
+    /// When the operator last asked for anything or was shown anything.
+    active: Option<Instant>,
+    /// Whether the process that runs has begun to watch.
+    is_up: bool,
     /// Leases that the operator writes, by key.
     leases: BTreeSet<String>,
     /// Resources whose lists and watches wait, until when and for which object.
@@ -75,6 +76,13 @@ struct Hold {
     until: Instant,
 }
 
+/// How far a process of the operator is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Up {
+    Starting,
+    Watching,
+}
+
 /// A rule that did not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Broken {
@@ -84,7 +92,7 @@ pub(crate) enum Broken {
 }
 
 impl Director {
-    pub(crate) fn new(plan: &Plan, rules: Rules) -> Self {
+    pub(crate) fn new(plan: &Plan, rules: Rules, pace: Pace) -> Self {
         let mut faults = plan.faults.clone();
         let mut seeds = faults.iter().filter_map(|fault| match fault {
             Fault::Jitter(seed) => Some(*seed),
@@ -100,6 +108,7 @@ impl Director {
         };
         Self {
             start: Instant::now(),
+            pace,
             rules,
             inner: Mutex::new(inner),
             state: Mutex::default(),
@@ -153,6 +162,26 @@ impl Director {
         read(&self.state.lock())
     }
 
+    /// Notes that the operator asked for something, or was shown something.
+    pub(crate) fn be_active(&self) {
+        self.inner.lock().active = Some(Instant::now());
+    }
+
+    /// When the operator last asked for anything or was shown anything.
+    pub(crate) fn last_active(&self) -> Option<Instant> {
+        self.inner.lock().active
+    }
+
+    /// Notes that a process begins, or that it has begun to watch.
+    pub(crate) fn set_up(&self, is_up: Up) {
+        self.inner.lock().is_up = is_up == Up::Watching;
+    }
+
+    /// Whether the process that runs has begun to watch.
+    pub(crate) fn is_up(&self) -> bool {
+        self.inner.lock().is_up
+    }
+
     /// Begins a step of the workload.
     pub(crate) fn begin_step(&self, number: usize, name: &str) {
         {
@@ -172,7 +201,7 @@ impl Director {
             inner.turns
         };
         if turns > FLOOD {
-            tokio::time::sleep(FLOODED_FOR).await;
+            tokio::time::sleep(self.pace.flooded_for).await;
         }
     }
 
@@ -332,7 +361,7 @@ impl Director {
     pub(crate) fn hold(&self, resource: &str, key: &str) {
         let hold = Hold {
             object: (resource.to_owned(), key.to_owned()),
-            until: Instant::now() + SKIPPED_WITHIN,
+            until: Instant::now() + self.pace.skipped_within,
         };
         self.inner.lock().held.insert(resource.to_owned(), hold);
     }

@@ -40,6 +40,9 @@
 //!     .check();
 //! ```
 //!
+//! A [`Walk`] changes every property of a kind after its schema, and its changes can be the workload of a campaign. A
+//! [`Program`] is an operator in any language, behind a kubeconfig and with a real clock.
+//!
 //! # How a run is made
 //!
 //! Every run has a runtime of its own with one thread, whose clock stands still while anything can go on: a minute of waiting
@@ -60,18 +63,24 @@ mod identity;
 mod life;
 mod normal;
 mod oracle;
+mod pace;
 mod page;
 mod plan;
 mod planner;
 mod process;
+mod program;
+mod progress;
 mod report;
 mod run;
 mod state;
 mod target;
+mod threads;
 mod trace;
 mod user;
+mod walk;
 mod watch;
 mod wire;
+mod workload;
 
 pub use campaign::Campaign;
 pub use external::{External, ExternalError, ExternalSystem};
@@ -80,10 +89,13 @@ pub use normal::Difference;
 pub use oracle::Violation;
 pub use plan::{Fault, FaultKind, Plan};
 pub use process::Process;
+pub use program::Program;
 pub use report::{Failure, Report};
 pub use state::{ObjectId, State};
 pub use trace::{Entry, Note, Trace, Wrote};
 pub use user::{User, UserObject};
+pub use walk::{Walk, WalkFailure, WalkReport};
+pub use workload::WorkloadError;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/simulation.md")]

@@ -196,7 +196,8 @@ impl fmt::Display for Difference {
     }
 }
 
-fn short(text: &str) -> String {
+/// A text of which no more than a line is shown.
+pub(crate) fn short(text: &str) -> String {
     match text.char_indices().nth(120) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text.to_owned(),

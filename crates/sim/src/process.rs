@@ -14,21 +14,27 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::director::Director;
+use crate::director::{Director, Up};
 use crate::external::{AnyExternal, External, ExternalSystem};
 use crate::life::{Life, View};
+use crate::program::Program;
 use crate::trace::Note;
 use crate::wire::Wire;
 
-/// How long it takes until a process that died is started again.
-const RESTARTED_AFTER: Duration = Duration::from_secs(1);
-/// How long a stale API server stays behind.
-const STALE_FOR: Duration = Duration::from_secs(20);
 /// How often a process may end by itself within one run.
 const ENDS: u32 = 20;
 
 /// Makes a manager for a process.
-pub(crate) type Start = Arc<dyn Fn(&Process) -> Manager + Send + Sync>;
+pub(crate) type MakeManager = Arc<dyn Fn(&Process) -> Manager + Send + Sync>;
+
+/// What a process of the operator is.
+#[derive(Clone)]
+pub(crate) enum Start {
+    /// A manager in this process.
+    Manager(MakeManager),
+    /// A program of its own.
+    Program(Program),
+}
 
 /// A process of the operator that is about to start. It has everything that differs from production: the connection, the
 /// clock, the random numbers.
@@ -142,11 +148,12 @@ async fn keep(setting: Setting, mut orders: mpsc::Receiver<Order>, exits: Arc<Mu
         number += 1;
         let view = Arc::new(View::of(stale.take()));
         let life = Life::new(setting.director.clone(), view.clone());
+        setting.director.set_up(Up::Starting);
         setting.director.note(Note::Started(number));
         let mut process = JoinSet::new();
         process.spawn(run(setting.clone(), life.clone(), number));
         if life.held_at().is_some() {
-            process.spawn(catch_up(view));
+            process.spawn(catch_up(view, setting.director.pace.stale_for));
         }
         let why = tokio::select! { biased; // A process that is killed does not end by itself.
             () = life.ended() => "killed".to_owned(),
@@ -166,7 +173,7 @@ async fn keep(setting: Setting, mut orders: mpsc::Receiver<Order>, exits: Arc<Mu
         life.end();
         setting.director.note_of(None, Note::Ended(why));
         process.shutdown().await;
-        sleep(RESTARTED_AFTER).await;
+        sleep(setting.director.pace.restarted_after).await;
     }
 }
 
@@ -183,8 +190,8 @@ async fn ended(process: &mut JoinSet<Option<String>>) -> String {
     }
 }
 
-async fn catch_up(view: Arc<View>) -> Option<String> {
-    sleep(STALE_FOR).await;
+async fn catch_up(view: Arc<View>, after: Duration) -> Option<String> {
+    sleep(after).await;
     view.release();
     None
 }
@@ -195,6 +202,10 @@ async fn run(setting: Setting, life: Life, number: u32) -> Option<String> {
         service: server.service_as(User::admin()),
         cluster: setting.cluster.clone(),
         life: life.clone(),
+    };
+    let make = match &setting.start {
+        Start::Manager(make) => make,
+        Start::Program(program) => return Some(program.run(wire).await),
     };
     let kube = wire.client();
     let seed = setting.seed.wrapping_add(u64::from(number));
@@ -212,7 +223,7 @@ async fn run(setting: Setting, life: Life, number: u32) -> Option<String> {
         life,
         number,
     };
-    let manager = (setting.start)(&process).gate(gate);
+    let manager = make(&process).gate(gate);
     // It runs until it is dropped.
     let ended = manager.run_until(CancellationToken::new()).await;
     Some(match ended {

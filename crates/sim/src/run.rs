@@ -26,8 +26,10 @@ use crate::user::{User, dynamic};
 const SEED: u64 = 0x5eed;
 /// How long a step of a workload may take, in virtual time.
 const STEP_WITHIN: Duration = Duration::from_secs(600);
-/// How long the cluster may take to come to rest, in virtual time.
-const SETTLED_WITHIN: Duration = Duration::from_secs(1800);
+/// How long a program may take until it watches anything.
+const UP_WITHIN: Duration = Duration::from_secs(30);
+/// How often one looks whether a program does.
+const UP_CHECKED: Duration = Duration::from_millis(50);
 
 /// What all runs of a campaign begin with.
 pub(crate) struct Base {
@@ -72,7 +74,7 @@ pub(crate) async fn execute(
     let snapshot = base.snapshot.clone().clock(clock.clone()).seed(SEED);
     let cluster = snapshot.cluster().await;
     let cluster = Arc::new(cluster.expect("a snapshot of a cluster starts"));
-    let director = Arc::new(Director::new(plan, shape.rules.clone()));
+    let director = Arc::new(Director::new(plan, shape.rules.clone(), shape.pace));
     let observer = director.clone();
     let observed = cluster
         .server()
@@ -133,8 +135,12 @@ impl Run<'_> {
     async fn settle(&self, step: &str, window: Duration) -> Result<(), Box<Violation>> {
         let begin = Instant::now();
         loop {
-            let changed = self.director.state(|state| state.last_change());
+            let changed = self.last_change();
             let rest = changed.unwrap_or(begin).max(begin) + window;
+            if self.director.pace.is_real && !self.director.is_up() {
+                self.wait_for_program(begin).await?;
+                continue;
+            }
             if let Some(how) = self.operator.exits() {
                 return Err(Violation::KeepsEnding { how }.into());
             }
@@ -144,7 +150,7 @@ impl Run<'_> {
             if Instant::now() >= rest {
                 return Ok(());
             }
-            if begin.elapsed() > SETTLED_WITHIN {
+            if begin.elapsed() > self.director.pace.settled_within {
                 let trace = self.director.trace();
                 let mut writes: Vec<String> = trace
                     .writes()
@@ -156,6 +162,31 @@ impl Run<'_> {
                 return Err(Violation::NotSettled { step, writes: last }.into());
             }
             sleep_until(rest).await;
+        }
+    }
+
+    /// When anything changed last. A program that is asking, or being shown something, is not at rest either: on a real clock it
+    /// may need a while until it writes.
+    fn last_change(&self) -> Option<Instant> {
+        let changed = self.director.state(|state| state.last_change());
+        let active = self.director.last_active();
+        match self.director.pace.is_real {
+            true => changed.max(active),
+            false => changed,
+        }
+    }
+
+    /// Waits a moment for a program that does not watch anything yet.
+    async fn wait_for_program(&self, since: Instant) -> Result<(), Box<Violation>> {
+        let exits = self.operator.exits();
+        let late = since.elapsed() > UP_WITHIN;
+        let late = late.then(|| format!("it watches nothing within {} s", UP_WITHIN.as_secs()));
+        match exits.or(late) {
+            Some(how) => Err(Violation::KeepsEnding { how }.into()),
+            None => {
+                sleep(UP_CHECKED).await;
+                Ok(())
+            }
         }
     }
 

@@ -61,6 +61,11 @@ impl User {
         self.external.as_ref().map(|external| external.state())
     }
 
+    /// Notes an object that was created for the workload.
+    pub(crate) fn note(&self, id: ObjectId) {
+        self.made.lock().insert(id);
+    }
+
     fn note_made<K: UserObject>(&self, object: &K) {
         let resource = target::resource(&K::group(&()), &K::plural(&()));
         let meta = object.meta();
@@ -69,7 +74,7 @@ impl User {
             Some(namespace) => format!("{namespace}/{name}"),
             None => name.to_owned(),
         };
-        self.made.lock().insert((resource, key));
+        self.note((resource, key));
     }
 
     /// A client of the administrator's.

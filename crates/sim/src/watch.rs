@@ -1,7 +1,6 @@
 //! Watches of the operator: each event passes a gate, and so does the end of the stream.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use futures::stream;
@@ -12,11 +11,9 @@ use tower::BoxError;
 
 use crate::life::Life;
 use crate::plan::Fault;
+use crate::target::is_noise;
 use crate::trace::Note;
 use crate::wire::WireBody;
-
-/// How much later events come.
-const LAG: Duration = Duration::from_secs(20);
 
 /// What a server says when a version is too old for it.
 const EXPIRED: &[u8] = b"{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":\"the simulation compacted the history\",\"reason\":\"Expired\",\"code\":410}}\n";
@@ -134,8 +131,11 @@ impl Stream {
             return;
         }
         if let Some(Fault::Lag(_)) = fault {
-            tokio::time::sleep(LAG).await;
+            tokio::time::sleep(director.pace.lag).await;
             self.life.check().await;
+        }
+        if !is_noise(&self.resource) {
+            director.be_active();
         }
         director.note_of(None, Note::Event { id, revision });
         match fault {

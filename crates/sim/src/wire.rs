@@ -3,7 +3,6 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
@@ -16,6 +15,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tower::{BoxError, Service, ServiceExt};
 
+use crate::director::Up;
 use crate::identity::WriteId;
 use crate::life::Life;
 use crate::plan::Fault;
@@ -25,9 +25,6 @@ use crate::watch::watched;
 
 pub(crate) type WireBody = UnsyncBoxBody<Bytes, BoxError>;
 type Answer = Result<Response<WireBody>, BoxError>;
-
-/// How long a connection is silent before it breaks, for clients that wait longer.
-const SILENT_FOR: Duration = Duration::from_secs(40);
 
 /// A process's end of its connection.
 #[derive(Clone)]
@@ -56,6 +53,9 @@ impl Wire {
         let Some(target) = Target::of(request.uri().path()) else {
             return self.pass(request).await;
         };
+        if !is_noise(&target.resource) {
+            self.life.director.be_active();
+        }
         match verb(request.method()) {
             Some(_) if is_noise(&target.resource) => self.write_noise(target, request).await,
             Some(verb) => self.write(verb, target, request).await,
@@ -104,7 +104,7 @@ impl Wire {
             }
             Some(Fault::Silence(_)) => {
                 self.note(&sent, 0, None);
-                tokio::time::sleep(SILENT_FOR).await;
+                tokio::time::sleep(director.pace.silent_for).await;
                 return Err("the connection timed out".into());
             }
             _ => {}
@@ -179,6 +179,7 @@ impl Wire {
         if !response.status().is_success() {
             return Ok(response);
         }
+        self.life.director.set_up(Up::Watching);
         Ok(response.map(|body| watched(body, target.resource, self.life.clone())))
     }
 }
