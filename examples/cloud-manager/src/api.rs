@@ -48,12 +48,17 @@ pub struct Workload {
 }
 
 /// The part with a state.
+#[kubewright::schema]
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Database {
     /// The password of its administrator.
     pub root_pass: String,
     /// Its StatefulSet.
+    #[k8s(rule(
+        "self.storage == oldSelf.storage",
+        message = "storage cannot be changed, as the volume claims of a StatefulSet"
+    ))]
     pub stateful_set: StatefulWorkload,
 }
 
@@ -68,14 +73,17 @@ pub struct StatefulWorkload {
 }
 
 /// A volume.
+#[kubewright::schema]
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Storage {
     /// The storage class.
     pub class: String,
     /// Who may use it at once, as `ReadWriteOnce`.
+    #[k8s(values("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"))]
     pub access_modes: String,
     /// How large it is, as `20Gi`.
+    #[k8s(pattern = "^[1-9][0-9]*([KMGTPE]i?)?$")]
     pub size: String,
 }
 

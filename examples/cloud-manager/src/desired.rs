@@ -44,7 +44,7 @@ pub(crate) fn secret_name(db: &Database) -> String {
 pub(crate) fn stateful_set(owner: &str, db: &Database, object: &mut StatefulSet) {
     let wanted = &db.stateful_set.workload;
     let spec = &mut object.spec;
-    spec.replicas = wanted.replicas.or(spec.replicas);
+    spec.replicas = Some(wanted.replicas.unwrap_or(1));
     set_selector(&mut spec.selector, "db", owner);
     template(&mut spec.template, "db", owner, &wanted.image);
     if let Some(container) = container(&mut spec.template) {

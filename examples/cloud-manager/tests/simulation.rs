@@ -3,36 +3,40 @@
 use kube::CustomResourceExt;
 use kubewright::prelude::*;
 use kubewright_example_cloud_manager::{CloudManager, controller, sample};
-use kubewright_sim::Campaign;
+use kubewright_sim::{Campaign, Walk};
 
 fn key() -> Key {
     Key::new("default", "cloudmanager-sample")
 }
 
-fn campaign() -> Campaign {
-    Campaign::new("cloud-manager", |process| {
+fn operator(name: &str) -> Campaign {
+    Campaign::new(name, |process| {
         process
             .manager()
             .name("CloudManager")
             .controller(controller())
     })
-    .install(&CloudManager::crd())
-    .step("create", async |user| {
-        let mut sample = sample().map_err(Error::msg)?;
-        sample.metadata.namespace = Some("default".to_owned());
-        user.create(&sample).await?;
-        Ok(())
-    })
-    .step("rename the front", async |user| {
-        let rename = |manager: &mut CloudManager| {
-            manager.spec.front.deployment.name = "front-renamed".to_owned();
-        };
-        user.modify(&key(), rename).await?;
-        Ok(())
-    })
-    .step("delete", async |user| {
-        user.delete::<CloudManager>(&key()).await
-    })
+}
+
+fn campaign() -> Campaign {
+    operator("cloud-manager")
+        .install(&CloudManager::crd())
+        .step("create", async |user| {
+            let mut sample = sample().map_err(Error::msg)?;
+            sample.metadata.namespace = Some("default".to_owned());
+            user.create(&sample).await?;
+            Ok(())
+        })
+        .step("rename the front", async |user| {
+            let rename = |manager: &mut CloudManager| {
+                manager.spec.front.deployment.name = "front-renamed".to_owned();
+            };
+            user.modify(&key(), rename).await?;
+            Ok(())
+        })
+        .step("delete", async |user| {
+            user.delete::<CloudManager>(&key()).await
+        })
 }
 
 #[test]
@@ -43,4 +47,21 @@ fn cloud_manager_survives_every_single_fault() {
 #[test]
 fn cloud_manager_survives_several_faults_at_once() {
     campaign().check_seeds(4);
+}
+
+#[test]
+fn every_property_of_a_cloud_manager_is_changed() {
+    let sample = sample().expect("the sample is a CloudManager");
+    let walk = Walk::new::<CloudManager>(operator("cloud-manager-walk"));
+    let report = walk
+        .starting_with(&sample)
+        // Two parts of one name would be one Deployment.
+        .values("spec.front.deployment.name", ["front-a", "front-b"])
+        .values(
+            "spec.identity.deployment.name",
+            ["identity-a", "identity-b"],
+        )
+        .sample(2)
+        .check();
+    assert_eq!(report.changed, report.properties);
 }

@@ -1,7 +1,10 @@
 //! What becomes of CronJobs, sentence by sentence.
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::CustomResourceExt;
 use kubewright::prelude::*;
 use kubewright::testing::World;
+use kubewright::testing::sim::Walk;
 use kubewright::webhook::Spoke;
 use kubewright_example_cronjob::v1::{ConcurrencyPolicy, CronJob};
 use kubewright_example_cronjob::v2;
@@ -124,4 +127,33 @@ proptest! {
         let back = v2::CronJob::from_hub(hub).map_err(TestCaseError::fail)?;
         prop_assert_eq!(back.spec, job.spec);
     }
+}
+
+/// The schemas alone: what the webhooks refuse is above. The template of a Pod has a thousand properties, which are the same in
+/// both versions and take a minute; `KUBEWRIGHT_SIM=full` walks them too.
+#[test]
+fn every_property_of_both_versions_is_changed() {
+    let mut second = v2::CronJob::crd();
+    second.spec.versions[0].storage = true;
+    let is_full = std::env::var("KUBEWRIGHT_SIM").is_ok_and(|volume| volume == "full");
+    for (name, definition) in [("cronjob-v1", CronJob::crd()), ("cronjob-v2", second)] {
+        let definition = match is_full {
+            true => definition,
+            false => without_template(&definition),
+        };
+        let report = Walk::of_definition(name, &definition).check();
+        assert_eq!(report.changed, report.properties, "{report}");
+        assert!(report.properties > 20, "{report}");
+        assert!(report.refused > report.properties, "{report}");
+    }
+}
+
+fn without_template(definition: &CustomResourceDefinition) -> CustomResourceDefinition {
+    let mut definition = serde_json::to_value(definition).expect("it is JSON");
+    let pointer = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/jobTemplate\
+                   /properties/spec/properties/template";
+    let template = definition.pointer_mut(pointer);
+    *template.expect("Jobs have a template") =
+        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    serde_json::from_value(definition).expect("it is a definition")
 }

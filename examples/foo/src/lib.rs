@@ -68,6 +68,7 @@ impl Reconciler<Foo> for FooReconciler {
             }
             applied => applied?,
         };
+        delete_renamed(&foo, cx).await?;
         let available = deployment
             .status
             .as_ref()
@@ -99,6 +100,21 @@ fn fill(deployment: &mut Deployment, foo: &Foo) {
         ..Container::default()
     };
     spec.template.spec.get_or_insert_default().containers = vec![container];
+}
+
+/// Deletes the Deployments of a Foo under names that it had before.
+///
+/// # Errors
+/// When the server does not do it.
+pub async fn delete_renamed(foo: &Foo, cx: &Context) -> Result<()> {
+    let here = Query::all().namespace(cx.key().namespace().unwrap_or_default());
+    for old in cx.client().list::<Deployment>(here).await? {
+        if is_controlled_by(foo, &old) && old.name_any() != foo.spec.deployment_name {
+            let deleted = cx.client().delete(&old, Delete::background()).await;
+            deleted.ignore_not_found()?;
+        }
+    }
+    Ok(())
 }
 
 /// The controller: runs when a Foo or its Deployment changes, and looks at each Foo every half a minute.

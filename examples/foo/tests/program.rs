@@ -3,12 +3,14 @@
 #![allow(clippy::disallowed_names, reason = "a Foo is called foo")]
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::CustomResourceExt;
 use kubewright::prelude::*;
 use kubewright_example_foo::Foo;
 use kubewright_server::Server;
+use kubewright_sim::{Campaign, FaultKind, Program};
 use tokio::process::Command;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_kubewright-example-foo");
@@ -84,4 +86,38 @@ async fn program_brings_its_own_cluster_where_pods_become_available() {
     ] {
         assert!(lines.any(|other| other == line), "no {line:?} in\n{text}");
     }
+}
+
+/// The program is killed and refused from outside, as one in any language would be.
+#[test]
+fn program_behind_a_kubeconfig_survives_crashes_and_refusals() {
+    let report = Campaign::of_program("foo-program", Program::new(PROGRAM))
+        .install(&Foo::crd())
+        .step("create", async |user| {
+            let text = include_str!("../sample.yaml");
+            let foo: Foo =
+                serde_saphyr::from_str(text).map_err(|error| Error::msg(error.to_string()))?;
+            user.create(&foo).await?;
+            Ok(())
+        })
+        .only([FaultKind::CrashAfter, FaultKind::Refuse])
+        .settle(Duration::from_millis(1200))
+        .quiet(Duration::from_millis(300))
+        .sample(4)
+        .run();
+    assert!(report.is_clean(), "{report}");
+    assert_eq!((report.plans, report.unreached), (4, 0), "{report}");
+}
+
+#[test]
+fn program_that_does_not_start_is_reported_with_its_last_words() {
+    let campaign = Campaign::of_program("nothing", Program::new("sh -c 'echo no luck; exit 3'"));
+    let report = campaign
+        .cluster(|cluster| cluster.without_controllers())
+        .run();
+    let said = report.to_string();
+    assert!(
+        said.contains("exit status: 3") && said.contains("no luck"),
+        "{said}"
+    );
 }

@@ -10,7 +10,7 @@ use kubewright::prelude::*;
 use kubewright::testing::World;
 use kubewright_example_foo::Foo;
 
-/// A Foo gets its Deployment, is scaled and told of its Pods, and an event counts it all.
+/// A Foo gets its Deployment, gives it another name, is scaled, its status counts the Pods, and an event counts it all.
 #[tokio::test(start_paused = true)]
 async fn operator_needs_exactly_its_role() {
     let world = World::builder()
@@ -23,6 +23,12 @@ async fn operator_needs_exactly_its_role() {
     let foo = world.client.create(&foo).await.expect("it is created");
     let is_there = |found: Option<&Deployment>| found.is_some();
     world.until(&key, is_there).await;
+    let renamed = |foo: &mut Foo| foo.spec.deployment_name = "renamed".to_owned();
+    let foo = world.client.modify(&foo, renamed).await;
+    let foo = foo.expect("it is renamed");
+    world.until(&Key::new("default", "renamed"), is_there).await;
+    let is_gone = |found: Option<&Deployment>| found.is_none();
+    world.until(&key, is_gone).await;
     let scaled = world.client.modify(&foo, |foo| foo.spec.replicas = Some(3));
     scaled.await.expect("it is scaled");
     let is_done = |foo: Option<&Foo>| {

@@ -5,37 +5,41 @@
 use kube::CustomResourceExt;
 use kubewright::prelude::*;
 use kubewright_example_foo::{Foo, FooSpec, controller};
-use kubewright_sim::Campaign;
+use kubewright_sim::{Campaign, Walk};
 
-fn campaign() -> Campaign {
-    Campaign::new("foo", |process| {
+fn operator(name: &str) -> Campaign {
+    Campaign::new(name, |process| {
         process
             .manager()
             .name("sample-controller")
             .controller(controller())
     })
-    .install(&Foo::crd())
-    .step("create", async |user| {
-        let spec = FooSpec {
-            deployment_name: "web".to_owned(),
-            replicas: Some(2),
-        };
-        let mut foo = Foo::new("example", spec);
-        foo.metadata.namespace = Some("default".to_owned());
-        user.create(&foo).await?;
-        Ok(())
-    })
-    .step("scale up", async |user| {
-        let scale = |foo: &mut Foo| foo.spec.replicas = Some(4);
-        user.modify(&key(), scale).await?;
-        Ok(())
-    })
-    .step("scale down", async |user| {
-        let scale = |foo: &mut Foo| foo.spec.replicas = Some(1);
-        user.modify(&key(), scale).await?;
-        Ok(())
-    })
-    .step("delete", async |user| user.delete::<Foo>(&key()).await)
+}
+
+fn campaign() -> Campaign {
+    operator("foo")
+        .install(&Foo::crd())
+        .step("create", async |user| {
+            let spec = FooSpec {
+                deployment_name: "web".to_owned(),
+                replicas: Some(2),
+            };
+            let mut foo = Foo::new("example", spec);
+            foo.metadata.namespace = Some("default".to_owned());
+            user.create(&foo).await?;
+            Ok(())
+        })
+        .step("scale up", async |user| {
+            let scale = |foo: &mut Foo| foo.spec.replicas = Some(4);
+            user.modify(&key(), scale).await?;
+            Ok(())
+        })
+        .step("scale down", async |user| {
+            let scale = |foo: &mut Foo| foo.spec.replicas = Some(1);
+            user.modify(&key(), scale).await?;
+            Ok(())
+        })
+        .step("delete", async |user| user.delete::<Foo>(&key()).await)
 }
 
 fn key() -> Key {
@@ -50,4 +54,11 @@ fn foo_survives_every_single_fault() {
 #[test]
 fn foo_survives_several_faults_at_once() {
     campaign().check_seeds(5);
+}
+
+#[test]
+fn every_property_of_a_foo_is_changed() {
+    let report = Walk::new::<Foo>(operator("foo-walk")).sample(3).check();
+    assert_eq!((report.changed, report.properties), (2, 2));
+    assert!(report.without_effect.is_empty(), "{report}");
 }
