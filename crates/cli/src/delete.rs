@@ -224,6 +224,7 @@ fn remove(folder: &Folder, resource: &Resource, plan: &mut Plan) -> anyhow::Resu
     for name in resource.controller_names() {
         let site = Site::controller(project, resource, &name);
         plan.delete(site.beside("tests.rs"))?;
+        plan.delete(site.beside("simulation.rs"))?;
         site.remove(plan)?;
     }
     let site = Site::api(project, resource);

@@ -26,6 +26,7 @@ mod remote;
 mod run;
 mod scaffold;
 mod sdk;
+mod simulate;
 mod up;
 mod version;
 
@@ -50,7 +51,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
     kubewright init --domain example.com\n  \
     kubewright create api --group webapp --version v1 --kind Guestbook\n  \
     kubewright dev              a cluster and the program on it, built again when a source changes\n  \
-    cargo test                  the same, inside the tests\n\n\
+    cargo test                  the same, inside the tests\n  \
+    kubewright simulate         the program through every single fault\n\n\
     `kubewright COMMAND --help` says more, with examples. `kubewright demo` shows an operator at work."
 )]
 struct Arguments {
@@ -70,6 +72,7 @@ enum Command {
     Lint(lint::Lint),
     Run(run::Run),
     Dev(dev::Dev),
+    Simulate(simulate::Simulate),
     Up(up::Up),
     Console(console::Console),
     Install(deploy::Install),
@@ -129,6 +132,7 @@ impl Command {
             Self::Lint(lint) => lint.run(),
             Self::Run(run) => run.run(),
             Self::Dev(dev) => dev.run(),
+            Self::Simulate(simulate) => simulate.run(),
             Self::Up(up) => up.run(),
             Self::Console(console) => console.run(),
             Self::Install(install) => install.run(),

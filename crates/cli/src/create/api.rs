@@ -259,7 +259,9 @@ impl CreateApi {
         let code = plan.headed(render("api/controller.rs", &values)?);
         site.add(plan, code, existing)?;
         let tests = plan.headed(render("api/controller_tests.rs", &values)?);
-        plan.write(site.beside("tests.rs"), tests, existing)
+        plan.write(site.beside("tests.rs"), tests, existing)?;
+        let simulation = plan.headed(render("api/controller_simulation.rs", &values)?);
+        plan.write(site.beside("simulation.rs"), simulation, existing)
     }
 
     /// What the controller can tell: everything, unless the type is from a definition that has no place for it.
@@ -319,6 +321,7 @@ impl CreateApi {
         }
         println!("  kubewright generate     writes config/ from the program");
         println!("  cargo test              runs it on a cluster in the process");
+        println!("  kubewright simulate     runs it through every single fault");
         println!("  kubewright dev          runs it on a cluster that you can try");
     }
 }

@@ -88,6 +88,8 @@ pub(super) fn scaffolded(
         files.insert(site.file(), render("api/controller.rs", &values)?);
         let tests = render("api/controller_tests.rs", &values)?;
         files.insert(site.beside("tests.rs"), tests);
+        let simulation = render("api/controller_simulation.rs", &values)?;
+        files.insert(site.beside("simulation.rs"), simulation);
     }
     Ok(files)
 }

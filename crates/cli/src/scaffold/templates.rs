@@ -65,6 +65,10 @@ const ALL: &[(&str, &str)] = &[
         include_str!("../../templates/api/controller.rs.jinja"),
     ),
     (
+        "api/controller_simulation.rs",
+        include_str!("../../templates/api/controller_simulation.rs.jinja"),
+    ),
+    (
         "api/controller_tests.rs",
         include_str!("../../templates/api/controller_tests.rs.jinja"),
     ),

@@ -68,4 +68,6 @@ async fn report_ready(object: &Tenant, message: &str, cx: &Context) -> Result<()
 }
 
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;

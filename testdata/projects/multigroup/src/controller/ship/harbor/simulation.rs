@@ -1,0 +1,31 @@
+//! The controller through every single fault: crashes, lost answers, refusals, watches that break, views of the past.
+//! `kubewright simulate` runs this with progress, and `--full` runs every plan.
+
+use kubewright::testing::sim::{Campaign, Walk};
+
+use super::harbor;
+use crate::api::ship::v1::harbor::Harbor;
+
+/// Runs the controller in virtual time, on an API server alone: a run costs milliseconds. Leave `without_controllers` out when
+/// it needs what Kubernetes itself does, such as Deployments that become ready or owned objects that go with their owner.
+fn operator(name: &str) -> Campaign {
+    let campaign = Campaign::new(name, |process| {
+        let manager = process.manager().name("harbor");
+        manager.controller(harbor())
+    });
+    campaign.cluster(|cluster| cluster.without_controllers())
+}
+
+/// One Harbor is created, changed and deleted, once without faults and once for each fault.
+#[test]
+fn survives_every_single_fault() {
+    let walk = Walk::new::<Harbor>(operator("harbor"));
+    walk.into_campaign(2).sample(12).check();
+}
+
+/// Each property is changed and changed back. The report names those that have no effect.
+#[test]
+fn every_property_can_be_changed() {
+    let walk = Walk::new::<Harbor>(operator("harbor-walk"));
+    walk.sample(1).check();
+}
