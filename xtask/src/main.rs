@@ -14,6 +14,7 @@ mod lanes;
 mod process;
 mod protobuf;
 mod schema;
+mod simulate_go;
 mod tidy;
 mod workspace;
 
@@ -43,6 +44,7 @@ enum Command {
     Guestbook(guestbook::Arguments),
     Chart(chart::Arguments),
     Image(image::Arguments),
+    SimulateGo(simulate_go::Arguments),
     Tidy(tidy::Arguments),
     /// Measure the server from outside, in release.
     Bench(bench::Arguments),
@@ -59,6 +61,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Fuzz(arguments) => return fuzz::run(&arguments),
         Command::Chart(arguments) => return chart::run(&arguments),
         Command::Image(arguments) => return image::run(&arguments),
+        Command::SimulateGo(arguments) => return simulate_go::run(&arguments),
         Command::Golden(arguments) => golden::run(&arguments)?,
         Command::Guestbook(arguments) => guestbook::run(&arguments)?,
         Command::Tidy(arguments) => return Ok(tidy::run(&arguments)),
