@@ -18,3 +18,4 @@ page!(errors_and_time, "errors-and-time.md");
 page!(running, "running.md");
 page!(dynamic, "dynamic.md");
 page!(cookbook, "cookbook.md");
+page!(prove, "prove.md");
