@@ -60,6 +60,7 @@ pub struct Builder {
 pub(super) struct Plan {
     pub(super) identity: Identity,
     pub(super) refusals: Refusals,
+    pub(super) webhooks: Serve,
     pub(super) seed: u64,
     pub(super) time_limit: Duration,
     adjust: Option<Adjust>,
@@ -73,11 +74,19 @@ pub(super) enum Refusals {
     Tolerate,
 }
 
+/// Whether the webhooks that are registered are served and asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Serve {
+    Webhooks,
+    Nothing,
+}
+
 impl Default for Builder {
     fn default() -> Self {
         let plan = Plan {
             identity: Identity::Generated,
             refusals: Refusals::Fail,
+            webhooks: Serve::Webhooks,
             seed: Environment::system().below(u64::MAX),
             time_limit: TIME_LIMIT,
             adjust: None,
@@ -196,6 +205,13 @@ impl Builder {
     /// the test itself are not disturbed. [`World::wire`] changes it later, and breaks watches.
     pub fn faults(mut self, plan: impl Fn(&Call) -> Fault + Send + Sync + 'static) -> Self {
         self.plan.faults = Some(Arc::new(plan));
+        self
+    }
+
+    /// Leaves the registered webhooks out: the server asks nobody. The server calls webhooks over a socket, which a paused clock
+    /// does not wait for, so tests in virtual time of an operator that has webhooks need this.
+    pub fn without_webhooks(mut self) -> Self {
+        self.plan.webhooks = Serve::Nothing;
         self
     }
 

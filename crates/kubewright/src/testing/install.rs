@@ -2,9 +2,11 @@
 
 use kubewright_manifests::webhook::{Address, configurations, service};
 use kubewright_runtime::serving::{Listener, Tls};
+use kubewright_runtime::webhook::Webhooks;
 use kubewright_runtime::{Error, Manager};
 use serde_json::{Value, json};
 
+use super::builder::Serve;
 use super::objects::apply;
 use crate::registered;
 
@@ -15,7 +17,7 @@ use crate::registered;
 /// When no port is free, or a definition or configuration is not accepted.
 pub async fn install_here(manager: Manager) -> crate::Result<Manager> {
     let client = manager.client().kube().clone();
-    install_as(&client, manager).await
+    install_as(&client, manager, Serve::Webhooks).await
 }
 
 /// Installs with another client than the manager's, which need not be allowed to.
@@ -25,9 +27,13 @@ pub async fn install_here(manager: Manager) -> crate::Result<Manager> {
 pub(super) async fn install_as(
     client: &kube::Client,
     mut manager: Manager,
+    serve: Serve,
 ) -> crate::Result<Manager> {
     let inventory = registered::inventory();
-    let webhooks = registered::webhooks();
+    let webhooks = match serve {
+        Serve::Webhooks => registered::webhooks(),
+        Serve::Nothing => Webhooks::new(),
+    };
     // Before the kinds: what is stored has been validated, from the first object on.
     let mut objects: Vec<Value> = Vec::new();
     if !webhooks.is_empty() {

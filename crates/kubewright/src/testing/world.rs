@@ -108,7 +108,8 @@ impl World {
         let seed = self.plan.seed.rotate_left(32).wrapping_add(starts);
         let environment = Environment::seeded(self.cluster.clock().clone(), seed);
         let manager = self.plan.manager(&self.wire, environment);
-        let manager = install_as(&self.cluster.client(), manager).await?;
+        let client = self.cluster.client();
+        let manager = install_as(&client, manager, self.plan.webhooks).await?;
         let controllers = registered::controllers().into_iter();
         let manager = controllers.fold(manager, Manager::controller);
         *self.operator.lock() = Some(Arc::new(Running::start(manager)));
