@@ -11,6 +11,7 @@ mod guestbook;
 mod image;
 mod kubectl;
 mod lanes;
+mod postgres;
 mod process;
 mod protobuf;
 mod schema;
@@ -45,6 +46,7 @@ enum Command {
     Chart(chart::Arguments),
     Image(image::Arguments),
     SimulateGo(simulate_go::Arguments),
+    Postgres(postgres::Arguments),
     Tidy(tidy::Arguments),
     /// Measure the server from outside, in release.
     Bench(bench::Arguments),
@@ -62,6 +64,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Chart(arguments) => return chart::run(&arguments),
         Command::Image(arguments) => return image::run(&arguments),
         Command::SimulateGo(arguments) => return simulate_go::run(&arguments),
+        Command::Postgres(arguments) => return postgres::run(&arguments),
         Command::Golden(arguments) => golden::run(&arguments)?,
         Command::Guestbook(arguments) => guestbook::run(&arguments)?,
         Command::Tidy(arguments) => return Ok(tidy::run(&arguments)),

@@ -32,6 +32,25 @@ pub(crate) fn build(package: &str, program: &str, profile: Profile) -> Result<Pa
     build_with(package, program, profile, &[])
 }
 
+/// Builds an example target of a package, which may use what its tests use.
+pub(crate) fn build_example(package: &str, example: &str) -> Result<PathBuf> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(root());
+    cargo.args([
+        "build",
+        "--quiet",
+        "--package",
+        package,
+        "--example",
+        example,
+    ]);
+    let status = cargo.status().context("cargo could not be started")?;
+    if !status.success() {
+        bail!("building {example} failed");
+    }
+    Ok(target().join("debug/examples").join(example))
+}
+
 /// Builds the operator of an example, without the cluster that its demonstration runs on.
 pub(crate) fn build_operator(package: &str) -> Result<PathBuf> {
     let arguments = ["--no-default-features"];

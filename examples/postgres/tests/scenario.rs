@@ -1,0 +1,271 @@
+//! A PostgresCluster on simulated nodes, in virtual time, with the operator's own role. What runs in the pods is a model of the agent
+//! with its real lease: no PostgreSQL is needed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kubewright::prelude::*;
+use kubewright::testing::World;
+use kubewright_cluster::node::runtime::{ContainerId, Program};
+use kubewright_example_postgres::agent::lease::Lease;
+use kubewright_example_postgres::protocol::{Order, Report, Role, State};
+use kubewright_example_postgres::{PostgresCluster, ROLE};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+const SAMPLE: &str = include_str!("../config/samples/postgres_v1alpha1_postgrescluster.yaml");
+
+/// All agents of a test.
+#[derive(Clone)]
+struct Agents {
+    began: Instant,
+    members: Arc<Mutex<BTreeMap<String, Member>>>,
+    silent: Arc<Mutex<BTreeSet<String>>>,
+}
+
+#[derive(Default)]
+struct Member {
+    lease: Lease,
+    order: Option<Order>,
+    has_data: bool,
+    nonce: u64,
+}
+
+impl Agents {
+    fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            members: Arc::default(),
+            silent: Arc::default(),
+        }
+    }
+
+    /// Who may take writes at this moment.
+    fn primaries(&self) -> Vec<String> {
+        let now = self.began.elapsed();
+        let members = self.members.lock();
+        let holds = members.iter().filter(|(_, member)| member.lease.holds(now));
+        holds.map(|(name, _)| name.clone()).collect()
+    }
+
+    fn report(&self, name: &str) -> Report {
+        let now = self.began.elapsed();
+        let mut members = self.members.lock();
+        let holders = members.iter().filter(|(_, it)| it.lease.holds(now));
+        let holders: Vec<String> = holders.map(|(name, _)| name.clone()).collect();
+        assert!(holders.len() <= 1, "two take writes: {holders:?}");
+        let others: Vec<String> = members.keys().filter(|it| *it != name).cloned().collect();
+        let member = members.entry(name.to_owned()).or_default();
+        member.nonce += 1;
+        member.lease.remember(now, member.nonce);
+        let (term, fenced) = member.lease.record();
+        let state = match member.order.as_ref().map(|order| &order.role) {
+            Some(Role::Primary { .. }) if member.lease.holds(now) => State::Primary,
+            Some(Role::Replica { .. }) => State::Replica,
+            _ => State::Stopped,
+        };
+        Report {
+            nonce: member.nonce,
+            state,
+            term,
+            fenced,
+            revision: member.lease.revision(),
+            has_data: member.has_data,
+            synchronous: others,
+            ..Report::default()
+        }
+    }
+
+    fn obey(&self, name: &str, order: Order) -> bool {
+        let now = self.began.elapsed();
+        let mut members = self.members.lock();
+        let member = members.entry(name.to_owned()).or_default();
+        let obeyed = member.lease.obey(now, &order).is_ok();
+        if obeyed {
+            member.has_data |= match &order.role {
+                Role::Primary { bootstrap, .. } => *bootstrap,
+                Role::Replica { .. } => true,
+                Role::Stop => false,
+            };
+            member.order = Some(order);
+        }
+        obeyed
+    }
+}
+
+impl Program for Agents {
+    async fn http(
+        &self,
+        container: ContainerId,
+        _port: u16,
+        request: Request<Bytes>,
+    ) -> Option<Response<Bytes>> {
+        let name = container.pod.name;
+        if self.silent.lock().contains(&name) {
+            return None;
+        }
+        if request.method() == Method::POST {
+            let order = serde_json::from_slice(request.body()).ok()?;
+            if !self.obey(&name, order) {
+                let refused = Response::builder().status(409);
+                return refused.body(Bytes::from_static(b"refused")).ok();
+            }
+        }
+        let body = serde_json::to_vec(&self.report(&name)).ok()?;
+        let response = Response::builder().header("content-type", "application/json");
+        response.body(Bytes::from(body)).ok()
+    }
+}
+
+async fn start() -> (World, Agents) {
+    let world = World::builder()
+        .role(include_str!("../rbac.yaml"))
+        .without_webhooks()
+        .time_limit(Duration::from_secs(1000))
+        .nodes(3)
+        .seed(1)
+        .start()
+        .await;
+    let agents = Agents::new();
+    let nodes = world.cluster.nodes();
+    nodes.run_image("postgres-agent:*", agents.clone());
+    let sample: PostgresCluster = serde_saphyr::from_str(SAMPLE).expect("a sample");
+    world.client.create(&sample).await.expect("it is created");
+    (world, agents)
+}
+
+fn key() -> Key {
+    Key::new("default", "ledger")
+}
+
+/// Waits until there is a ready primary in this term, and all members are up.
+async fn until(world: &World, term: i64) -> PostgresCluster {
+    let is_there = |cluster: Option<&PostgresCluster>| {
+        let status = cluster.and_then(|cluster| cluster.status.as_ref());
+        status.is_some_and(|status| {
+            status.term == term
+                && conditions::is_true(&status.conditions, "Ready")
+                && status.synchronous.len() == 1
+        })
+    };
+    let cluster = world.until(&key(), is_there).await;
+    cluster.expect("it is there")
+}
+
+async fn role(world: &World, member: &str) -> String {
+    let key = Key::new("default", member);
+    let pod = world.client.live().get::<Pod>(&key).await;
+    let pod = pod.expect("the server answers").expect("it is there");
+    pod.labels().get(ROLE).cloned().unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_come_up_and_nothing_is_written_when_nothing_changes() {
+    let (world, agents) = start().await;
+    let cluster = until(&world, 1).await;
+    assert_eq!(agents.primaries(), ["ledger-0"]);
+    let complete = |cluster: Option<&PostgresCluster>| {
+        let status = cluster.and_then(|cluster| cluster.status.as_ref());
+        status.is_some_and(|status| conditions::is_true(&status.conditions, "Complete"))
+    };
+    world.until(&key(), complete).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(role(&world, "ledger-0").await, "primary");
+    assert_eq!(role(&world, "ledger-1").await, "replica");
+    drop(cluster);
+    let version = async || {
+        let live = world.client.live().get::<PostgresCluster>(&key()).await;
+        live.expect("the server answers")
+            .expect("it is there")
+            .resource_version()
+    };
+    let before = version().await;
+    let mark = world.mark();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(version().await, before, "the status is written again");
+    // Leases are renewed through the proxy to the pods; nothing that is stored changes.
+    let writes = world.writes_since(mark);
+    let stored: Vec<String> = writes
+        .iter()
+        .map(|it| format!("{it:?}"))
+        .filter(|it| !it.contains("/proxy/"))
+        .collect();
+    assert!(stored.is_empty(), "{stored:#?}");
+    assert_eq!(agents.primaries(), ["ledger-0"], "the lease is kept");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_primary_is_fenced_before_another_one_takes_over() {
+    let (world, agents) = start().await;
+    let cluster = until(&world, 1).await;
+    let synchronous = cluster.status.expect("a status").synchronous;
+    agents.silent.lock().insert("ledger-0".to_owned());
+    let cluster = until(&world, 2).await;
+    // Only who has every commit takes over.
+    let primary = cluster
+        .status
+        .expect("a status")
+        .primary
+        .expect("a primary");
+    assert_eq!(vec![primary.clone()], synchronous);
+    assert_eq!(agents.primaries(), vec![primary.clone()]);
+    world.until_event("Fencing").await;
+
+    // The old one comes back and follows.
+    agents.silent.lock().clear();
+    let follows = |cluster: Option<&PostgresCluster>| {
+        let status = cluster.and_then(|cluster| cluster.status.as_ref());
+        status.is_some_and(|status| conditions::is_true(&status.conditions, "Complete"))
+    };
+    world.until(&key(), follows).await;
+    assert_eq!(agents.primaries(), [primary]);
+
+    // Somebody else is preferred: a switch-over, in which the old one says that it stopped.
+    let live = world.client.live().get::<PostgresCluster>(&key()).await;
+    let live = live.expect("the server answers").expect("it is there");
+    let status = live.status.clone().expect("a status");
+    let next = status.synchronous.first().expect("a replica").clone();
+    let changed = world
+        .client
+        .modify(&live, |cluster| cluster.spec.primary = Some(next.clone()));
+    changed.await.expect("it is changed");
+    let began = Instant::now();
+    let cluster = until(&world, 3).await;
+    assert_eq!(
+        cluster.status.expect("a status").primary,
+        Some(next.clone())
+    );
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "nothing was waited for"
+    );
+    world
+        .until_some("the Service leads to the new primary", async || {
+            (role(&world, &next).await == "primary").then_some(())
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn operator_that_is_away_costs_the_primary_its_lease_and_nothing_else() {
+    let (world, agents) = start().await;
+    until(&world, 1).await;
+    world.kill_operator().await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(
+        agents.primaries(),
+        Vec::<String>::new(),
+        "it is fenced by itself"
+    );
+    world.start_operator().await.expect("it starts");
+    world
+        .until_some("the same primary again", async || {
+            (agents.primaries() == ["ledger-0"]).then_some(())
+        })
+        .await;
+}
