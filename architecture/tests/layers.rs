@@ -8,7 +8,7 @@ use kubewright_architecture::source::{self, SourceFile};
 use kubewright_architecture::{counts, modules::Graph};
 
 /// The crates from the bottom up: each uses those before it and none after it.
-const CRATES: [&str; 17] = [
+const CRATES: [&str; 18] = [
     "workqueue",
     "store",
     "cel",
@@ -23,6 +23,7 @@ const CRATES: [&str; 17] = [
     "manifests",
     "cluster",
     "sim",
+    "process",
     "console",
     "kubewright",
     "cli",

@@ -23,6 +23,7 @@ use crate::cluster::Cluster;
 use crate::controllers::node_lifecycle::NodeLifecycle;
 use crate::metrics::Metrics;
 use crate::network;
+use crate::node::runtime::Runtime;
 use crate::node::{Nodes, NodesOptions};
 
 /// How a cluster is to be.
@@ -130,6 +131,13 @@ impl Builder {
     /// addresses are this cluster's.
     pub fn network(mut self, network: LoopbackNetwork) -> Self {
         self.recipe.network = Some(network);
+        self
+    }
+
+    /// Runs containers with this runtime instead of simulating them. Images that a test has a program for stay
+    /// simulated. Call it after [`node_options`](Self::node_options), which replaces it.
+    pub fn runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
+        self.recipe.node_options = self.recipe.node_options.runtime(runtime);
         self
     }
 

@@ -244,6 +244,16 @@ impl Streams {
         self.stdin.is_some()
     }
 
+    /// Separates what comes in from the streams that go out, for whoever serves both at once.
+    pub fn split(mut self) -> (StreamInput, Self) {
+        let (_, closed) = mpsc::channel(1);
+        let input = StreamInput {
+            stdin: self.stdin.take(),
+            sizes: Some(std::mem::replace(&mut self.sizes, closed)),
+        };
+        (input, self)
+    }
+
     /// The next bytes of input; nothing at their end, or when there is no input.
     pub async fn read(&mut self) -> Option<Bytes> {
         self.stdin.as_mut()?.recv().await
@@ -271,6 +281,58 @@ impl Streams {
             // An error means that the reader has gone, who then drops the whole call.
             let _ = stderr.send(bytes.into()).await;
         }
+    }
+}
+
+/// What comes to a process from whoever watches it: bytes for its input, and sizes of its terminal.
+#[derive(Debug)]
+pub struct StreamInput {
+    stdin: Option<mpsc::Receiver<Bytes>>,
+    sizes: Option<mpsc::Receiver<TerminalSize>>,
+}
+
+/// Something that comes to a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamEvent {
+    /// Bytes for its input.
+    Bytes(Bytes),
+    /// Its input has ended.
+    End,
+    /// Its terminal has this size from now on.
+    Resized(TerminalSize),
+}
+
+impl StreamInput {
+    /// The next thing that comes; nothing when no more can. May be dropped and called again.
+    pub async fn next(&mut self) -> Option<StreamEvent> {
+        loop {
+            if self.stdin.is_none() && self.sizes.is_none() {
+                return None;
+            }
+            tokio::select! {
+                // A size before the bytes that were typed after it.
+                biased;
+                size = receive(&mut self.sizes) => match size {
+                    Some(size) => return Some(StreamEvent::Resized(size)),
+                    None => self.sizes = None,
+                },
+                bytes = receive(&mut self.stdin) => match bytes {
+                    Some(bytes) => return Some(StreamEvent::Bytes(bytes)),
+                    None => {
+                        self.stdin = None;
+                        return Some(StreamEvent::End);
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// The next value of a channel that is there; never, when it is not.
+async fn receive<T>(channel: &mut Option<mpsc::Receiver<T>>) -> Option<T> {
+    match channel {
+        Some(channel) => channel.recv().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -61,8 +61,8 @@ mod write;
 pub use access::Authorization;
 pub use admission::{Admission, Plugin, UnknownPlugin};
 pub use agents::{
-    AgentError, ContainerTarget, NodeAgents, PodTarget, PodUsage, StreamEnds, Streams,
-    TerminalSize, Usage, Wanted, serve_http,
+    AgentError, ContainerTarget, NodeAgents, PodTarget, PodUsage, StreamEnds, StreamEvent,
+    StreamInput, Streams, TerminalSize, Usage, Wanted, serve_http,
 };
 pub use auth::{Tokens, User};
 pub use callout::Services;

@@ -190,14 +190,16 @@ impl Fleet {
         self.strays.remove(name).unwrap_or_default()
     }
 
-    /// A node is no more. Its pods are nobody's.
-    pub(crate) fn remove(&mut self, name: &str) -> bool {
-        let Some(node) = self.nodes.remove(name) else {
-            return false;
-        };
+    /// A node is no more. Its pods are nobody's, and are given to whoever has to end them; nothing when there is no such
+    /// node.
+    pub(crate) fn remove(&mut self, name: &str) -> Option<Vec<PodId>> {
+        let node = self.nodes.remove(name)?;
+        let mut left = Vec::new();
         for key in &node.pods {
             if let Some(tenant) = self.pods.remove(key) {
                 self.disarm(key, tenant.alarm);
+                let namespace = key.namespace().unwrap_or("");
+                left.push(PodId::new(namespace, key.name(), &tenant.run.uid));
             }
         }
         if !node.pods.is_empty() {
@@ -206,7 +208,7 @@ impl Fleet {
         self.networks.release(node.addresses.block());
         self.networks.release_node(node.address);
         self.silence(name);
-        true
+        Some(left)
     }
 
     /// A node falls silent.

@@ -16,7 +16,10 @@
 //!    with the next [`ContainerId::run`].
 //! 4. [`stop`](Runtime::stop) asks a container to end and kills it when its grace period is over. The future of
 //!    `start` then resolves like after any other end.
-//! 5. [`remove`](Runtime::remove) is called when a pod has left its node. Nothing of it may be left afterwards.
+//! 5. A container that its status says is running, and that was not started here, has been lost with the machine, or is
+//!    started again: [`lost`](Runtime::lost) decides.
+//! 6. [`remove`](Runtime::remove) is called when a pod has left its node. Nothing of it may be left afterwards.
+//! 7. [`shutdown`](Runtime::shutdown) is called when the nodes stop.
 //!
 //! Identities are values ([`ContainerId`], [`PodId`]): a runtime keeps its own table of what it runs.
 
@@ -42,6 +45,8 @@ pub use config::{ContainerConfig, ContainerId, LogWriter, MountedFile, PodId};
 pub use image::{ImagePattern, ImagePull, PullCredentials, PullError};
 pub use program::{Health, ProbeKind, Program};
 pub use simulation::Simulation;
+
+pub use super::kubelet::environment::expand;
 
 pub(crate) use builtin::{Plan, Stops, interpret};
 
@@ -124,6 +129,17 @@ pub trait Runtime: Send + Sync + fmt::Debug + 'static {
 
     /// A pod has left its node: everything of it goes.
     fn remove(&self, pod: &PodId);
+
+    /// How a container has ended that is reported as running and was not started by this runtime: its cluster was stopped
+    /// in the meantime. Nothing means that it is started again and goes on as if nothing had happened.
+    fn lost(&self) -> Option<Exit> {
+        None
+    }
+
+    /// Ends all containers, and resolves when nothing of them is left. Called when the nodes stop, which may run again.
+    fn shutdown(&self) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
 
     /// The runtime of a fork of the cluster: what it knows of images and programs is the same, and nothing that
     /// changes is shared.

@@ -133,6 +133,9 @@ pub(super) async fn run(
         nodes.add_handler(NodeEar(sender)).map_err(stopped)?,
     ];
     shell.serve(commands, &mut news, &cancel).await;
+    if let Some(other) = &options.engine.other {
+        other.shutdown().await;
+    }
     for registration in heard {
         registration.remove();
     }
@@ -349,13 +352,28 @@ impl Shell<'_> {
 
     fn forget(&mut self, key: &Key) {
         if let Some(uid) = self.fleet.forget(key) {
-            let pod = PodId::new(key.namespace().unwrap_or(""), key.name(), &uid);
-            self.options.engine.simulation.remove(&pod);
-            if let Some(other) = &self.options.engine.other {
-                other.remove(&pod);
-            }
+            self.leave(&PodId::new(key.namespace().unwrap_or(""), key.name(), &uid));
         }
         self.options.logs.forget(key);
+    }
+
+    /// A pod has left its node: the runtimes are told.
+    fn leave(&self, pod: &PodId) {
+        self.options.engine.simulation.remove(pod);
+        if let Some(other) = &self.options.engine.other {
+            other.remove(pod);
+        }
+    }
+
+    /// Takes a node away with everything that runs on it; says whether there was one.
+    fn take_away(&mut self, name: &str) -> bool {
+        let Some(pods) = self.fleet.remove(name) else {
+            return false;
+        };
+        for pod in &pods {
+            self.leave(pod);
+        }
+        true
     }
 
     fn hear(&mut self, news: News) {
@@ -374,7 +392,7 @@ impl Shell<'_> {
             News::NodeGone(key, uid) => {
                 let same = self.fleet.node(key.name()).is_some_and(|n| n.uid == uid);
                 if same {
-                    self.fleet.remove(key.name());
+                    self.take_away(key.name());
                 }
             }
         }
@@ -403,7 +421,7 @@ impl Shell<'_> {
         let (answer, reply) = match command {
             Command::Add(node, reply) => return self.add(node, Some(reply)),
             Command::Remove(name, reply) => {
-                if self.fleet.remove(&name) {
+                if self.take_away(&name) {
                     self.options.memory.removed(&name);
                     let client = self.client.clone();
                     self.writes.spawn(async move {
@@ -530,7 +548,7 @@ impl Shell<'_> {
             }
             Err(error) => {
                 tracing::warn!(node = name, %error, "a node could not register");
-                self.fleet.remove(name);
+                self.take_away(name);
                 Err(NodesError::Api(Box::new(error)))
             }
         };

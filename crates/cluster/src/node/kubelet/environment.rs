@@ -160,7 +160,7 @@ fn resolve(
 /// Replaces `$(NAME)` by what is known of it; `$$` is a dollar, and what is not known stays.
 ///
 /// Mirrors `expansion.Expand`.
-pub(crate) fn expand(
+pub fn expand(
     text: &str,
     known: &BTreeMap<String, String>,
     services: &BTreeMap<String, String>,

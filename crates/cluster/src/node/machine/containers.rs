@@ -182,6 +182,10 @@ impl PodMachine<'_> {
         if matches!(container.state, State::Creating { .. }) {
             return self.start(index);
         }
+        let lost = self.around.engine.of(&self.specs[index]).lost();
+        if let (State::Running { .. }, Some(exit)) = (&container.state, lost) {
+            return self.exited(index, &exit);
+        }
         container.live = Live::Started;
         self.order(index, What::Start);
     }

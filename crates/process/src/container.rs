@@ -1,0 +1,232 @@
+//! A container that runs: its output, its input, how it is stopped and how it ended.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kubewright_cluster::node::runtime::{ContainerConfig, Exit, LogWriter, StartError};
+use kubewright_server::{StreamEvent, Streams};
+use tokio::sync::{Mutex, broadcast, mpsc, watch};
+
+use crate::helper::message::{Ask, Identity, Launch};
+use crate::session::{self, Call, Session};
+use crate::streams::{Lines, Output, Sink};
+use crate::terminal::Terminal;
+
+/// How many requests to a helper may wait.
+const WAITING: usize = 16;
+/// How many pieces of output somebody who is attached may be behind.
+const BEHIND: usize = 256;
+/// How long output is read on after the program and everything that it left have ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// A piece of output.
+#[derive(Debug, Clone)]
+pub(crate) enum Piece {
+    Output(Bytes),
+    Error(Bytes),
+}
+
+/// A container that runs, shared by all who do something with it.
+#[derive(Debug)]
+pub(crate) struct Running {
+    asks: mpsc::Sender<Ask>,
+    ended: watch::Receiver<bool>,
+    pieces: broadcast::Sender<Piece>,
+    /// Where input goes; one at a time may write.
+    input: Arc<Mutex<Sink>>,
+    terminal: Option<Arc<Terminal>>,
+    pub(crate) address: Option<Ipv4Addr>,
+    /// The process that is the helper.
+    pub(crate) pid: i32,
+    /// The first process in its namespaces, if it has some.
+    pub(crate) init: Option<i32>,
+    /// What commands in the container begin with.
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) directory: String,
+    pub(crate) identity: Identity,
+}
+
+/// What a container does besides being looked at: it has to be driven by somebody.
+pub(crate) struct Life {
+    session: Session,
+    asked: mpsc::Receiver<Ask>,
+    ended: watch::Sender<bool>,
+    pieces: broadcast::Sender<Piece>,
+    terminal: Option<Arc<Terminal>>,
+    log: LogWriter,
+}
+
+/// Starts a container under a helper.
+///
+/// # Errors
+/// Why it could not be started.
+pub(crate) async fn start(
+    call: &Call,
+    mut launch: Launch,
+    config: &ContainerConfig,
+) -> Result<(Arc<Running>, Life), StartError> {
+    let failed = |error: &dyn std::fmt::Display| StartError(error.to_string());
+    let container = &config.container;
+    let (mut terminal, mut stdin, mut sink) = (None, None, Sink::Nowhere);
+    if container.tty == Some(true) {
+        let opened = Arc::new(Terminal::open().map_err(|e| failed(&e))?);
+        launch.terminal = Some(opened.path.clone());
+        if container.stdin == Some(true) {
+            sink = Sink::Terminal(opened.clone());
+        }
+        terminal = Some(opened);
+    } else if container.stdin == Some(true) {
+        let (ours, theirs) = Sink::pipe().map_err(|e| failed(&e))?;
+        (sink, stdin) = (ours, Some(theirs));
+    }
+    let session = Session::start(call, &launch, stdin).await;
+    let session = session.map_err(|error| failed(&error))?;
+    let (asks, asked) = mpsc::channel(WAITING);
+    let (pieces, _) = broadcast::channel(BEHIND);
+    let (ended, watched) = watch::channel(false);
+    let running = Running {
+        asks,
+        ended: watched,
+        pieces: pieces.clone(),
+        input: Arc::new(Mutex::new(sink)),
+        terminal: terminal.clone(),
+        address: config.address,
+        pid: session.pid,
+        init: session.init,
+        env: launch.env,
+        directory: launch.directory,
+        identity: launch.identity,
+    };
+    let life = Life {
+        session,
+        asked,
+        ended,
+        pieces,
+        terminal,
+        log: config.log.clone(),
+    };
+    Ok((Arc::new(running), life))
+}
+
+impl Life {
+    /// Lives until the program has ended, and says how.
+    pub(crate) async fn live(mut self) -> Exit {
+        let Session {
+            mut asks,
+            reports,
+            stdout,
+            stderr,
+            ..
+        } = self.session;
+        let record = Recorder {
+            log: self.log,
+            pieces: self.pieces,
+        };
+        let output = async {
+            match self.terminal {
+                Some(terminal) => record.all(Output::Terminal(terminal), Piece::Output).await,
+                None => {
+                    let stdout = record.all(Output::Stdout(stdout), Piece::Output);
+                    let stderr = record.all(Output::Stderr(stderr), Piece::Error);
+                    tokio::join!(stdout, stderr);
+                }
+            }
+        };
+        let end = reports.end();
+        tokio::pin!(output, end);
+        let mut silent = false;
+        let report = loop {
+            tokio::select! {
+                // Requests first: one that came before the end was meant for this run.
+                biased;
+                Some(ask) = self.asked.recv() => session::ask(&mut asks, ask).await,
+                report = &mut end => break report,
+                () = &mut output, if !silent => silent = true,
+            }
+        };
+        if !silent {
+            // Everything has ended, so its output ends as well, unless somebody else holds the other end.
+            let _ = tokio::time::timeout(LAST_WORDS, output).await;
+        }
+        self.ended.send_replace(true);
+        Exit::code(session::exit_code(&report))
+    }
+}
+
+/// Writes down what a container writes, and shows it to whoever is attached.
+struct Recorder {
+    log: LogWriter,
+    pieces: broadcast::Sender<Piece>,
+}
+
+impl Recorder {
+    async fn all(&self, mut from: Output, piece: fn(Bytes) -> Piece) {
+        let mut lines = Lines::default();
+        while let Some(bytes) = from.next().await {
+            self.take(&mut lines, bytes, piece);
+        }
+        self.log.print(&lines.finish());
+    }
+
+    fn take(&self, lines: &mut Lines, bytes: Bytes, piece: fn(Bytes) -> Piece) {
+        let whole = lines.push(&bytes);
+        if !whole.is_empty() {
+            self.log.print(&whole);
+        }
+        // An error means that nobody is attached.
+        let _ = self.pieces.send(piece(bytes));
+    }
+}
+
+impl Running {
+    /// Sends a signal to the program, or ends everything.
+    pub(crate) fn ask(&self, ask: Ask) {
+        // A full channel has the same request in it already; a closed one has nobody to ask.
+        let _ = self.asks.try_send(ask);
+    }
+
+    /// Waits until it has ended.
+    pub(crate) async fn ended(&self) {
+        // An error means that whoever drove it has gone, and the process with that.
+        let _ = self.ended.clone().wait_for(|ended| *ended).await;
+    }
+
+    /// Connects streams until the program ends or nobody watches any more.
+    pub(crate) async fn attach(&self, streams: Streams) {
+        let (mut input, output) = streams.split();
+        let mut pieces = self.pieces.subscribe();
+        let feed = async {
+            let mut sink = self.input.lock().await;
+            while let Some(event) = input.next().await {
+                match event {
+                    StreamEvent::Bytes(bytes) => drop(sink.write(&bytes).await),
+                    StreamEvent::Resized(size) => {
+                        if let Some(terminal) = &self.terminal {
+                            terminal.resize(size);
+                        }
+                    }
+                    StreamEvent::End => {}
+                }
+            }
+            std::future::pending::<()>().await;
+        };
+        let show = async {
+            loop {
+                match pieces.recv().await {
+                    Ok(Piece::Output(bytes)) => output.write(bytes).await,
+                    Ok(Piece::Error(bytes)) => output.write_error(bytes).await,
+                    // What somebody missed who is too slow is in the log.
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return,
+                }
+            }
+        };
+        tokio::select! {
+            () = feed => {}
+            () = show => {}
+            () = self.ended() => {}
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What there is on systems other than Linux: the names, and a sentence that says why nothing runs.
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use k8s_openapi::api::core::v1::{Container, Pod};
+use kubewright_cluster::node::runtime::{
+    ContainerConfig, ContainerId, ExecError, ExecTarget, Exit, Health, ImagePull, Life, PodId,
+    PodView, ProbeKind, PullError, Refused, Runtime, StartError,
+};
+use kubewright_server::{Streams, Usage};
+use tokio::io::DuplexStream;
+
+use crate::table::ImageTable;
+
+/// The hidden subcommand of `kubewright` that is the helper.
+pub const HELPER_COMMAND: &str = "process-helper";
+
+/// Fails: there is no helper on this system.
+pub fn helper_main(_: impl Iterator<Item = OsString>) -> ExitCode {
+    eprintln!("{}", BuildError::NeedsLinux);
+    ExitCode::FAILURE
+}
+
+/// How containers are run as processes, which needs Linux.
+#[derive(Debug, Clone, Default)]
+#[must_use = "it does nothing until it is built"]
+pub struct Processes;
+
+/// Whether namespaces are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Namespaces {
+    /// Where the kernel allows them.
+    #[default]
+    Auto,
+    /// Never: programs run as plain processes.
+    Off,
+}
+
+/// Why containers cannot be run as processes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The system is not Linux.
+    #[error("running containers as processes needs Linux")]
+    NeedsLinux,
+}
+
+impl Processes {
+    /// Which program of this machine stands for which image.
+    pub fn table(self, _: ImageTable) -> Self {
+        self
+    }
+
+    /// The helper that starts containers.
+    pub fn helper(self, _: impl Into<PathBuf>) -> Self {
+        self
+    }
+
+    /// Where pods and volumes are kept.
+    pub fn data_dir(self, _: impl Into<PathBuf>) -> Self {
+        self
+    }
+
+    /// Whether namespaces are used.
+    pub fn namespaces(self, _: Namespaces) -> Self {
+        self
+    }
+
+    /// Makes the runtime, for `Cluster::builder().runtime(..)`.
+    ///
+    /// # Errors
+    /// Always: this system is not Linux.
+    pub fn build(self) -> Result<Arc<ProcessRuntime>, BuildError> {
+        Err(BuildError::NeedsLinux)
+    }
+}
+
+/// How containers are kept apart from the machine and from each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Isolation {
+    /// Plain processes, and why there are no namespaces.
+    None(String),
+}
+
+impl fmt::Display for Isolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::None(why) = self;
+        write!(f, "plain processes without namespaces ({why})")
+    }
+}
+
+/// Containers as processes of this machine, of which there are none here.
+#[derive(Debug, Clone)]
+pub struct ProcessRuntime(Infallible);
+
+impl ProcessRuntime {
+    /// How containers are kept apart from the machine.
+    pub fn isolation(&self) -> &Isolation {
+        match self.0 {}
+    }
+}
+
+impl Runtime for ProcessRuntime {
+    fn life(&self, _: &Pod, _: &Container) -> Life {
+        match self.0 {}
+    }
+
+    fn pull(&self, _: ImagePull) -> BoxFuture<'static, Result<(), PullError>> {
+        match self.0 {}
+    }
+
+    fn start(
+        &self,
+        _: ContainerConfig,
+    ) -> BoxFuture<'static, Result<BoxFuture<'static, Exit>, StartError>> {
+        match self.0 {}
+    }
+
+    fn stop(&self, _: &ContainerId, _: Duration) {
+        match self.0 {}
+    }
+
+    fn exec(
+        &self,
+        _: ExecTarget,
+        _: Vec<String>,
+        _: Streams,
+    ) -> BoxFuture<'static, Result<i32, ExecError>> {
+        match self.0 {}
+    }
+
+    fn attach(&self, _: &ContainerId, _: Streams) -> BoxFuture<'static, Result<(), ExecError>> {
+        match self.0 {}
+    }
+
+    fn port_forward(
+        &self,
+        _: PodView,
+        _: u16,
+        _: DuplexStream,
+    ) -> BoxFuture<'static, Result<(), Refused>> {
+        match self.0 {}
+    }
+
+    fn http(
+        &self,
+        _: PodView,
+        _: u16,
+        _: Request<Bytes>,
+    ) -> BoxFuture<'static, Result<Response<Bytes>, Refused>> {
+        match self.0 {}
+    }
+
+    fn probe(&self, _: ExecTarget, _: ProbeKind) -> BoxFuture<'static, Health> {
+        match self.0 {}
+    }
+
+    fn usage(&self, _: &Pod, _: &str) -> Option<Usage> {
+        match self.0 {}
+    }
+
+    fn remove(&self, _: &PodId) {
+        match self.0 {}
+    }
+
+    fn fork(&self) -> Arc<dyn Runtime> {
+        match self.0 {}
+    }
+}

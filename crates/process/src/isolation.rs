@@ -1,0 +1,108 @@
+//! What the kernel allows: how much of a container a process can have here.
+
+use std::fmt;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::builder::Helper;
+use crate::helper::message::{self, Launch, Report, Root};
+
+/// How long the kernel may take to say what it allows.
+const TRIED_WITHIN: Duration = Duration::from_secs(10);
+
+/// How containers are kept apart from the machine and from each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Isolation {
+    /// Namespaces made by root: own files, processes, host name; any user.
+    Root,
+    /// Namespaces within a user namespace: the same, with one user.
+    User,
+    /// Plain processes, and why there are no namespaces.
+    None(String),
+}
+
+impl fmt::Display for Isolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => f.write_str("namespaces, made as root"),
+            Self::User => f.write_str("namespaces of an ordinary user"),
+            Self::None(why) => write!(f, "plain processes without namespaces ({why})"),
+        }
+    }
+}
+
+impl Isolation {
+    /// Tries what the kernel allows, by making a container that runs nothing. `place` is an empty directory.
+    pub(crate) fn tried(helper: &Helper, place: &Path) -> Self {
+        let root = nix::unistd::geteuid().is_root();
+        let first = if root { Self::Root } else { Self::User };
+        match attempt(helper, &first, place) {
+            Ok(()) => first,
+            Err(why) => Self::None(why),
+        }
+    }
+
+    /// The role of the helper that starts a container.
+    pub(crate) fn role(&self) -> Vec<String> {
+        let words: &[&str] = match self {
+            Self::Root => &["contain"],
+            Self::User => &["contain", "--user"],
+            Self::None(_) => &["supervise"],
+        };
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+}
+
+fn attempt(helper: &Helper, isolation: &Isolation, place: &Path) -> Result<(), String> {
+    let text = |error: std::io::Error| error.to_string();
+    let (ours, theirs) = UnixStream::pair().map_err(text)?;
+    ours.set_read_timeout(Some(TRIED_WITHIN)).map_err(text)?;
+    let mut child = Command::new(&helper.path)
+        .args(helper.subcommand)
+        .args(isolation.role())
+        .env_clear()
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(text)?;
+    let launch = Launch {
+        directory: "/".to_owned(),
+        root: Some(Root {
+            place: place.to_owned(),
+            lower: vec!["/".into()],
+            machine: true,
+            user_namespace: *isolation == Isolation::User,
+            hostname: "try".to_owned(),
+            ..Root::default()
+        }),
+        ..Launch::default()
+    };
+    let answer = || {
+        message::send_descriptors(&ours, &[])?;
+        message::write(&ours, &launch)?;
+        let mut last = None;
+        while let Some(report) = message::read::<Report>(&ours)? {
+            last = Some(report);
+        }
+        Ok::<_, std::io::Error>(last)
+    };
+    let answer = answer();
+    drop(ours);
+    let mut said = String::new();
+    if let Some(stderr) = child.stderr.take() {
+        // What it says is the reason where it could not answer.
+        let _ = stderr.take(1 << 10).read_to_string(&mut said);
+    }
+    child.wait().map_err(text)?;
+    match answer.map_err(text)? {
+        Some(Report::Exited(0)) => Ok(()),
+        Some(Report::Failed(why)) => Err(why),
+        _ => Err(format!("the helper did not answer: {}", said.trim())),
+    }
+}

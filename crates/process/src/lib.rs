@@ -1,0 +1,55 @@
+//! Runs the containers of a cluster as processes of this machine, without a container engine.
+//!
+//! A container is a process with a session of its own under a small helper. `kubectl logs`, `exec`, `attach`,
+//! `port-forward` and probes meet the real process. When the runtime ends, in whatever way, its helpers end everything
+//! that they started.
+//!
+//! Pods share the network of the machine: a program has to listen on the address of its pod, which it finds in `POD_IP`.
+//!
+//! On systems other than Linux everything compiles and making the runtime fails.
+
+#[cfg(target_os = "linux")]
+mod builder;
+#[cfg(target_os = "linux")]
+mod container;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod exec;
+#[cfg(target_os = "linux")]
+mod helper;
+#[cfg(target_os = "linux")]
+mod insecure;
+#[cfg(target_os = "linux")]
+mod isolation;
+#[cfg(target_os = "linux")]
+mod plan;
+#[cfg(target_os = "linux")]
+mod probe;
+#[cfg(target_os = "linux")]
+mod procfs;
+#[cfg(target_os = "linux")]
+mod runtime;
+#[cfg(target_os = "linux")]
+mod session;
+#[cfg(target_os = "linux")]
+mod state;
+#[cfg(target_os = "linux")]
+mod streams;
+mod table;
+#[cfg(target_os = "linux")]
+mod terminal;
+
+#[cfg(target_os = "linux")]
+pub use builder::{BuildError, Namespaces, Processes};
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{
+    BuildError, HELPER_COMMAND, Isolation, Namespaces, ProcessRuntime, Processes, helper_main,
+};
+#[cfg(target_os = "linux")]
+pub use helper::{HELPER_COMMAND, helper_main};
+#[cfg(target_os = "linux")]
+pub use isolation::Isolation;
+#[cfg(target_os = "linux")]
+pub use runtime::ProcessRuntime;
+pub use table::{ImageProgram, ImageTable, TableError};

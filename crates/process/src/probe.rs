@@ -1,0 +1,298 @@
+//! Probes of containers over the network: HTTP, TCP and gRPC.
+//!
+//! Mirrors `pkg/probe` of Kubernetes, with its texts.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use bytes::Bytes;
+use http::{Request, Response, Uri, header};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use k8s_openapi::api::core::v1::{Container, GRPCAction, HTTPGetAction, Probe, TCPSocketAction};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use kubewright_cluster::node::runtime::Health;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use crate::insecure;
+
+/// How much of an answer is read.
+const MOST_BODY: usize = 10 << 10;
+/// How many redirects are followed.
+const MOST_REDIRECTS: usize = 10;
+/// How a kubelet names itself.
+const AGENT: &str = concat!("kube-probe/", env!("CARGO_PKG_VERSION"));
+
+/// Why a probe found nothing healthy.
+pub(crate) type Found = Result<(), String>;
+
+/// Carries out a probe that is not a command; nothing when it is one.
+pub(crate) async fn network(probe: &Probe, container: &Container, pod: Ipv4Addr) -> Option<Health> {
+    let found = if let Some(action) = &probe.http_get {
+        http_get(action, container, pod).await
+    } else if let Some(action) = &probe.tcp_socket {
+        tcp(action, container, pod).await
+    } else if let Some(action) = &probe.grpc {
+        grpc(action, pod).await
+    } else {
+        return None;
+    };
+    Some(match found {
+        Ok(()) => Health::Healthy,
+        Err(why) => Health::Unhealthy(why),
+    })
+}
+
+/// The number of a port that may be a name.
+pub(crate) fn port(port: &IntOrString, container: &Container) -> Result<u16, String> {
+    let number = match port {
+        IntOrString::Int(number) => *number,
+        IntOrString::String(name) => {
+            let mut ports = container.ports.iter().flatten();
+            let named = ports.find(|port| port.name.as_ref() == Some(name));
+            match named {
+                Some(named) => named.container_port,
+                None => name.parse().unwrap_or(0),
+            }
+        }
+    };
+    let number = u16::try_from(number).ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("invalid port number: {port:?}"))
+}
+
+fn address(host: Option<&str>, pod: Ipv4Addr, port: u16) -> Result<SocketAddr, String> {
+    let host = host.filter(|host| !host.is_empty());
+    let ip: IpAddr = match host {
+        None => pod.into(),
+        Some("localhost") => Ipv4Addr::LOCALHOST.into(),
+        Some(host) => host
+            .parse()
+            .map_err(|_| format!("dial tcp: lookup {host}: no such host"))?,
+    };
+    Ok(SocketAddr::new(ip, port))
+}
+
+async fn connect(address: SocketAddr) -> Result<TcpStream, String> {
+    let connected = TcpStream::connect(address).await;
+    connected.map_err(|error| {
+        let why = match error.kind() {
+            std::io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
+            _ => error.to_string(),
+        };
+        format!("dial tcp {address}: {why}")
+    })
+}
+
+async fn tcp(action: &TCPSocketAction, container: &Container, pod: Ipv4Addr) -> Found {
+    let address = address(action.host.as_deref(), pod, port(&action.port, container)?)?;
+    connect(address).await.map(drop)
+}
+
+/// Sends the request of a probe or of a hook, and checks its answer.
+pub(crate) async fn http_get(
+    action: &HTTPGetAction,
+    container: &Container,
+    pod: Ipv4Addr,
+) -> Found {
+    let address = address(action.host.as_deref(), pod, port(&action.port, container)?)?;
+    let https = action.scheme.as_deref() == Some("HTTPS");
+    let scheme = if https { "https" } else { "http" };
+    let mut path = action
+        .path
+        .clone()
+        .filter(|path| !path.is_empty())
+        .unwrap_or("/".to_owned());
+    if !path.starts_with('/') {
+        path.insert(0, '/');
+    }
+    for _ in 0..MOST_REDIRECTS {
+        let request = request(action, address, &path)?;
+        let answer = if https {
+            let stream = insecure::connect(connect(address).await?, address.ip()).await;
+            send(stream.map_err(|error| error.to_string())?, request).await
+        } else {
+            send(connect(address).await?, request).await
+        };
+        let answer = answer.map_err(|why| format!("Get \"{scheme}://{address}{path}\": {why}"))?;
+        let code = answer.status();
+        if (200..300).contains(&code.as_u16()) {
+            return Ok(());
+        }
+        if !code.is_redirection() {
+            return Err(format!(
+                "HTTP probe failed with statuscode: {}",
+                code.as_u16()
+            ));
+        }
+        match here(&answer, address) {
+            Some(next) => path = next,
+            // A redirect to another host counts as a success, as in a kubelet.
+            None => return Ok(()),
+        }
+    }
+    Err(format!("stopped after {MOST_REDIRECTS} redirects"))
+}
+
+/// Where an answer redirects to, if that is the same host.
+fn here(answer: &Response<Bytes>, address: SocketAddr) -> Option<String> {
+    let location = answer.headers().get(header::LOCATION)?.to_str().ok()?;
+    let uri: Uri = location.parse().ok()?;
+    let same = uri
+        .authority()
+        .is_none_or(|authority| authority.as_str() == address.to_string());
+    same.then(|| {
+        uri.path_and_query()
+            .map_or("/".to_owned(), ToString::to_string)
+    })
+}
+
+fn request(
+    action: &HTTPGetAction,
+    address: SocketAddr,
+    path: &str,
+) -> Result<Request<Full<Bytes>>, String> {
+    let mut request = Request::get(path)
+        .header(header::USER_AGENT, AGENT)
+        .header(header::ACCEPT, "*/*")
+        .header(header::CONNECTION, "close");
+    let mut host = address.to_string();
+    for one in action.http_headers.iter().flatten() {
+        if one.name.eq_ignore_ascii_case("host") {
+            host.clone_from(&one.value);
+        } else {
+            request = request.header(&one.name, &one.value);
+        }
+    }
+    let request = request.header(header::HOST, host).body(Full::default());
+    request.map_err(|error| error.to_string())
+}
+
+/// Sends one request over a connection and reads the answer.
+pub(crate) async fn send<S>(
+    stream: S,
+    request: Request<Full<Bytes>>,
+) -> Result<Response<Bytes>, String>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let text = |error: hyper::Error| error.to_string();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(text)?;
+    let answer = async {
+        let (parts, body) = sender
+            .send_request(request)
+            .await
+            .map_err(text)?
+            .into_parts();
+        let body = Limited::new(body, MOST_BODY).collect().await;
+        let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+        Ok(Response::from_parts(parts, body))
+    };
+    tokio::pin!(connection);
+    tokio::pin!(answer);
+    tokio::select! {
+        // The answer first: the connection ends right after the last byte of it.
+        biased;
+        answer = &mut answer => answer,
+        ended = &mut connection => match ended {
+            Ok(()) => answer.await,
+            Err(error) => Err(text(error)),
+        },
+    }
+}
+
+/// Asks the health service of gRPC: `grpc.health.v1.Health/Check`.
+async fn grpc(action: &GRPCAction, pod: Ipv4Addr) -> Found {
+    let port = u16::try_from(action.port).map_err(|_| "invalid port number".to_owned())?;
+    let address = SocketAddr::new(pod.into(), port);
+    let stream = TcpStream::connect(address).await.map_err(|_| {
+        format!("timeout: failed to connect service {address:?}: connection refused")
+    })?;
+    let text = |error: hyper::Error| format!("error: health rpc probe failed: {error}");
+    let handshake =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+    let (mut sender, connection) = handshake.await.map_err(text)?;
+    let service = action.service.clone().unwrap_or_default();
+    let request = Request::post(format!("http://{address}/grpc.health.v1.Health/Check"))
+        .header(header::CONTENT_TYPE, "application/grpc")
+        .header(header::USER_AGENT, AGENT)
+        .header("te", "trailers")
+        .body(Full::new(health_request(&service)))
+        .map_err(|error| error.to_string())?;
+    let answer = async {
+        let answer = sender.send_request(request).await.map_err(text)?;
+        let early = answer.headers().get("grpc-status").cloned();
+        let body = answer.into_body().collect().await.map_err(text)?;
+        let late = body
+            .trailers()
+            .and_then(|trailers| trailers.get("grpc-status").cloned());
+        let status = early.or(late);
+        Ok::<_, String>((status, body.to_bytes()))
+    };
+    let (status, body) = tokio::select! {
+        answer = answer => answer?,
+        ended = connection => return Err(format!("error: health rpc probe failed: {ended:?}")),
+    };
+    let status = status
+        .and_then(|status| status.to_str().ok()?.parse::<u32>().ok())
+        .unwrap_or(0);
+    match (status, serving(&body)) {
+        (0, Some(1)) => Ok(()),
+        (0, Some(0)) => Err("service unhealthy (responded with \"UNKNOWN\")".to_owned()),
+        (0, Some(3)) => Err("service unhealthy (responded with \"SERVICE_UNKNOWN\")".to_owned()),
+        (0, _) => Err("service unhealthy (responded with \"NOT_SERVING\")".to_owned()),
+        (12, _) => Err("this server does not implement the grpc health protocol \
+                        (grpc.health.v1.Health)"
+            .to_owned()),
+        (code, _) => Err(format!("rpc error: code = {code}")),
+    }
+}
+
+/// `HealthCheckRequest` with its prefix: not compressed, and a length.
+fn health_request(service: &str) -> Bytes {
+    let mut message = Vec::new();
+    if !service.is_empty() {
+        message.push(0x0a);
+        let mut length = service.len();
+        while length >= 0x80 {
+            message.push(u8::try_from(length & 0x7f).unwrap_or(0) | 0x80);
+            length >>= 7;
+        }
+        message.push(u8::try_from(length).unwrap_or(0));
+        message.extend_from_slice(service.as_bytes());
+    }
+    let mut body = vec![0];
+    body.extend(u32::try_from(message.len()).unwrap_or(0).to_be_bytes());
+    body.extend(message);
+    body.into()
+}
+
+/// The status of a `HealthCheckResponse` with its prefix; nothing when it is none. A message without fields says 0.
+fn serving(body: &[u8]) -> Option<u8> {
+    let message = body.get(5..)?;
+    match message {
+        [] => Some(0),
+        [0x08, status, ..] => Some(*status),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_the_health_service_are_those_of_protobuf() {
+        assert_eq!(&health_request("")[..], [0, 0, 0, 0, 0]);
+        assert_eq!(
+            &health_request("ab")[..],
+            [0, 0, 0, 0, 4, 0x0a, 2, b'a', b'b']
+        );
+        let long = health_request(&"x".repeat(300));
+        assert_eq!(long[6..8], [0xac, 0x02]);
+        assert_eq!(serving(&[0, 0, 0, 0, 2, 8, 1]), Some(1));
+        assert_eq!(serving(&[0, 0, 0, 0, 0]), Some(0));
+        assert_eq!(serving(&[0, 0]), None);
+    }
+}

@@ -1,0 +1,165 @@
+//! One helper and what runs under it, as the runtime sees them.
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+
+use crate::helper::message::{self, Ask, Launch, Report};
+
+/// How long a helper may take to start a program.
+const START_WITHIN: Duration = Duration::from_secs(30);
+
+/// Why nothing runs under a helper.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SessionError {
+    #[error("the helper {} cannot be run: {source}", path.display())]
+    Helper { path: PathBuf, source: io::Error },
+    #[error("the helper does not answer: {0}")]
+    Control(#[from] io::Error),
+    #[error("the helper ended before it started the program")]
+    Ended,
+    #[error("the program did not start within {} s", START_WITHIN.as_secs())]
+    Late,
+    /// The program could not be started; the text is the helper's.
+    #[error("{0}")]
+    Program(String),
+}
+
+/// How the helper is called.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) helper: PathBuf,
+    /// What comes before the role: the hidden subcommand when the helper is `kubewright` itself.
+    pub(crate) subcommand: Option<&'static str>,
+    pub(crate) role: Vec<String>,
+}
+
+/// A helper whose program runs. Dropping it closes the socket, upon which the helper ends everything.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) asks: OwnedWriteHalf,
+    pub(crate) reports: Reports,
+    pub(crate) stdout: ChildStdout,
+    pub(crate) stderr: ChildStderr,
+    pub(crate) pid: i32,
+    /// The first process in the namespaces of the container, if it has some.
+    pub(crate) init: Option<i32>,
+}
+
+/// What a helper reports, and its end.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    from: OwnedReadHalf,
+    child: Child,
+}
+
+impl Session {
+    /// Starts a helper and its program.
+    ///
+    /// # Errors
+    /// Why there is none; nothing is left then.
+    pub(crate) async fn start(
+        call: &Call,
+        launch: &Launch,
+        stdin: Option<OwnedFd>,
+    ) -> Result<Self, SessionError> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        let mut child = Command::new(&call.helper)
+            .args(call.subcommand)
+            .args(&call.role)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|source| SessionError::Helper {
+                path: call.helper.clone(),
+                source,
+            })?;
+        let descriptors: Vec<_> = stdin.iter().map(|fd| fd.as_fd()).collect();
+        message::send_descriptors(&ours, &descriptors)?;
+        drop(stdin);
+        ours.set_nonblocking(true)?;
+        let (from, mut asks) = UnixStream::from_std(ours)?.into_split();
+        let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+            return Err(SessionError::Ended);
+        };
+        let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+        let mut reports = Reports { from, child };
+        let mut init = None;
+        let answer = async {
+            asks.write_all(&message::frame(launch)?).await?;
+            loop {
+                match reports.next().await? {
+                    Some(Report::Contained(pid)) => init = i32::try_from(pid).ok(),
+                    other => return io::Result::Ok(other),
+                }
+            }
+        };
+        match tokio::time::timeout(START_WITHIN, answer).await {
+            Err(_) => Err(SessionError::Late),
+            Ok(Err(error)) => Err(error.into()),
+            Ok(Ok(Some(Report::Started))) => Ok(Self {
+                asks,
+                reports,
+                stdout,
+                stderr,
+                pid: pid.unwrap_or(0),
+                init,
+            }),
+            Ok(Ok(Some(Report::Failed(why)))) => Err(SessionError::Program(why)),
+            Ok(Ok(_)) => Err(SessionError::Ended),
+        }
+    }
+}
+
+impl Reports {
+    /// The next report; nothing when the helper has closed its socket.
+    async fn next(&mut self) -> io::Result<Option<Report>> {
+        let mut prefix = [0; 4];
+        match self.from.read_exact(&mut prefix).await {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let mut body = vec![0; message::body_length(prefix)?];
+        self.from.read_exact(&mut body).await?;
+        Ok(Some(serde_json::from_slice(&body)?))
+    }
+
+    /// Waits for the end of the program and of its helper. Not to be dropped and called again.
+    pub(crate) async fn end(mut self) -> Report {
+        let report = self.next().await.ok().flatten();
+        // Reaped here, so that nothing is left when the end is known.
+        let status = self.child.wait().await;
+        report.unwrap_or_else(|| {
+            tracing::warn!(?status, "the helper of a container ended without a report");
+            Report::Killed(9)
+        })
+    }
+}
+
+/// Sends a request to a helper; one that has ended needs none.
+pub(crate) async fn ask(asks: &mut OwnedWriteHalf, ask: Ask) {
+    if let Ok(frame) = message::frame(&ask) {
+        // An error means that the helper has ended, of which its report tells.
+        let _ = asks.write_all(&frame).await;
+    }
+}
+
+/// The exit code of an end, as shells and container runtimes count.
+pub(crate) fn exit_code(report: &Report) -> i32 {
+    match report {
+        Report::Exited(code) => *code,
+        Report::Killed(signal) => 128 + signal,
+        Report::Contained(_) | Report::Started | Report::Failed(_) => 128,
+    }
+}

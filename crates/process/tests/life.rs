@@ -1,0 +1,159 @@
+//! Containers live and die as processes: output, exit codes, signals, grace periods, and nothing that stays.
+#![cfg(target_os = "linux")]
+
+mod world;
+
+use serde_json::json;
+use world::{World, both, container, processes_with, until_none};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn output_environment_and_exit_code_are_those_of_the_process() {
+    for namespaces in both() {
+        let world = World::start(namespaces).await;
+        let script = "echo to-output $GREETING; echo to-errors >&2; pwd; exit 3";
+        let env = json!([{"name": "GREETING", "value": "hello"}]);
+        let more = json!({"container": {"env": env, "workingDir": "/usr"}});
+        world.script("speaks", script, more).await;
+        let pod = world.until_phase("speaks", "Failed").await;
+        let state = container(&pod)
+            .state
+            .and_then(|s| s.terminated)
+            .expect("it ended");
+        assert_eq!(
+            (state.exit_code, state.reason.as_deref()),
+            (3, Some("Error"))
+        );
+        let log = world.log("speaks").await;
+        for line in ["to-output hello", "to-errors", "/usr"] {
+            assert!(
+                log.lines().any(|found| found == line),
+                "{line} is not in {log}"
+            );
+        }
+        world.cluster.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_not_there_is_a_start_error() {
+    for namespaces in both() {
+        let world = World::start(namespaces).await;
+        let more = json!({"container": {"command": ["/no/such/program"]}});
+        world.script("missing", "", more).await;
+        let pod = world.until_phase("missing", "Failed").await;
+        let state = container(&pod)
+            .state
+            .and_then(|s| s.terminated)
+            .expect("it ended");
+        assert_eq!(
+            (state.exit_code, state.reason.as_deref()),
+            (128, Some("StartError"))
+        );
+        let message = state.message.unwrap_or_default();
+        assert!(message.contains("no such file"), "{message}");
+        world.cluster.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_image_is_an_image_pull_error() {
+    let world = World::start(both()[1]).await;
+    world
+        .script(
+            "unknown",
+            "true",
+            json!({"container": {"image": "nowhere/unknown:1"}}),
+        )
+        .await;
+    let waits = |pod: &k8s_openapi::api::core::v1::Pod| {
+        let statuses = pod
+            .status
+            .as_ref()
+            .and_then(|s| s.container_statuses.as_ref());
+        let state = statuses.and_then(|all| all.first()?.state.as_ref()?.waiting.as_ref());
+        state.is_some_and(|waiting| waiting.reason.as_deref() == Some("ErrImagePull"))
+    };
+    world.until("unknown", "waiting for its image", waits).await;
+    world.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_pod_hears_sigterm_and_is_killed_when_its_grace_is_over() {
+    for namespaces in both() {
+        let world = World::start(namespaces).await;
+        let polite = "trap 'echo bye; exit 0' TERM; echo up; while true; do sleep 0.05; done";
+        world.script("polite", polite, json!({})).await;
+        world.until_log("polite", "up").await;
+        world.delete("polite", 30).await;
+        let deaf = "trap '' TERM; echo up; while true; do sleep 0.05; done # deaf-marker";
+        world.script("deaf", deaf, json!({})).await;
+        world.until_log("deaf", "up").await;
+        assert!(!processes_with("deaf-marker").is_empty());
+        world.delete("deaf", 1).await;
+        until_none("deaf-marker").await;
+        world.cluster.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_container_leaves_in_the_background_ends_with_it() {
+    for (at, namespaces) in both().into_iter().enumerate() {
+        let world = World::start(namespaces).await;
+        let marker = format!("10{at}977.25");
+        let script =
+            format!("setsid sh -c '(sleep {marker} &) ; sleep {marker}' & sleep 0.2; exit 0");
+        world.script("daemon", &script, json!({})).await;
+        world.until_phase("daemon", "Succeeded").await;
+        until_none(&marker).await;
+        world.cluster.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_is_in_the_exit_code_and_a_restart_has_a_log_of_its_own() {
+    let world = World::start(both()[0]).await;
+    let more = json!({"spec": {"restartPolicy": "OnFailure"}});
+    let script = "echo run; kill -9 $$$$";
+    world.script("killed", script, more).await;
+    let again = |pod: &k8s_openapi::api::core::v1::Pod| {
+        container(pod)
+            .last_state
+            .is_some_and(|state| state.terminated.is_some())
+    };
+    let pod = world.until("killed", "ended once", again).await;
+    let last = container(&pod)
+        .last_state
+        .and_then(|s| s.terminated)
+        .expect("it ended");
+    assert_eq!(last.exit_code, 137);
+    world.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_when_the_cluster_stops_or_is_dropped_or_a_node_goes() {
+    for (at, namespaces) in both().into_iter().enumerate() {
+        let marker = |what: usize| format!("10{at}{what}866.5");
+        for what in 0..3 {
+            let world = World::start(namespaces).await;
+            let script = format!("sleep {} & echo up; sleep {}", marker(what), marker(what));
+            world.script("stays", &script, json!({})).await;
+            world.until_log("stays", "up").await;
+            assert!(!processes_with(&marker(what)).is_empty());
+            match what {
+                0 => world.cluster.stop().await,
+                1 => drop(world),
+                _ => {
+                    world
+                        .cluster
+                        .nodes()
+                        .remove("node-1")
+                        .await
+                        .expect("it goes");
+                    until_none(&marker(what)).await;
+                    world.cluster.stop().await;
+                }
+            }
+            until_none(&marker(what)).await;
+        }
+    }
+}
