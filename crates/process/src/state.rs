@@ -56,11 +56,6 @@ impl State {
         self.0.path.join("pods")
     }
 
-    /// The directory of one pod.
-    pub(crate) fn pod(&self, uid: &str) -> PathBuf {
-        self.pods().join(uid)
-    }
-
     /// What is in persistent volumes.
     pub(crate) fn claims(&self) -> PathBuf {
         self.0.path.join("claims")
