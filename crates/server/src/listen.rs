@@ -4,14 +4,12 @@
 //! too many, or all places are taken, the oldest is closed, so that a flood of silent connections cannot keep clients
 //! out.
 
-mod turns;
-
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -23,8 +21,6 @@ use crate::auth::{Caller, User};
 use crate::connection::{Distance, Stranger, Strangers};
 use crate::http::websocket::Upgraded;
 use crate::service::ApiService;
-
-use turns::Turns;
 
 /// How long a stranger may take for the TLS handshake, and any client for the headers of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -173,8 +169,8 @@ impl Connection {
     }
 }
 
-fn builder() -> auto::Builder<Turns> {
-    let mut builder = auto::Builder::new(Turns::default());
+fn builder() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
