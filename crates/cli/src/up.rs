@@ -1,5 +1,7 @@
 //! `kubewright up`: a cluster, in the foreground, until Ctrl-C.
 
+mod network;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,11 +11,12 @@ use clap::{Args, ValueEnum};
 use kubewright_cluster::Cluster;
 use kubewright_console::Console;
 use kubewright_server::storage::{Fsync, OpenError};
-use kubewright_server::{Authorization, FieldManagement, Server};
+use kubewright_server::{Authorization, FieldManagement};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::notes::counted;
 use crate::page;
+use network::NetworkMode;
 
 /// Start a cluster on this machine and keep it running until Ctrl-C
 ///
@@ -68,6 +71,13 @@ pub(crate) struct Up {
     /// Pods are simulated, so nothing answers at their addresses. PORT is the port of the Service, 443 unless given.
     #[arg(long, value_name = "NAMESPACE/NAME[:PORT]=ADDRESS", value_parser = parse_webhook_service)]
     webhook_service: Vec<WebhookService>,
+
+    /// Where pods and Services have their addresses: none, loopback, or a /14 of 127.0.0.0/8
+    ///
+    /// With a network of the loopback device Services lead to the processes that listen at the addresses of pods, and names
+    /// resolve. Several clusters of one machine have networks of their own; one with a data directory keeps its own.
+    #[arg(long, default_value = "none", value_name = "none|loopback|RANGE")]
+    network: NetworkMode,
 
     /// Where to write the kubeconfig
     #[arg(long, default_value = ".kubewright/kubeconfig")]
@@ -137,6 +147,10 @@ impl Up {
         if self.no_controllers {
             builder = builder.without_controllers();
         }
+        let network = network::claim(self.network, self.data_dir.as_deref())?;
+        if let Some(network) = &network {
+            builder = builder.network(network.clone());
+        }
         if let Some(file) = &self.audit_log {
             builder = builder.audit_log(file);
         }
@@ -171,7 +185,7 @@ impl Up {
             page::beside(page).await
         };
         let link = console.as_ref().map(|console| console.link());
-        self.announce(cluster.server(), endpoint.url(), link);
+        self.announce(&cluster, endpoint.url(), link);
         wait_for_signal().await?;
         eprintln!("Stopping.");
         let stop = async {
@@ -202,7 +216,7 @@ impl Up {
     }
 
     /// Prints what was started. The last line says that it is ready: whoever waits for it may stop reading then.
-    fn announce(&self, server: &Server, url: &str, console: Option<&str>) {
+    fn announce(&self, cluster: &Cluster, url: &str, console: Option<&str>) {
         println!("The API server answers at {url}");
         println!("  kubeconfig  {}", self.kubeconfig.display());
         if self.no_controllers {
@@ -215,7 +229,12 @@ impl Up {
             Some(directory) => println!("  kept in     {}", directory.display()),
             None => println!("  kept        nowhere: it ends with this process (see --data-dir)"),
         }
-        if let Some(recovery) = server.recovery() {
+        if let Some(network) = cluster.network() {
+            let (services, pods) = (network.services(), network.pods());
+            println!("  network     Services in {services}, pods in {pods}");
+            println!("              DNS at {}", network.dns_address());
+        }
+        if let Some(recovery) = cluster.server().recovery() {
             println!(
                 "  found       {} objects at revision {}",
                 recovery.objects, recovery.revision
