@@ -1,6 +1,6 @@
 //! Etcd as an image of simulated nodes: it reads its flags, keeps its data on its claim, and serves the JSON gateway.
 
-pub mod model;
+pub(crate) mod model;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -23,7 +23,7 @@ use model::{Model, Start};
 
 /// All clusters of etcd that there are. Cheap to clone.
 #[derive(Clone)]
-pub struct FakeEtcd(Arc<Mutex<State>>);
+pub(crate) struct FakeEtcd(Arc<Mutex<State>>);
 
 struct State {
     /// When the first process started: a model of time that needs no runtime to be made.
@@ -67,7 +67,7 @@ impl Drop for Alive {
 }
 
 impl FakeEtcd {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(State {
             began: None,
             clusters: BTreeMap::new(),
@@ -77,18 +77,18 @@ impl FakeEtcd {
     }
 
     /// The only cluster there is.
-    pub fn model(&self) -> Model {
+    pub(crate) fn model(&self) -> Model {
         let state = self.0.lock();
         state.clusters.values().next().cloned().unwrap_or_default()
     }
 
     /// Everything that was asked for and changed something, in order.
-    pub fn calls(&self) -> Vec<String> {
+    pub(crate) fn calls(&self) -> Vec<String> {
         self.0.lock().calls.clone()
     }
 
     /// Has another member lead.
-    pub fn lead(&self, name: &str) {
+    pub(crate) fn lead(&self, name: &str) {
         let mut state = self.0.lock();
         let model = state.clusters.values_mut().next().expect("a cluster");
         let member = model.members.iter().find(|it| it.name == name);
@@ -143,7 +143,7 @@ impl FakeEtcd {
     }
 
     /// Answers a request to the JSON gateway of a member; none if nothing listens there.
-    pub fn answer(&self, pod: &str, path: &str, body: &[u8]) -> Option<(u16, Value)> {
+    pub(crate) fn answer(&self, pod: &str, path: &str, body: &[u8]) -> Option<(u16, Value)> {
         let mut state = self.0.lock();
         let running = state.pods.get(pod)?.clone();
         let now = state.now();
@@ -289,7 +289,7 @@ impl Program for FakeEtcd {
 
 /// Requests through the API server's proxy of pods, which is the way to a port of a simulated node.
 #[derive(Clone, Default)]
-pub struct Proxy(pub Arc<OnceLock<kube::Client>>);
+pub(crate) struct Proxy(pub(crate) Arc<OnceLock<kube::Client>>);
 
 impl Transport for Proxy {
     fn post<'a>(

@@ -7,49 +7,49 @@ const CATCH_UP: i64 = 2;
 
 /// A cluster of etcd.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Model {
-    pub members: Vec<Member>,
-    pub leader: Option<u64>,
-    pub term: u64,
-    pub revision: i64,
+pub(crate) struct Model {
+    pub(crate) members: Vec<Member>,
+    pub(crate) leader: Option<u64>,
+    pub(crate) term: u64,
+    pub(crate) revision: i64,
     /// The members that run, by id.
-    pub running: BTreeMap<u64, Process>,
+    pub(crate) running: BTreeMap<u64, Process>,
     /// What is on each volume: the member whose data it is.
-    pub disks: BTreeMap<String, u64>,
+    pub(crate) disks: BTreeMap<String, u64>,
     removed: BTreeSet<u64>,
     next: u64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Member {
-    pub id: u64,
-    pub name: String,
-    pub learner: bool,
-    pub started: bool,
+pub(crate) struct Member {
+    pub(crate) id: u64,
+    pub(crate) name: String,
+    pub(crate) learner: bool,
+    pub(crate) started: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Process {
-    pub since: i64,
-    pub version: String,
+pub(crate) struct Process {
+    pub(crate) since: i64,
+    pub(crate) version: String,
 }
 
 /// How a process of etcd is started.
 #[derive(Debug, Clone)]
-pub struct Start<'a> {
-    pub name: &'a str,
-    pub disk: &'a str,
+pub(crate) struct Start<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) disk: &'a str,
     /// `--initial-cluster`, by name and sorted.
-    pub peers: Vec<String>,
+    pub(crate) peers: Vec<String>,
     /// `--initial-cluster-state`.
-    pub state: &'a str,
-    pub version: &'a str,
-    pub now: i64,
+    pub(crate) state: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) now: i64,
 }
 
 impl Model {
     /// Starts a process, or says why it exits.
-    pub fn start(&mut self, start: &Start<'_>) -> Result<u64, &'static str> {
+    pub(crate) fn start(&mut self, start: &Start<'_>) -> Result<u64, &'static str> {
         let id = match self.disks.get(start.disk) {
             // Flags about the initial cluster count only when there is no data.
             Some(id) => *id,
@@ -93,16 +93,16 @@ impl Model {
     }
 
     /// The process of a member ends.
-    pub fn stop(&mut self, id: u64) {
+    pub(crate) fn stop(&mut self, id: u64) {
         self.running.remove(&id);
         self.elect();
     }
 
-    pub fn member(&self, id: u64) -> Option<&Member> {
+    pub(crate) fn member(&self, id: u64) -> Option<&Member> {
         self.members.iter().find(|member| member.id == id)
     }
 
-    pub fn voters(&self) -> impl Iterator<Item = &Member> {
+    pub(crate) fn voters(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| !member.learner)
     }
 
@@ -113,12 +113,12 @@ impl Model {
     }
 
     /// Whether more than half of the voters run.
-    pub fn is_quorate(&self) -> bool {
+    pub(crate) fn is_quorate(&self) -> bool {
         self.alive() > self.voters().count() / 2
     }
 
     /// Adds a learner.
-    pub fn add(&mut self, name: &str) -> Result<u64, &'static str> {
+    pub(crate) fn add(&mut self, name: &str) -> Result<u64, &'static str> {
         self.check_quorum()?;
         if self.members.iter().any(|it| it.name == name) {
             return Err("etcdserver: Peer URLs already exists");
@@ -132,7 +132,7 @@ impl Model {
         Ok(self.insert(name, true))
     }
 
-    pub fn promote(&mut self, id: u64, now: i64) -> Result<(), &'static str> {
+    pub(crate) fn promote(&mut self, id: u64, now: i64) -> Result<(), &'static str> {
         self.check_quorum()?;
         let learner = self.member(id).ok_or("etcdserver: member not found")?;
         if !learner.learner {
@@ -151,7 +151,7 @@ impl Model {
     }
 
     /// Removes a member; its process ends. As etcd does, it refuses what would cost the quorum.
-    pub fn remove(&mut self, id: u64) -> Result<(), &'static str> {
+    pub(crate) fn remove(&mut self, id: u64) -> Result<(), &'static str> {
         self.check_quorum()?;
         let member = self.member(id).ok_or("etcdserver: member not found")?;
         if !member.learner && self.running.contains_key(&id) {
@@ -166,7 +166,7 @@ impl Model {
         Ok(())
     }
 
-    pub fn move_leader(&mut self, to: u64) -> Result<(), &'static str> {
+    pub(crate) fn move_leader(&mut self, to: u64) -> Result<(), &'static str> {
         self.check_quorum()?;
         let target = self.member(to).filter(|it| !it.learner);
         target.ok_or("etcdserver: bad leader transferee")?;
