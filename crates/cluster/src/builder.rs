@@ -1,5 +1,6 @@
 //! How a cluster is to be.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use rand::{RngCore, SeedableRng};
 use crate::agents::Agents;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
+use crate::controllers::BuiltIn;
 use crate::controllers::node_lifecycle::NodeLifecycle;
 use crate::metrics::Metrics;
 use crate::network;
@@ -43,7 +45,8 @@ pub(crate) struct Recipe {
     pub(crate) node_options: NodesOptions,
     pub(crate) node_grace: Duration,
     pub(crate) metrics: Metrics,
-    pub(crate) controllers: Controllers,
+    /// Which parts of the control plane run.
+    pub(crate) controllers: BTreeSet<BuiltIn>,
     pub(crate) line: Line,
     pub(crate) network: Option<LoopbackNetwork>,
 }
@@ -71,14 +74,6 @@ impl fmt::Debug for Line {
     }
 }
 
-/// Whether built-in controllers run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Controllers {
-    #[default]
-    All,
-    None,
-}
-
 impl Default for Recipe {
     fn default() -> Self {
         Self {
@@ -88,7 +83,7 @@ impl Default for Recipe {
             node_options: NodesOptions::default(),
             node_grace: NodeLifecycle::default().grace,
             metrics: Metrics::default(),
-            controllers: Controllers::default(),
+            controllers: BuiltIn::all().collect(),
             line: Line::default(),
             network: None,
         }
@@ -156,7 +151,14 @@ impl Builder {
 
     /// An API server alone: no controllers, no nodes.
     pub fn without_controllers(mut self) -> Self {
-        self.recipe.controllers = Controllers::None;
+        self.recipe.controllers.clear();
+        self
+    }
+
+    /// Sets which parts of the control plane there are. By default all; what is left out can be run by another process, see
+    /// [`Cluster::add_controllers`].
+    pub fn controllers(mut self, parts: impl IntoIterator<Item = BuiltIn>) -> Self {
+        self.recipe.controllers = parts.into_iter().collect();
         self
     }
 
@@ -226,18 +228,13 @@ impl Builder {
         }
         let nodes = self.recipe.make_nodes();
         let server = self.server.environment(self.recipe.server_environment());
-        let server = match self.recipe.controllers {
-            Controllers::All => {
-                let admission = Admission::default()
-                    .enable(Plugin::ServiceAccount)
-                    .enable(Plugin::StorageObjectInUseProtection)
-                    .enable(Plugin::TaintNodesByCondition);
-                server
-                    .pod_logs(Arc::new(nodes.logs()))
-                    .node_agents(self.recipe.agents(&nodes))
-                    .admission(admission)
-            }
-            Controllers::None => server,
+        let server = if self.recipe.controllers.is_empty() {
+            server
+        } else {
+            server
+                .pod_logs(Arc::new(nodes.logs()))
+                .node_agents(self.recipe.agents(&nodes))
+                .admission(self.recipe.admission())
         };
         let server: Server = server.start().await.map_err(StartError::Server)?;
         if let Some(network) = &self.recipe.network {
@@ -255,6 +252,21 @@ impl Recipe {
     /// The nodes of a cluster.
     pub(crate) fn make_nodes(&self) -> Nodes {
         Nodes::new(self.node_options.clone().count(self.nodes))
+    }
+
+    /// The admission plugins whose other half is a controller that runs.
+    fn admission(&self) -> Admission {
+        let halves = [
+            (BuiltIn::ServiceAccount, Plugin::ServiceAccount),
+            (BuiltIn::Volumes, Plugin::StorageObjectInUseProtection),
+            (BuiltIn::NodeLifecycle, Plugin::TaintNodesByCondition),
+        ];
+        let halves = halves.into_iter();
+        halves
+            .filter(|(part, _)| self.controllers.contains(part))
+            .fold(Admission::default(), |admission, (_, plugin)| {
+                admission.enable(plugin)
+            })
     }
 
     /// Who answers the server for these nodes.
@@ -298,11 +310,10 @@ impl Recipe {
     /// What the server of a fork has for itself.
     pub(crate) fn fork_options(&self, nodes: &Nodes) -> ForkOptions {
         let own = ForkOptions::new(self.server_environment());
-        match self.controllers {
-            Controllers::All => own
-                .pod_logs(Arc::new(nodes.logs()))
-                .node_agents(self.agents(nodes)),
-            Controllers::None => own,
+        if self.controllers.is_empty() {
+            return own;
         }
+        own.pod_logs(Arc::new(nodes.logs()))
+            .node_agents(self.agents(nodes))
     }
 }

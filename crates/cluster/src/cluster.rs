@@ -5,6 +5,7 @@
 //! - One clock and one seed for all of it. With a paused tokio clock the same program gives the same cluster.
 //! - Dropping a cluster stops everything that it started. Many can live in one process.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,9 +22,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::builder::{Builder, Controllers, Recipe, StartError};
+use crate::builder::{Builder, Recipe, StartError};
 use crate::clock::Clock;
-use crate::controllers::{self, Facts};
+use crate::controllers::{self, BuiltIn, Facts};
 use crate::metrics::Metrics;
 use crate::network;
 use crate::node::{Memory, Nodes};
@@ -96,23 +97,42 @@ impl Cluster {
 
     /// Starts the controllers in the background: whoever forks a cluster does not wait for their making.
     fn start_controllers(&self) -> Result<(), StartError> {
-        if self.recipe.controllers == Controllers::None {
+        if self.recipe.controllers.is_empty() {
             return Ok(());
         }
+        let facts = self.facts()?;
+        let parts = self.recipe.controllers.clone();
+        let user = User::new(CONTROLLER_MANAGER, ["system:masters"]);
+        let client = self.recipe.line.connect(self.server.service_as(user));
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(control(client, facts, parts, stop.clone()));
+        *self.control.lock() = Some(Control { stop, task });
+        Ok(())
+    }
+
+    fn facts(&self) -> Result<Facts, StartError> {
         let authority = self.server.certificate_authority();
-        let facts = Facts {
+        Ok(Facts {
             environment: self.recipe.controller_environment(),
             certificate_authority: authority.map_err(StartError::Authority)?.to_owned(),
             nodes: self.nodes.clone(),
             node_grace: self.recipe.node_grace,
             metrics: self.recipe.metrics.clone(),
-        };
-        let user = User::new(CONTROLLER_MANAGER, ["system:masters"]);
-        let client = self.recipe.line.connect(self.server.service_as(user));
-        let stop = CancellationToken::new();
-        let task = tokio::spawn(control(client, facts, stop.clone()));
-        *self.control.lock() = Some(Control { stop, task });
-        Ok(())
+        })
+    }
+
+    /// Adds parts of the control plane to a manager of the caller's, which then runs them as any operator runs its
+    /// controllers. The cluster should have been built [without](Builder::controllers) them.
+    ///
+    /// # Errors
+    /// When keys cannot be made.
+    pub fn add_controllers(
+        &self,
+        manager: Manager,
+        parts: impl IntoIterator<Item = BuiltIn>,
+    ) -> Result<Manager, StartError> {
+        let parts = parts.into_iter().collect();
+        Ok(controllers::register(manager, &self.facts()?, &parts))
     }
 
     /// Starts the proxy of Services, where the cluster has a network for it.
@@ -136,12 +156,12 @@ impl Cluster {
         }
     }
 
-    /// Waits until every namespace has its service account, which pods need. At once without controllers.
+    /// Waits until every namespace has its service account, which pods need. At once where nothing makes them.
     ///
     /// # Errors
     /// When that takes more than a minute.
     pub async fn ready(&self) -> Result<(), StartError> {
-        if self.recipe.controllers == Controllers::None {
+        if !self.recipe.controllers.contains(&BuiltIn::ServiceAccount) {
             return Ok(());
         }
         let late = Instant::now() + READY_WITHIN;
@@ -305,6 +325,13 @@ impl Snapshot {
         self
     }
 
+    /// The same objects for clusters that have these parts of a control plane alone.
+    #[must_use]
+    pub fn controllers(mut self, parts: impl IntoIterator<Item = BuiltIn>) -> Self {
+        self.recipe.controllers = parts.into_iter().collect();
+        self
+    }
+
     /// A cluster that starts from here.
     ///
     /// # Errors
@@ -317,8 +344,13 @@ impl Snapshot {
     }
 }
 
-/// Runs all controllers until they are told to stop.
-async fn control(kube: kube::Client, facts: Facts, stop: CancellationToken) {
+/// Runs the controllers until they are cancelled.
+async fn control(
+    kube: kube::Client,
+    facts: Facts,
+    parts: BTreeSet<BuiltIn>,
+    stop: CancellationToken,
+) {
     let factory = Factory::new(kube.clone())
         .seed(facts.environment.below(u64::MAX))
         .shortest_watch(SHORTEST_WATCH);
@@ -327,7 +359,7 @@ async fn control(kube: kube::Client, facts: Facts, stop: CancellationToken) {
         .name("kube-controller-manager")
         .environment(facts.environment.clone())
         .shutdown_timeout(STOP_WITHIN);
-    let manager = controllers::register(manager, &facts);
+    let manager = controllers::register(manager, &facts, &parts);
     if let Err(error) = manager.run_until(stop).await {
         tracing::error!(%error, "the controllers of a cluster have ended");
     }

@@ -38,6 +38,7 @@ mod writes;
 pub use builder::{Builder, StartError};
 pub use clock::Clock;
 pub use cluster::{Cluster, Snapshot};
+pub use controllers::BuiltIn;
 pub use controllers::node_lifecycle::{NodeLifecycle, NodeLifecycleError};
 pub use kubewright_proxy::LoopbackNetwork;
 pub use metrics::{Measured, MetricError, Metrics};
