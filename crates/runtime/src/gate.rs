@@ -64,13 +64,19 @@ pub enum Point<'a> {
         key: &'a Key,
         /// Its version; none if it is absent.
         version: Option<&'a str>,
+        /// The version that the cache had reached.
+        cache: &'a str,
     },
     /// A list from the cache has been made.
     Listed {
         /// The resource, as `deployments.apps`.
         resource: &'a str,
+        /// What was asked for: namespace, labels, index and limit, as `in default with app=web`; empty for everything.
+        query: &'a str,
         /// The number of objects in it.
         count: usize,
+        /// The version that the cache had reached.
+        cache: &'a str,
     },
 }
 

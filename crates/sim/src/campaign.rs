@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
-use kubewright_cluster::{Builder, Clock, Cluster};
+use kubewright_cluster::{Builder, BuiltIn, Clock, Cluster};
 use kubewright_runtime::client::Consistency;
 use kubewright_runtime::{Error, Manager};
 use serde::Serialize;
@@ -63,7 +63,10 @@ pub(crate) struct Shape {
     pub(crate) rules: Rules,
     pub(crate) masks: Masks,
     pub(crate) external: Option<MakeExternal>,
+    /// The built-in controllers of runs; none for those of the cluster.
+    pub(crate) controllers: Option<BTreeSet<BuiltIn>>,
     pub(crate) consistency: Consistency,
+    pub(crate) replicas: u32,
     pub(crate) settle: Duration,
     pub(crate) quiet: Duration,
 }
@@ -110,7 +113,9 @@ impl Campaign {
                 rules: Rules::default(),
                 masks: Masks::default(),
                 external: None,
+                controllers: None,
                 consistency: Consistency::default(),
+                replicas: 1,
                 settle: Duration::from_secs(60),
                 quiet: Duration::from_secs(120),
             },
@@ -185,6 +190,13 @@ impl Campaign {
         self
     }
 
+    /// Sets how many replicas of the operator run at once. By default one. Each is a process of its own with a clock of its own;
+    /// give their managers a leader election or shards, with [`Process::number`] in their identities.
+    pub fn replicas(mut self, replicas: u32) -> Self {
+        self.shape.replicas = replicas.max(1);
+        self
+    }
+
     /// Sets whether reads wait for the operator's own writes. By default they do, as in production.
     pub fn consistency(mut self, consistency: Consistency) -> Self {
         self.shape.consistency = consistency;
@@ -241,6 +253,14 @@ impl Campaign {
     /// far. Runs in virtual time take no time worth cancelling.
     pub fn cancelled_by(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
+        self
+    }
+
+    /// Sets which built-in controllers runs have besides the operator. By default those of the cluster, which is prepared with
+    /// all of them and comes to rest before any run begins. A run costs as much as the controllers that it has: name those that
+    /// the operator depends on, as the garbage collector if it relies on owner references.
+    pub fn controllers(mut self, parts: impl IntoIterator<Item = BuiltIn>) -> Self {
+        self.shape.controllers = Some(parts.into_iter().collect());
         self
     }
 

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use crate::identity::{EventId, WriteId, content};
+use crate::outage::{ATTEMPTS, Attempt, Outage};
 use crate::pace::Pace;
 use crate::plan::{Fault, Plan};
 use crate::state::{ObjectId, State};
@@ -42,6 +43,8 @@ pub(crate) struct Director {
     state: Mutex<State>,
     /// Somebody has changed something.
     changed: Notify,
+    /// The connections of the operator break.
+    cut_off: Notify,
     /// Where the times of calls and events come from, if they differ.
     jitter: Option<Mutex<StdRng>>,
 }
@@ -63,10 +66,13 @@ struct Inner {
     active: Option<Instant>,
     /// Whether the process that runs has begun to watch.
     is_up: bool,
-    /// Leases that the operator writes, by key.
-    leases: BTreeSet<String>,
+    /// Leases that the operator writes, by key, and the process that took each last.
+    leases: BTreeMap<String, Option<u32>>,
+    /// Which processes took which lease at some time.
+    led: BTreeSet<(u32, String)>,
     /// Resources whose lists and watches wait, until when and for which object.
     held: BTreeMap<String, Hold>,
+    outage: Option<Outage>,
     broken: Vec<Broken>,
 }
 
@@ -89,6 +95,7 @@ pub(crate) enum Broken {
     Invariant { name: String, after: ObjectId },
     Forbidden { name: String, write: WriteId },
     Panicked(String),
+    Attempts { by: String },
 }
 
 impl Director {
@@ -113,6 +120,7 @@ impl Director {
             inner: Mutex::new(inner),
             state: Mutex::default(),
             changed: Notify::new(),
+            cut_off: Notify::new(),
             jitter,
         }
     }
@@ -190,6 +198,52 @@ impl Director {
             inner.turns = 0;
         }
         self.note(Note::Step(name.to_owned()));
+        while let Some(fault) = self.take(|fault| fault.during() == Some(name)) {
+            self.inner.lock().outage = Outage::of(&fault);
+            self.cut_off.notify_waiters();
+        }
+    }
+
+    /// When the outage of this step ends, if there is one.
+    pub(crate) fn outage_until(&self) -> Option<Instant> {
+        self.inner.lock().outage.as_ref().map(Outage::until)
+    }
+
+    /// Completes when an outage breaks connections.
+    pub(crate) async fn cut_off(&self) {
+        loop {
+            let cut_off = self.cut_off.notified();
+            if self
+                .inner
+                .lock()
+                .outage
+                .as_ref()
+                .is_some_and(Outage::is_total)
+            {
+                return;
+            }
+            cut_off.await;
+        }
+    }
+
+    /// Counts a call of the operator, if it fails because of an outage. Whoever tries too often has to wait, or the clock would
+    /// never move.
+    pub(crate) async fn attempt(&self, verb: &str, resource: &str) -> Option<Attempt> {
+        let attempt = {
+            let mut inner = self.inner.lock();
+            let reconcile = gate::reconcile();
+            let outage = inner.outage.as_mut()?;
+            let attempt = outage.attempt(reconcile.as_ref(), verb, resource)?;
+            if attempt.count == ATTEMPTS + 1 {
+                let by = attempt.by.clone();
+                inner.broken.push(Broken::Attempts { by });
+            }
+            attempt
+        };
+        if attempt.count > ATTEMPTS {
+            tokio::time::sleep(FLOODED_FOR).await;
+        }
+        Some(attempt)
     }
 
     /// Counts a write of the operator. After a flood of them within a step each takes a while: the clock stands still as long
@@ -341,12 +395,32 @@ impl Director {
         self.state(there)
     }
 
-    pub(crate) fn note_lease(&self, key: String) {
-        self.inner.lock().leases.insert(key);
+    /// Notes that a process wrote a lease; with its number if it holds the lease now.
+    pub(crate) fn note_lease(&self, key: String, leader: Option<u32>) {
+        let mut inner = self.inner.lock();
+        if let Some(process) = leader {
+            inner.led.insert((process, key.clone()));
+        }
+        let known = inner.leases.entry(key).or_default();
+        *known = leader.or(*known);
+    }
+
+    /// Whether a process that begins a write has lost its lease to another one.
+    pub(crate) fn check_leader(&self, process: u32, write: &WriteId) {
+        let mut inner = self.inner.lock();
+        let lost = inner.leases.iter().any(|(key, leader)| {
+            leader.is_some_and(|leader| leader != process)
+                && inner.led.contains(&(process, key.clone()))
+        });
+        if lost {
+            let name = "a process that lost its lease writes".to_owned();
+            let write = write.clone();
+            inner.broken.push(Broken::Forbidden { name, write });
+        }
     }
 
     pub(crate) fn leases(&self) -> Vec<String> {
-        self.inner.lock().leases.iter().cloned().collect()
+        self.inner.lock().leases.keys().cloned().collect()
     }
 
     pub(crate) fn broken(&self) -> Vec<Broken> {
@@ -398,4 +472,24 @@ fn written_name(target: &Target, body: &[u8]) -> String {
     let text = |field: &str| object["metadata"][field].as_str().map(str::to_owned);
     let made = || text("generateName").map(|prefix| format!("{prefix}*"));
     text("name").or_else(made).unwrap_or_else(|| "*".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn write_of_a_process_that_lost_its_lease_is_forbidden() {
+        let director = Director::new(&Plan::default(), Rules::default());
+        let write: WriteId = "a,create,pods,default/a,00ff#1".parse().expect("a write");
+        director.note_lease("default/lease".to_owned(), Some(1));
+        director.check_leader(1, &write);
+        director.check_leader(2, &write);
+        assert_eq!(director.broken(), []);
+        director.note_lease("default/lease".to_owned(), Some(2));
+        director.check_leader(2, &write);
+        assert_eq!(director.broken(), []);
+        director.check_leader(1, &write);
+        assert!(matches!(&director.broken()[..], [Broken::Forbidden { .. }]));
+    }
 }

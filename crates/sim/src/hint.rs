@@ -19,6 +19,11 @@ pub(crate) fn hint(
                     .to_owned(),
             );
         }
+        Violation::Attempts { .. } => {
+            return Some(
+                "what fails is tried again without a growing pause: return the error, and the work queue backs off".to_owned(),
+            );
+        }
         Violation::Panicked { .. } => {
             return Some(
                 "a state that the code takes for impossible can happen: return an error instead"

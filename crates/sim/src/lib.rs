@@ -63,6 +63,7 @@ mod identity;
 mod life;
 mod normal;
 mod oracle;
+mod outage;
 mod pace;
 mod page;
 mod plan;
@@ -96,6 +97,8 @@ pub use trace::{Entry, Note, Trace, Wrote};
 pub use user::{User, UserObject};
 pub use walk::{Walk, WalkFailure, WalkReport};
 pub use workload::WorkloadError;
+
+pub use kubewright_cluster::BuiltIn;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/simulation.md")]

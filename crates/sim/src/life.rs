@@ -3,11 +3,12 @@
 
 use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kubewright_cache::source::BoxFuture;
 use kubewright_runtime::gate::{Gate, Point, Verdict};
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::director::Director;
@@ -17,40 +18,51 @@ use crate::trace::Note;
 #[derive(Clone)]
 pub(crate) struct Life {
     pub(crate) director: Arc<Director>,
+    /// The number of the process.
+    pub(crate) number: u32,
+    /// Until when nothing gets through.
+    cut_off: Arc<Mutex<Option<Instant>>>,
     over: CancellationToken,
-    view: Arc<View>,
+    pub(crate) front_end: Arc<FrontEnd>,
 }
 
-/// What the process's API server shows. Not tokio's `watch`, which wakes those who wait in a random order.
+/// The process's API server: one of any number over the same store. It may be behind for a while: lists from its cache are
+/// old then, watches deliver nothing newer, and versions that it has not reached are refused as too large.
 #[derive(Default)]
-pub(crate) struct View {
-    /// The revision that it has reached; none if it is up to date.
-    held: Mutex<Option<u64>>,
-    released: Notify,
+pub(crate) struct FrontEnd {
+    /// The revision that it has reached, and when it catches up; none if it is up to date.
+    held: Mutex<Option<(u64, Instant)>>,
 }
 
-impl View {
-    /// A view of a revision, or of what is there.
-    pub(crate) fn of(revision: Option<u64>) -> Self {
-        Self {
-            held: Mutex::new(revision),
-            released: Notify::new(),
-        }
+impl FrontEnd {
+    /// Keeps it at a revision for a while.
+    fn hold(&self, revision: u64, time: Duration) {
+        *self.held.lock() = Some((revision, Instant::now() + time));
     }
 
-    /// Shows everything that is there from now on.
-    pub(crate) fn release(&self) {
-        *self.held.lock() = None;
-        self.released.notify_waiters();
+    /// The revision that it is held at, and until when.
+    pub(crate) fn held(&self) -> Option<(u64, Instant)> {
+        self.held
+            .lock()
+            .filter(|(_, until)| Instant::now() < *until)
+    }
+
+    /// Waits until it has reached a revision.
+    pub(crate) async fn reached(&self, revision: u64) {
+        while let Some((_, until)) = self.held().filter(|(held, _)| revision > *held) {
+            sleep_until(until).await;
+        }
     }
 }
 
 impl Life {
-    pub(crate) fn new(director: Arc<Director>, view: Arc<View>) -> Self {
+    pub(crate) fn new(director: Arc<Director>, number: u32) -> Self {
         Self {
             director,
+            number,
+            cut_off: Arc::default(),
             over: CancellationToken::new(),
-            view,
+            front_end: Arc::default(),
         }
     }
 
@@ -70,31 +82,32 @@ impl Life {
         self.over.cancelled().await;
     }
 
-    /// Goes on if the process lives, and never if it does not.
+    /// Keeps the process's API server at a revision until it catches up.
+    pub(crate) fn hold_front_end(&self, revision: u64) {
+        self.front_end.hold(revision, self.director.pace.stale_for);
+    }
+
+    /// Cuts the process off for a while.
+    pub(crate) fn cut_off_for(&self, time: Duration) {
+        *self.cut_off.lock() = Some(Instant::now() + time);
+    }
+
+    /// Goes on if the process lives, when it is not cut off, and never if it does not live.
     pub(crate) async fn check(&self) {
+        let cut_off = *self.cut_off.lock();
+        if let Some(until) = cut_off {
+            sleep_until(until).await;
+        }
         if self.over.is_cancelled() {
             pending().await
         }
     }
 
-    /// The revision that this process's API server is held at.
-    pub(crate) fn held_at(&self) -> Option<u64> {
-        *self.view.held.lock()
-    }
-
-    /// Waits until this process's API server has reached a revision.
-    pub(crate) async fn reached(&self, revision: u64) {
-        loop {
-            let released = self.view.released.notified();
-            if self.held_at().is_none_or(|held| revision <= held) {
-                return;
-            }
-            released.await;
-        }
-    }
-
     async fn note(&self, point: Point<'_>) -> Verdict {
-        self.check().await;
+        // What stays inside the process needs no network.
+        if self.over.is_cancelled() {
+            pending().await
+        }
         let note = match point {
             Point::Reconcile => Note::Reconcile,
             Point::Reconciled { ended } => Note::Reconciled(ended.to_owned()),
@@ -102,14 +115,23 @@ impl Life {
                 resource,
                 key,
                 version,
+                cache,
             } => Note::Read {
                 resource: resource.to_owned(),
                 key: key.as_str().to_owned(),
                 version: version.map(str::to_owned),
+                cache: cache.to_owned(),
             },
-            Point::Listed { resource, count } => Note::Listed {
-                resource: resource.to_owned(),
+            Point::Listed {
+                resource,
+                query,
                 count,
+                cache,
+            } => Note::Listed {
+                resource: resource.to_owned(),
+                query: query.to_owned(),
+                count,
+                cache: cache.to_owned(),
             },
             _ => return Verdict::Go,
         };
@@ -121,5 +143,24 @@ impl Life {
 impl Gate for Life {
     fn pass<'a>(&'a self, point: Point<'a>) -> BoxFuture<'a, Verdict> {
         Box::pin(self.note(point))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn front_end_is_behind_until_it_catches_up() {
+        let front_end = FrontEnd::default();
+        front_end.reached(9).await;
+        let behind_for = Duration::from_secs(20);
+        front_end.hold(5, behind_for);
+        let began = Instant::now();
+        front_end.reached(5).await;
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        front_end.reached(6).await;
+        assert_eq!(began.elapsed(), behind_for);
+        assert_eq!(front_end.held(), None);
     }
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use crate::director::Broken;
 use crate::identity::WriteId;
 use crate::normal::Difference;
+use crate::outage::ATTEMPTS;
 use crate::plan::{FaultKind, Plan};
 use crate::state::ObjectId;
 use crate::trace::{Note, Trace};
@@ -20,7 +21,12 @@ const RECREATING: [FaultKind; 4] = [
 
 /// Faults that show the operator the past. It may create what is there no more, which does no harm for long; it must not
 /// delete what is there again.
-const STALE: [FaultKind; 3] = [FaultKind::Lag, FaultKind::StaleRestart, FaultKind::Jitter];
+const STALE: [FaultKind; 4] = [
+    FaultKind::Lag,
+    FaultKind::StaleRestart,
+    FaultKind::StaleReconnect,
+    FaultKind::Jitter,
+];
 
 /// What went wrong in a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,6 +93,11 @@ pub enum Violation {
         /// The write.
         write: WriteId,
     },
+    /// While nothing could be reached or written, the operator tried more often than once a second.
+    Attempts {
+        /// The controller and key, or the call, that was tried.
+        by: String,
+    },
     /// The workload has deleted what it made, and something of the operator's is left.
     Leaked {
         /// What is left.
@@ -112,6 +123,7 @@ impl Violation {
             Self::Differs { .. } => "O3 same state as without faults",
             Self::Counts { .. } => "O4 same creations and deletions",
             Self::NotSettled { .. } | Self::NotQuiet { .. } => "O5 quiet time is silent",
+            Self::Attempts { .. } => "O6 bounded attempts in an outage",
             Self::Leaked { .. } => "O7 nothing leaked",
             Self::Invariant { .. } => "O8 invariants",
             Self::Diverged { .. } => "O9 determinism",
@@ -125,6 +137,7 @@ impl From<Broken> for Violation {
             Broken::Invariant { name, after } => Self::Invariant { name, after },
             Broken::Forbidden { name, write } => Self::Forbidden { name, write },
             Broken::Panicked(message) => Self::Panicked { message },
+            Broken::Attempts { by } => Self::Attempts { by },
         }
     }
 }
@@ -168,6 +181,10 @@ impl fmt::Display for Violation {
                 f,
                 "forbidden by {name:?}: {} {} {}",
                 write.verb, write.resource, write.key
+            ),
+            Self::Attempts { by } => write!(
+                f,
+                "{by} was tried more than {ATTEMPTS} times in an outage of {ATTEMPTS} s"
             ),
             Self::Leaked { objects } => {
                 let objects: Vec<String> =

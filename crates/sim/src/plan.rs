@@ -19,6 +19,9 @@ pub enum Fault {
     Refuse(u16, WriteId),
     /// The write never arrives, and nobody answers until the client gives up.
     Silence(WriteId),
+    /// The process is cut off from the network for 40 s before this write is sent. Another replica takes over if there is
+    /// one.
+    Partition(WriteId),
     /// The watch ends cleanly after this event.
     Cut(EventId),
     /// The watch expires after this event: the operator has to list again.
@@ -31,6 +34,9 @@ pub enum Fault {
     /// After the step of this name the process is restarted, and comes up with a view of the past: of the moment of this
     /// event. Its API server catches up 20 s later.
     StaleRestart(String, EventId),
+    /// The watch expires after this event, and the process goes on with an API server that has not seen the event and catches
+    /// up 20 s later.
+    StaleReconnect(EventId),
     /// The process is restarted while nothing happens, after the step of this name.
     Restart(String),
     /// Another process takes the operator's lease after the step of this name.
@@ -39,6 +45,10 @@ pub enum Fault {
     HumanDelete(String, String, String),
     /// Somebody edits an object of the operator's after the step of this name.
     HumanEdit(String, String, String),
+    /// For five minutes from the beginning of the step of this name, no call of the operator reaches the API server.
+    Outage(String),
+    /// For five minutes from the beginning of the step of this name, the API server answers every write of the operator with 503.
+    ReadOnly(String),
     /// Calls and events take random times from this seed, so that things happen in another order.
     Jitter(u64),
 }
@@ -57,6 +67,8 @@ pub enum FaultKind {
     Refuse,
     /// The kind of [`Fault::Silence`].
     Silence,
+    /// The kind of [`Fault::Partition`].
+    Partition,
     /// The kind of [`Fault::Cut`].
     Cut,
     /// The kind of [`Fault::Expire`].
@@ -67,6 +79,8 @@ pub enum FaultKind {
     Skip,
     /// The kind of [`Fault::StaleRestart`].
     StaleRestart,
+    /// The kind of [`Fault::StaleReconnect`].
+    StaleReconnect,
     /// The kind of [`Fault::Restart`].
     Restart,
     /// The kind of [`Fault::LoseLease`].
@@ -75,26 +89,34 @@ pub enum FaultKind {
     HumanDelete,
     /// The kind of [`Fault::HumanEdit`].
     HumanEdit,
+    /// The kind of [`Fault::Outage`].
+    Outage,
+    /// The kind of [`Fault::ReadOnly`].
+    ReadOnly,
     /// The kind of [`Fault::Jitter`].
     Jitter,
 }
 
 /// The words of replay tokens.
-const WORDS: [(FaultKind, &str); 15] = [
+const WORDS: [(FaultKind, &str); 19] = [
     (FaultKind::CrashBefore, "crash-before"),
     (FaultKind::CrashAfter, "crash-after"),
     (FaultKind::LoseAnswer, "lose-answer"),
     (FaultKind::Refuse, "refuse"),
     (FaultKind::Silence, "silence"),
+    (FaultKind::Partition, "partition-before"),
     (FaultKind::Cut, "cut-watch-after"),
     (FaultKind::Expire, "expire-watch-after"),
     (FaultKind::Lag, "lag-from"),
     (FaultKind::Skip, "skip"),
     (FaultKind::StaleRestart, "stale-restart"),
+    (FaultKind::StaleReconnect, "stale-reconnect"),
     (FaultKind::Restart, "restart-after"),
     (FaultKind::LoseLease, "lose-lease-after"),
     (FaultKind::HumanDelete, "human-delete"),
     (FaultKind::HumanEdit, "human-edit"),
+    (FaultKind::Outage, "outage-during"),
+    (FaultKind::ReadOnly, "read-only-during"),
     (FaultKind::Jitter, "jitter"),
 ];
 
@@ -121,15 +143,19 @@ impl Fault {
             Self::LoseAnswer(_) => FaultKind::LoseAnswer,
             Self::Refuse(..) => FaultKind::Refuse,
             Self::Silence(_) => FaultKind::Silence,
+            Self::Partition(_) => FaultKind::Partition,
             Self::Cut(_) => FaultKind::Cut,
             Self::Expire(_) => FaultKind::Expire,
             Self::Lag(_) => FaultKind::Lag,
             Self::Skip(_) => FaultKind::Skip,
             Self::StaleRestart(..) => FaultKind::StaleRestart,
+            Self::StaleReconnect(_) => FaultKind::StaleReconnect,
             Self::Restart(_) => FaultKind::Restart,
             Self::LoseLease(_) => FaultKind::LoseLease,
             Self::HumanDelete(..) => FaultKind::HumanDelete,
             Self::HumanEdit(..) => FaultKind::HumanEdit,
+            Self::Outage(_) => FaultKind::Outage,
+            Self::ReadOnly(_) => FaultKind::ReadOnly,
             Self::Jitter(_) => FaultKind::Jitter,
         }
     }
@@ -141,7 +167,8 @@ impl Fault {
             | Self::CrashAfter(write)
             | Self::LoseAnswer(write)
             | Self::Refuse(_, write)
-            | Self::Silence(write) => Some(write),
+            | Self::Silence(write)
+            | Self::Partition(write) => Some(write),
             _ => None,
         }
     }
@@ -158,12 +185,22 @@ impl Fault {
         }
     }
 
+    /// The step with which it begins.
+    pub fn during(&self) -> Option<&str> {
+        match self {
+            Self::Outage(step) | Self::ReadOnly(step) => Some(step),
+            _ => None,
+        }
+    }
+
     /// The event at which it happens.
     pub fn event(&self) -> Option<&EventId> {
         match self {
-            Self::Cut(event) | Self::Expire(event) | Self::Lag(event) | Self::Skip(event) => {
-                Some(event)
-            }
+            Self::Cut(event)
+            | Self::Expire(event)
+            | Self::Lag(event)
+            | Self::Skip(event)
+            | Self::StaleReconnect(event) => Some(event),
             _ => None,
         }
     }
@@ -176,13 +213,19 @@ impl fmt::Display for Fault {
             Self::CrashBefore(write)
             | Self::CrashAfter(write)
             | Self::LoseAnswer(write)
-            | Self::Silence(write) => write!(f, "{word}:{write}"),
+            | Self::Silence(write)
+            | Self::Partition(write) => write!(f, "{word}:{write}"),
             Self::Refuse(code, write) => write!(f, "{word}:{code}:{write}"),
-            Self::Cut(event) | Self::Expire(event) | Self::Lag(event) | Self::Skip(event) => {
-                write!(f, "{word}:{event}")
-            }
+            Self::Cut(event)
+            | Self::Expire(event)
+            | Self::Lag(event)
+            | Self::Skip(event)
+            | Self::StaleReconnect(event) => write!(f, "{word}:{event}"),
             Self::StaleRestart(step, event) => write!(f, "{word}:{}:{event}", escape(step)),
-            Self::Restart(step) | Self::LoseLease(step) => write!(f, "{word}:{}", escape(step)),
+            Self::Restart(step)
+            | Self::LoseLease(step)
+            | Self::Outage(step)
+            | Self::ReadOnly(step) => write!(f, "{word}:{}", escape(step)),
             Self::HumanDelete(step, resource, key) | Self::HumanEdit(step, resource, key) => {
                 write!(f, "{word}:{}:{resource}:{}", escape(step), escape(key))
             }
@@ -210,6 +253,7 @@ impl FromStr for Fault {
             FaultKind::CrashAfter => Self::CrashAfter(rest.parse()?),
             FaultKind::LoseAnswer => Self::LoseAnswer(rest.parse()?),
             FaultKind::Silence => Self::Silence(rest.parse()?),
+            FaultKind::Partition => Self::Partition(rest.parse()?),
             FaultKind::Refuse => {
                 let (code, write) = two()?;
                 Self::Refuse(code.parse().map_err(|_| bad())?, write.parse()?)
@@ -222,6 +266,7 @@ impl FromStr for Fault {
                 let (step, event) = two()?;
                 Self::StaleRestart(unescape(step), event.parse()?)
             }
+            FaultKind::StaleReconnect => Self::StaleReconnect(rest.parse()?),
             FaultKind::Restart => Self::Restart(unescape(rest)),
             FaultKind::LoseLease => Self::LoseLease(unescape(rest)),
             FaultKind::HumanDelete => {
@@ -232,6 +277,8 @@ impl FromStr for Fault {
                 let (step, resource, key) = object()?;
                 Self::HumanEdit(step, resource, key)
             }
+            FaultKind::Outage => Self::Outage(unescape(rest)),
+            FaultKind::ReadOnly => Self::ReadOnly(unescape(rest)),
             FaultKind::Jitter => Self::Jitter(rest.parse().map_err(|_| bad())?),
         })
     }
@@ -297,16 +344,20 @@ mod tests {
             Fault::CrashAfter(write.clone()),
             Fault::LoseAnswer(write.clone()),
             Fault::Refuse(409, write.clone()),
-            Fault::Silence(write),
+            Fault::Silence(write.clone()),
+            Fault::Partition(write),
             Fault::Cut(event.clone()),
             Fault::Expire(event.clone()),
             Fault::Lag(event.clone()),
             Fault::Skip(event.clone()),
+            Fault::StaleReconnect(event.clone()),
             Fault::StaleRestart("create".to_owned(), event),
             Fault::Restart("create; then wait".to_owned()),
             Fault::LoseLease("create".to_owned()),
             Fault::HumanDelete(object.0.clone(), object.1.clone(), object.2.clone()),
             Fault::HumanEdit(object.0, object.1, object.2),
+            Fault::Outage("create".to_owned()),
+            Fault::ReadOnly("create".to_owned()),
             Fault::Jitter(7),
         ];
         assert_eq!(faults.len(), FaultKind::all().count());

@@ -21,6 +21,10 @@ pub(crate) fn plans(
     let mut faults = Vec::new();
     for (_, wrote) in reference.trace.writes().filter(|(_, it)| it.effective) {
         faults.extend(at_write(&wrote.id));
+        // Without a lease it is a call that nobody answers for a while.
+        if reference.has_lease && wrote.id.resource != external::RESOURCE {
+            faults.push(Fault::Partition(wrote.id.clone()));
+        }
     }
     faults.extend(at_events(reference));
     for (number, step) in steps.iter().enumerate() {
@@ -78,6 +82,7 @@ fn at_events(reference: &Outcome) -> Vec<Fault> {
         faults.push(Fault::Cut(id.clone()));
         faults.push(Fault::Expire(id.clone()));
         faults.push(Fault::Lag(id.clone()));
+        faults.push(Fault::StaleReconnect(id.clone()));
         let same_object = |(later, other): &(&Entry, &crate::identity::EventId)| {
             later.step == entry.step && (&other.resource, &other.key) == (&id.resource, &id.key)
         };
@@ -90,7 +95,11 @@ fn at_events(reference: &Outcome) -> Vec<Fault> {
 
 fn after_step(reference: &Outcome, number: usize, step: &str) -> Vec<Fault> {
     let step = || step.to_owned();
-    let mut faults = vec![Fault::Restart(step())];
+    let mut faults = vec![
+        Fault::Restart(step()),
+        Fault::Outage(step()),
+        Fault::ReadOnly(step()),
+    ];
     if reference.has_lease {
         faults.push(Fault::LoseLease(step()));
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use kubewright_cache::Factory;
@@ -16,11 +17,13 @@ use tokio::time::sleep;
 
 use crate::director::{Director, Up};
 use crate::external::{AnyExternal, External, ExternalSystem};
-use crate::life::{Life, View};
+use crate::life::Life;
 use crate::program::Program;
 use crate::trace::Note;
 use crate::wire::Wire;
 
+/// How much the clock of each replica is ahead of that of the one before.
+const SKEW: Duration = Duration::from_secs(3);
 /// How often a process may end by itself within one run.
 const ENDS: u32 = 20;
 
@@ -39,11 +42,12 @@ pub(crate) enum Start {
 /// A process of the operator that is about to start. It has everything that differs from production: the connection, the
 /// clock, the random numbers.
 pub struct Process {
+    cluster: Arc<Cluster>,
     client: Client,
     environment: Environment,
     external: Option<Arc<dyn AnyExternal>>,
     life: Life,
-    number: u32,
+    replica: u32,
 }
 
 impl Process {
@@ -59,9 +63,19 @@ impl Process {
         &self.client
     }
 
-    /// The number of this process, from one: each restart has the next. For identities in leases, say.
+    /// The cluster of the run: to run some of its built-in controllers as this process, say.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// The number of this process, from one: each start of any replica has the next. For identities in leases, say.
     pub fn number(&self) -> u32 {
-        self.number
+        self.life.number
+    }
+
+    /// The replica that this is a process of, from zero.
+    pub fn replica(&self) -> u32 {
+        self.replica
     }
 
     /// The external system of the run, as this process reaches it.
@@ -81,7 +95,7 @@ impl Process {
 
 impl fmt::Debug for Process {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Process({})", self.number)
+        write!(f, "Process({})", self.number())
     }
 }
 
@@ -91,11 +105,36 @@ enum Order {
     Restart(Option<u64>),
 }
 
-/// The operator, as long as a run lasts. Whenever its process ends, another is started.
+/// The operator, as long as a run lasts. Whenever a process of it ends, another is started.
 pub(crate) struct Operator {
-    orders: mpsc::Sender<Order>,
+    /// One for each replica.
+    orders: Vec<mpsc::Sender<Order>>,
     exits: Arc<Mutex<Vec<String>>>,
-    _task: JoinSet<()>,
+    _tasks: JoinSet<()>,
+}
+
+/// One of the replicas.
+struct Replica {
+    setting: Setting,
+    index: u32,
+    exits: Arc<Mutex<Vec<String>>>,
+    /// How many processes were started, of all replicas.
+    started: Arc<AtomicU32>,
+}
+
+/// A clock that does not show what others show. Each replica has its own.
+struct Ahead {
+    clock: Clock,
+    by: Duration,
+}
+
+impl kubewright_runtime::environment::Clock for Ahead {
+    fn now(&self) -> jiff::Timestamp {
+        self.clock
+            .now()
+            .saturating_add(self.by)
+            .unwrap_or(jiff::Timestamp::MAX)
+    }
 }
 
 /// What all processes of an operator have in common.
@@ -111,26 +150,42 @@ pub(crate) struct Setting {
 }
 
 impl Operator {
-    pub(crate) fn start(setting: Setting) -> Self {
-        let (orders, received) = mpsc::channel(8);
+    pub(crate) fn start(setting: &Setting, replicas: u32) -> Self {
         let exits = Arc::new(Mutex::new(Vec::new()));
-        let mut task = JoinSet::new();
-        task.spawn(keep(setting, received, exits.clone()));
+        let started = Arc::new(AtomicU32::new(0));
+        let (mut tasks, mut orders) = (JoinSet::new(), Vec::new());
+        for index in 0..replicas {
+            let (sender, received) = mpsc::channel(8);
+            let replica = Replica {
+                setting: setting.clone(),
+                index,
+                exits: exits.clone(),
+                started: started.clone(),
+            };
+            tasks.spawn(keep(replica, received));
+            orders.push(sender);
+        }
         Self {
             orders,
             exits,
-            _task: task,
+            _tasks: tasks,
         }
     }
 
-    /// Kills the process and starts it again.
+    /// Kills the processes and starts them again.
     pub(crate) async fn restart(&self) {
-        let _ = self.orders.send(Order::Restart(None)).await;
+        self.order(None).await;
     }
 
-    /// Kills the process and starts it on an API server that has only reached a revision, and catches up later.
+    /// Kills the processes and starts them on an API server that has only reached a revision, and catches up later.
     pub(crate) async fn restart_at(&self, revision: u64) {
-        let _ = self.orders.send(Order::Restart(Some(revision))).await;
+        self.order(Some(revision)).await;
+    }
+
+    async fn order(&self, revision: Option<u64>) {
+        for replica in &self.orders {
+            let _ = replica.send(Order::Restart(revision)).await;
+        }
     }
 
     /// How its processes ended by themselves, if that happened too often.
@@ -141,20 +196,19 @@ impl Operator {
 }
 
 /// Starts processes, one after the other.
-async fn keep(setting: Setting, mut orders: mpsc::Receiver<Order>, exits: Arc<Mutex<Vec<String>>>) {
-    let mut number = 0;
+async fn keep(replica: Replica, mut orders: mpsc::Receiver<Order>) {
+    let (setting, exits) = (&replica.setting, &replica.exits);
     let mut stale = None;
     while exits.lock().len() < ENDS as usize {
-        number += 1;
-        let view = Arc::new(View::of(stale.take()));
-        let life = Life::new(setting.director.clone(), view.clone());
+        let number = replica.started.fetch_add(1, Ordering::Relaxed) + 1;
+        let life = Life::new(setting.director.clone(), number);
+        if let Some(revision) = stale.take() {
+            life.hold_front_end(revision);
+        }
         setting.director.set_up(Up::Starting);
         setting.director.note(Note::Started(number));
         let mut process = JoinSet::new();
-        process.spawn(run(setting.clone(), life.clone(), number));
-        if life.held_at().is_some() {
-            process.spawn(catch_up(view, setting.director.pace.stale_for));
-        }
+        process.spawn(run(setting.clone(), life.clone(), replica.index));
         let why = tokio::select! { biased; // A process that is killed does not end by itself.
             () = life.ended() => "killed".to_owned(),
             order = orders.recv() => match order {
@@ -178,25 +232,15 @@ async fn keep(setting: Setting, mut orders: mpsc::Receiver<Order>, exits: Arc<Mu
 }
 
 /// How a process ended by itself.
-async fn ended(process: &mut JoinSet<Option<String>>) -> String {
-    loop {
-        match process.join_next().await {
-            Some(Ok(Some(ended))) => return ended,
-            // The API server has caught up.
-            Some(Ok(None)) => {}
-            Some(Err(error)) => return format!("panicked: {error}"),
-            None => return "ended".to_owned(),
-        }
+async fn ended(process: &mut JoinSet<String>) -> String {
+    match process.join_next().await {
+        Some(Ok(ended)) => ended,
+        Some(Err(error)) => format!("panicked: {error}"),
+        None => "ended".to_owned(),
     }
 }
 
-async fn catch_up(view: Arc<View>, after: Duration) -> Option<String> {
-    sleep(after).await;
-    view.release();
-    None
-}
-
-async fn run(setting: Setting, life: Life, number: u32) -> Option<String> {
+async fn run(setting: Setting, life: Life, replica: u32) -> String {
     let server = setting.cluster.server();
     let wire = Wire {
         service: server.service_as(User::admin()),
@@ -205,10 +249,10 @@ async fn run(setting: Setting, life: Life, number: u32) -> Option<String> {
     };
     let make = match &setting.start {
         Start::Manager(make) => make,
-        Start::Program(program) => return Some(program.run(wire).await),
+        Start::Program(program) => return program.run(wire).await,
     };
     let kube = wire.client();
-    let seed = setting.seed.wrapping_add(u64::from(number));
+    let seed = setting.seed.wrapping_add(u64::from(life.number));
     let factory = Factory::new(kube.clone()).seed(seed);
     let gate = Arc::new(life.clone());
     let client = Client::builder(kube)
@@ -216,18 +260,23 @@ async fn run(setting: Setting, life: Life, number: u32) -> Option<String> {
         .consistency(setting.consistency)
         .gate(gate.clone())
         .build();
+    let clock = Ahead {
+        clock: setting.clock.clone(),
+        by: SKEW * replica,
+    };
     let process = Process {
+        cluster: setting.cluster.clone(),
         client,
-        environment: Environment::seeded(setting.clock.clone(), seed),
+        environment: Environment::seeded(clock, seed),
         external: setting.external.clone(),
         life,
-        number,
+        replica,
     };
     let manager = make(&process).gate(gate);
     // It runs until it is dropped.
     let ended = manager.run_until(CancellationToken::new()).await;
-    Some(match ended {
+    match ended {
         Ok(()) => "ended".to_owned(),
         Err(error) => kubewright_runtime::Error::from(error).report(),
-    })
+    }
 }

@@ -11,8 +11,8 @@ use crate::plan::Plan;
 use crate::run::Outcome;
 use crate::trace::Trace;
 
-/// Lines of a timeline: a screen.
-const TIMELINE: usize = 36;
+/// Lines of a timeline: what fits beside the code.
+const TIMELINE: usize = 15;
 /// Failures that are shown in full.
 const SHOWN: usize = 3;
 

@@ -71,7 +71,10 @@ pub(crate) async fn execute(
     reference: Option<&Outcome>,
 ) -> Outcome {
     let clock = Clock::starting_at(base.now);
-    let snapshot = base.snapshot.clone().clock(clock.clone()).seed(SEED);
+    let mut snapshot = base.snapshot.clone().clock(clock.clone()).seed(SEED);
+    if let Some(parts) = &shape.controllers {
+        snapshot = snapshot.controllers(parts.iter().copied());
+    }
     let cluster = snapshot.cluster().await;
     let cluster = Arc::new(cluster.expect("a snapshot of a cluster starts"));
     let director = Arc::new(Director::new(plan, shape.rules.clone(), shape.pace));
@@ -81,7 +84,7 @@ pub(crate) async fn execute(
         .observe(move |collection, event| observer.observe(collection, event));
     observed.expect("a new cluster has no observer");
     let external = shape.external.as_ref().map(|make| make());
-    let operator = Operator::start(Setting {
+    let setting = Setting {
         cluster: cluster.clone(),
         director: director.clone(),
         start: shape.start.clone(),
@@ -89,7 +92,8 @@ pub(crate) async fn execute(
         seed: SEED,
         consistency: shape.consistency,
         external: external.clone(),
-    });
+    };
+    let operator = Operator::start(&setting, shape.replicas);
     let user = User::new(cluster.clone(), external);
     let mut run = Run {
         shape,
@@ -136,7 +140,8 @@ impl Run<'_> {
         let begin = Instant::now();
         loop {
             let changed = self.last_change();
-            let rest = changed.unwrap_or(begin).max(begin) + window;
+            let outage = self.director.outage_until().unwrap_or(begin);
+            let rest = changed.unwrap_or(begin).max(begin).max(outage) + window;
             if self.director.pace.is_real && !self.director.is_up() {
                 self.wait_for_program(begin).await?;
                 continue;

@@ -43,13 +43,19 @@ pub enum Note {
         key: String,
         /// The version; none if it is absent.
         version: Option<String>,
+        /// The version that the cache had reached.
+        cache: String,
     },
     /// A cached list had so many objects.
     Listed {
         /// The resource.
         resource: String,
+        /// What was asked for, as `in default with app=web`.
+        query: String,
         /// The number of objects.
         count: usize,
+        /// The version that the cache had reached.
+        cache: String,
     },
     /// A write was answered, or got lost.
     Wrote(Wrote),
@@ -124,16 +130,47 @@ impl Trace {
         pairs.find(|(ours, theirs)| ours != theirs)
     }
 
-    /// The lines around the first fault, at most so many: what led to it and what followed.
+    /// The lines around the first fault that matter, at most so many: what led to it and what followed.
     pub fn timeline(&self, lines: usize) -> Vec<String> {
-        let is_told = |entry: &&Entry| !matches!(entry.note, Note::Listed { .. });
-        let entries: Vec<&Entry> = self.entries.iter().filter(is_told).collect();
-        let mut faults = entries.iter();
-        let fault = faults.position(|entry| matches!(entry.note, Note::Fault(_)));
-        let fault = fault.unwrap_or(entries.len());
-        let first = fault.saturating_sub(lines / 3);
-        let told = entries.iter().skip(first).take(lines);
-        told.map(|entry| entry.to_string()).collect()
+        let mut entries = self.entries.iter();
+        let fault = entries.position(|entry| matches!(entry.note, Note::Fault(_)));
+        let fault = fault.unwrap_or(self.entries.len());
+        let (before, after) = self.entries.split_at(fault);
+        let telling = |entries: &[Entry], since: Since| -> Vec<String> {
+            let told = entries.iter().filter(|entry| entry.note.tells(since));
+            told.map(Entry::to_string).collect()
+        };
+        let (mut before, mut after) = (telling(before, Since::Start), telling(after, Since::Fault));
+        let first = before.len().saturating_sub(lines / 3);
+        let mut told = before.split_off(first);
+        let room = lines.saturating_sub(told.len());
+        if after.len() > room {
+            let left_out = after.len() - room + 1;
+            after.truncate(room.saturating_sub(1));
+            after.push(format!("... and {left_out} more"));
+        }
+        told.append(&mut after);
+        told
+    }
+}
+
+/// Where in a run something happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Since {
+    Start,
+    Fault,
+}
+
+impl Note {
+    /// Whether it is worth a line of a timeline: what changes something, what fails, and what is missed after a fault.
+    fn tells(&self, since: Since) -> bool {
+        match self {
+            Self::Listed { .. } | Self::Reconcile | Self::Event { .. } => false,
+            Self::Reconciled(ended) => ended != "done" && !ended.starts_with("requeue"),
+            Self::Read { version, .. } => version.is_none() && since == Since::Fault,
+            Self::Wrote(wrote) => wrote.effective || !(200..300).contains(&wrote.code),
+            _ => true,
+        }
     }
 }
 
@@ -159,11 +196,17 @@ impl fmt::Display for Note {
                 resource,
                 key,
                 version,
+                cache,
             } => match version {
                 Some(version) => write!(f, "reads {resource} {key} at {version}"),
-                None => write!(f, "reads {resource} {key}: absent"),
+                None => write!(f, "reads {resource} {key}: absent at {cache}"),
             },
-            Self::Listed { resource, count } => write!(f, "lists {count} {resource}"),
+            Self::Listed {
+                resource,
+                query,
+                count,
+                cache,
+            } => write!(f, "lists {count} {resource} {query} at {cache}"),
             Self::Wrote(wrote) => wrote.fmt(f),
             Self::Event { id, revision } => {
                 write!(

@@ -83,13 +83,20 @@ impl Stream {
             if self.over {
                 return None;
             }
-            match self.body.frame().await {
+            let frame = tokio::select! { biased; // Nothing gets through a connection that is broken.
+                () = self.life.director.cut_off() => Some(Err("connection reset by peer".into())),
+                frame = self.body.frame() => frame,
+            };
+            match frame {
                 Some(Ok(frame)) => {
                     if let Some(data) = frame.data_ref() {
                         self.partial.extend_from_slice(data);
                     }
                 }
-                Some(Err(error)) => return Some(Err(error)),
+                Some(Err(error)) => {
+                    self.over = true;
+                    return Some(Err(error));
+                }
                 None => self.over = true,
             }
         }
@@ -109,7 +116,7 @@ impl Stream {
         };
         let revision = event.object.metadata.resource_version.parse();
         let revision = revision.unwrap_or_default();
-        self.life.reached(revision).await;
+        self.life.front_end.reached(revision).await;
         if !matches!(&*event.kind, "ADDED" | "MODIFIED" | "DELETED") {
             self.ready.push_back(line);
             return;
@@ -140,6 +147,10 @@ impl Stream {
         director.note_of(None, Note::Event { id, revision });
         match fault {
             Some(Fault::Cut(_)) => self.end_with(&[line]),
+            Some(Fault::StaleReconnect(_)) => {
+                self.life.hold_front_end(revision.saturating_sub(1));
+                self.end_with(&[line, Bytes::from_static(EXPIRED)]);
+            }
             Some(Fault::Expire(_)) => self.end_with(&[line, Bytes::from_static(EXPIRED)]),
             _ => self.ready.push_back(line),
         }

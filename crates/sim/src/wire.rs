@@ -18,6 +18,7 @@ use tower::{BoxError, Service, ServiceExt};
 use crate::director::Up;
 use crate::identity::WriteId;
 use crate::life::Life;
+use crate::outage::Reach;
 use crate::plan::Fault;
 use crate::target::{Target, is_noise};
 use crate::trace::Wrote;
@@ -25,6 +26,9 @@ use crate::watch::watched;
 
 pub(crate) type WireBody = UnsyncBoxBody<Bytes, BoxError>;
 type Answer = Result<Response<WireBody>, BoxError>;
+
+/// How long an API server waits for a version that it has not reached.
+const WAITS_FOR: Duration = Duration::from_secs(3);
 
 /// A process's end of its connection.
 #[derive(Clone)]
@@ -56,6 +60,15 @@ impl Wire {
         if !is_noise(&target.resource) {
             self.life.director.be_active();
         }
+        let attempted = any_verb(&target, &request);
+        let director = &self.life.director;
+        if let Some(attempt) = director.attempt(attempted, &target.resource).await {
+            self.life.check().await;
+            return match attempt.reach {
+                Reach::Everything => Err("connection refused".into()),
+                Reach::Writes => refusal(503),
+            };
+        }
         match verb(request.method()) {
             Some(_) if is_noise(&target.resource) => self.write_noise(target, request).await,
             Some(verb) => self.write(verb, target, request).await,
@@ -74,12 +87,22 @@ impl Wire {
 
     /// Events and leases are no part of what an operator is for; that it holds a lease is worth knowing.
     async fn write_noise(&self, target: Target, request: Request<Body>) -> Answer {
-        if target.plain() == "leases.coordination.k8s.io"
-            && let Some(name) = &target.name
-        {
-            self.life.director.note_lease(target.key(name));
+        if target.plain() != "leases.coordination.k8s.io" {
+            return self.pass(request).await;
         }
-        self.pass(request).await
+        let (head, body) = request.into_parts();
+        let body = body.collect().await?.to_bytes();
+        let lease: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let request = Request::from_parts(head, Body::from(body.to_vec()));
+        let answer = self.pass(request).await?;
+        let name = lease["metadata"]["name"].as_str();
+        if let Some(name) = target.name.as_deref().or(name) {
+            let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+            let leads = answer.status().is_success() && !holder.is_empty();
+            let leader = leads.then_some(self.life.number);
+            self.life.director.note_lease(target.key(name), leader);
+        }
+        Ok(answer)
     }
 
     async fn write(&self, verb: &str, target: Target, request: Request<Body>) -> Answer {
@@ -89,6 +112,7 @@ impl Wire {
         director.dawdle().await;
         self.life.check().await;
         let id = director.name_write(verb, &target, &body);
+        director.check_leader(self.life.number, &id);
         let fault = director.fault_at_write(&id);
         let sent = Sent {
             by_uid: names_uid(&body),
@@ -98,6 +122,7 @@ impl Wire {
         };
         match &fault {
             Some(Fault::CrashBefore(_)) => self.life.crash().await,
+            Some(Fault::Partition(_)) => self.life.cut_off_for(self.life.director.pace.silent_for),
             Some(Fault::Refuse(code, _)) => {
                 self.note(&sent, *code, None);
                 return refusal(*code);
@@ -159,21 +184,36 @@ impl Wire {
     async fn list(&self, target: Target, mut request: Request<Body>) -> Answer {
         self.life.director.released(&target.resource).await;
         self.life.check().await;
-        if let Some(held) = self.life.held_at()
-            && query(&request, "resourceVersion").as_deref() == Some("0")
-        {
-            let at = format!("resourceVersion={held}&resourceVersionMatch=Exact");
-            replace_version(&mut request, &at)?;
+        let asked = query(&request, "resourceVersion");
+        if let Some((held, _)) = self.life.front_end.held() {
+            if asked.as_deref() == Some("0") {
+                let at = format!("resourceVersion={held}&resourceVersionMatch=Exact");
+                replace_version(&mut request, &at)?;
+            } else if is_newer(asked.as_deref(), held) {
+                return self.too_large().await;
+            }
         }
         self.pass(request).await
+    }
+
+    /// The answer of an API server that has not reached a version and gives up waiting for it.
+    async fn too_large(&self) -> Answer {
+        tokio::time::sleep(WAITS_FOR).await;
+        self.life.check().await;
+        refusal(504)
     }
 
     async fn watch(&self, target: Target, request: Request<Body>) -> Answer {
         self.life.director.released(&target.resource).await;
         self.life.check().await;
-        if self.life.held_at().is_some() && query(&request, "sendInitialEvents").is_some() {
-            // A server that cannot stream a list gives one from its cache instead, which may be old.
-            return refusal(422);
+        if let Some((held, _)) = self.life.front_end.held() {
+            if query(&request, "sendInitialEvents").is_some() {
+                // A server that cannot stream a list gives one from its cache instead, which may be old.
+                return refusal(422);
+            }
+            if is_newer(query(&request, "resourceVersion").as_deref(), held) {
+                return self.too_large().await;
+            }
         }
         let response = self.pass(request).await?;
         if !response.status().is_success() {
@@ -206,6 +246,22 @@ fn verb(method: &Method) -> Option<&'static str> {
         "DELETE" => Some("delete"),
         _ => None,
     }
+}
+
+/// Whether a version is one that an API server at this revision has not reached.
+fn is_newer(version: Option<&str>, held: u64) -> bool {
+    let version = version.and_then(|version| version.parse::<u64>().ok());
+    version.is_some_and(|version| version > held)
+}
+
+/// The verb of any call, reads included.
+fn any_verb(target: &Target, request: &Request<Body>) -> &'static str {
+    let read = match (is_watch(request), &target.name) {
+        (true, _) => "watch",
+        (false, None) => "list",
+        (false, Some(_)) => "get",
+    };
+    verb(request.method()).unwrap_or(read)
 }
 
 fn query(request: &Request<Body>, name: &str) -> Option<String> {
@@ -249,6 +305,7 @@ fn refusal(code: u16) -> Answer {
         422 => "Invalid",
         429 => "TooManyRequests",
         503 => "ServiceUnavailable",
+        504 => "Timeout",
         _ => "InternalError",
     };
     let status = json!({

@@ -137,7 +137,7 @@ fn plan_that_fails_is_made_as_short_as_it_can_be() {
     assert!(!report.is_clean(), "a lost creation is found: {report}");
     let failure = &report.failures[0];
     assert_eq!(failure.plan.faults.len(), 1, "{failure}");
-    assert!(failure.timeline.len() <= 36, "{failure}");
+    assert!(failure.timeline.len() <= 15, "{failure}");
     let html = report.to_html();
     assert!(
         html.contains("FAULT refuse") && !html.contains("<script"),

@@ -173,8 +173,9 @@ impl<K: Object> Objects<K> {
         let informers = self.synced().await?;
         self.pass_gate(Some(key)).await?;
         self.caught_up(&informers, key).await?;
-        let entry = informers.reader().entry(key);
-        self.report_found(key, entry.as_ref()).await;
+        let reader = informers.reader();
+        let entry = reader.entry(key);
+        self.report_found(key, entry.as_ref(), &reader).await;
         entry.map(|entry| self.decoded(&entry)).transpose()
     }
 
@@ -213,12 +214,18 @@ impl<K: Object> Objects<K> {
         let informers = self.synced().await?;
         self.pass_gate(None).await?;
         self.all_caught_up(&informers, namespace).await?;
-        let selected = self.select(&informers.reader(), query)?;
-        let listed = Point::Listed {
-            resource: &self.form.entry.name,
-            count: selected.len(),
-        };
-        self.client.gates().observe(listed).await;
+        let asked = self.client.gates().is_set().then(|| query.to_string());
+        let reader = informers.reader();
+        let selected = self.select(&reader, query)?;
+        if let Some(query) = asked {
+            let listed = Point::Listed {
+                resource: &self.form.entry.name,
+                query: &query,
+                count: selected.len(),
+                cache: &reader.resource_version(),
+            };
+            self.client.gates().observe(listed).await;
+        }
         Ok(selected)
     }
 
@@ -361,7 +368,7 @@ impl<K: Object> Objects<K> {
     }
 
     /// Tells the gate what a cached read found.
-    async fn report_found(&self, key: &Key, entry: Option<&Cached<K>>) {
+    async fn report_found(&self, key: &Key, entry: Option<&Cached<K>>, reader: &Reader<K>) {
         if !self.client.gates().is_set() {
             return;
         }
@@ -370,6 +377,7 @@ impl<K: Object> Objects<K> {
             resource: &self.form.entry.name,
             key,
             version: version.as_deref(),
+            cache: &reader.resource_version(),
         };
         self.client.gates().observe(found).await;
     }

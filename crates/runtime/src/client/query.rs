@@ -1,5 +1,6 @@
 //! What a list asks for, and how writes and deletes are made.
 
+use std::fmt;
 use std::time::Duration;
 
 use kube::api::{DeleteParams, PatchParams, PostParams, Preconditions, PropagationPolicy};
@@ -45,6 +46,19 @@ impl Query {
     pub fn limit(mut self, objects: usize) -> Self {
         self.limit = Some(objects);
         self
+    }
+}
+
+impl fmt::Display for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        parts.extend(self.namespace.iter().map(|name| format!("in {name}")));
+        let labels = self.labels.iter().filter(|labels| !labels.selects_all());
+        parts.extend(labels.map(|labels| format!("with {labels}")));
+        let index = self.index.iter();
+        parts.extend(index.map(|(name, value)| format!("by {name}={value}")));
+        parts.extend(self.limit.iter().map(|limit| format!("at most {limit}")));
+        f.write_str(&parts.join(" "))
     }
 }
 
