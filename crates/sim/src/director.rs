@@ -241,7 +241,7 @@ impl Director {
             attempt
         };
         if attempt.count > ATTEMPTS {
-            tokio::time::sleep(FLOODED_FOR).await;
+            tokio::time::sleep(self.pace.flooded_for).await;
         }
         Some(attempt)
     }
@@ -480,7 +480,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn write_of_a_process_that_lost_its_lease_is_forbidden() {
-        let director = Director::new(&Plan::default(), Rules::default());
+        let director = Director::new(&Plan::default(), Rules::default(), Pace::VIRTUAL);
         let write: WriteId = "a,create,pods,default/a,00ff#1".parse().expect("a write");
         director.note_lease("default/lease".to_owned(), Some(1));
         director.check_leader(1, &write);

@@ -3,7 +3,7 @@
 use kube::CustomResourceExt;
 use kubewright::prelude::*;
 use kubewright_example_cloud_manager::{CloudManager, controller, sample};
-use kubewright_sim::{Campaign, Walk};
+use kubewright_sim::{BuiltIn, Campaign, Walk};
 
 fn key() -> Key {
     Key::new("default", "cloudmanager-sample")
@@ -20,6 +20,16 @@ fn operator(name: &str) -> Campaign {
 
 fn campaign() -> Campaign {
     operator("cloud-manager")
+        // Its workloads come up and go with their owner; it needs nobody else.
+        .controllers([
+            BuiltIn::Nodes,
+            BuiltIn::Scheduler,
+            BuiltIn::Deployment,
+            BuiltIn::ReplicaSet,
+            BuiltIn::GarbageCollector,
+            BuiltIn::StatefulSet,
+            BuiltIn::Volumes,
+        ])
         .install(&CloudManager::crd())
         .step("create", async |user| {
             let mut sample = sample().map_err(Error::msg)?;

@@ -5,7 +5,7 @@
 use kube::CustomResourceExt;
 use kubewright::prelude::*;
 use kubewright_example_foo::{Foo, FooSpec, controller};
-use kubewright_sim::{Campaign, Walk};
+use kubewright_sim::{BuiltIn, Campaign, Walk};
 
 fn operator(name: &str) -> Campaign {
     Campaign::new(name, |process| {
@@ -18,6 +18,14 @@ fn operator(name: &str) -> Campaign {
 
 fn campaign() -> Campaign {
     operator("foo")
+        // Its workloads come up and go with their owner; it needs nobody else.
+        .controllers([
+            BuiltIn::Nodes,
+            BuiltIn::Scheduler,
+            BuiltIn::Deployment,
+            BuiltIn::ReplicaSet,
+            BuiltIn::GarbageCollector,
+        ])
         .install(&Foo::crd())
         .step("create", async |user| {
             let spec = FooSpec {
