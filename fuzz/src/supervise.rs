@@ -151,9 +151,10 @@ fn attend(child: &mut Child, file: &Path, patience: Duration) -> Result<End> {
     let mut seen = (None, Instant::now(), Duration::ZERO);
     loop {
         if let Some(status) = child.try_wait()? {
-            return Ok(match status.success() {
-                true => End::Well(output(child)),
-                false => End::Died(status.to_string()),
+            return Ok(if status.success() {
+                End::Well(output(child))
+            } else {
+                End::Died(status.to_string())
             });
         }
         let number = progress::read(file).map(|attempt| attempt.number);

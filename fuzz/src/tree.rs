@@ -123,9 +123,10 @@ fn add_one(target: &mut Value, corpus: &Corpus, random: &mut StdRng) {
 /// Wraps a value again and again.
 fn nest(mut value: Value, random: &mut StdRng) -> Value {
     for _ in 0..1 << random.random_range(0..8) {
-        value = match random.random_bool(0.5) {
-            true => Value::Array(vec![value]),
-            false => Value::Object(Map::from_iter([("a".to_owned(), value)])),
+        value = if random.random_bool(0.5) {
+            Value::Array(vec![value])
+        } else {
+            Value::Object(Map::from_iter([("a".to_owned(), value)]))
         };
     }
     value

@@ -57,9 +57,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     let chosen: Vec<&Client> = CLIENTS.iter().filter(is_meant).collect();
     ensure!(!chosen.is_empty(), "no client has that in its name");
-    let profile = match arguments.release {
-        true => Profile::Release,
-        false => Profile::Debug,
+    let profile = if arguments.release {
+        Profile::Release
+    } else {
+        Profile::Debug
     };
     let binary = workspace::build("kubewright-cli", "kubewright", profile)?;
     let mut failed = false;
@@ -68,9 +69,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         let outcome = drive(client, &binary)?;
         failed |= show(client, &outcome, arguments.verbose)?;
     }
-    Ok(match failed {
-        false => ExitCode::SUCCESS,
-        true => ExitCode::FAILURE,
+    Ok(if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
     })
 }
 

@@ -51,9 +51,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         println!("left out: go is not installed");
         return Ok(ExitCode::SUCCESS);
     }
-    let profile = match arguments.release {
-        true => Profile::Release,
-        false => Profile::Debug,
+    let profile = if arguments.release {
+        Profile::Release
+    } else {
+        Profile::Debug
     };
     let assets = assets(&workspace::build("kubewright-cli", "kubewright", profile)?)?;
     println!(

@@ -54,8 +54,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         command.args(["--target", target]);
     }
     let status = command.status().context("the fuzzer cannot be started")?;
-    Ok(match status.success() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if status.success() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }

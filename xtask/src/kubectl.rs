@@ -62,9 +62,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             arguments.only.as_deref().unwrap_or("")
         );
     }
-    let profile = match arguments.release {
-        true => Profile::Release,
-        false => Profile::Debug,
+    let profile = if arguments.release {
+        Profile::Release
+    } else {
+        Profile::Debug
     };
     let binary = workspace::build("kubewright-cli", "kubewright", profile)?;
     let mut lanes = Vec::new();

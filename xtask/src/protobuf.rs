@@ -76,9 +76,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     println!("{} kinds of Go are not in our table", seen.unknown.len());
     let ours_alone: Vec<String> = ours_alone(&seen).into_iter().collect();
     println!("not in Go's scheme: {}", ours_alone.join(", "));
-    Ok(match seen.wrong.is_empty() && end == End::Exited(0) {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if seen.wrong.is_empty() && end == End::Exited(0) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 

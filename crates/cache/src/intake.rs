@@ -336,9 +336,10 @@ mod tests {
     }
 
     fn line(kind: &str, object: &str, unusual: bool) -> String {
-        match unusual {
-            true => format!(r#"{{"object":{object},"type":"{kind}"}}"#),
-            false => format!(r#"{{"type":"{kind}","object":{object}}}"#),
+        if unusual {
+            format!(r#"{{"object":{object},"type":"{kind}"}}"#)
+        } else {
+            format!(r#"{{"type":"{kind}","object":{object}}}"#)
         }
     }
 

@@ -138,9 +138,10 @@ impl ListWatch {
     }
 
     fn path(&self) -> String {
-        let mut path = match self.resource.group.is_empty() {
-            true => format!("/api/{}", self.resource.version),
-            false => format!("/apis/{}/{}", self.resource.group, self.resource.version),
+        let mut path = if self.resource.group.is_empty() {
+            format!("/api/{}", self.resource.version)
+        } else {
+            format!("/apis/{}/{}", self.resource.group, self.resource.version)
         };
         if let Some(namespace) = &self.scope.namespace {
             path.push_str("/namespaces/");

@@ -79,9 +79,10 @@ impl<K: Kind> Lister<K> {
     }
 
     fn not_found(&self, name: &str) -> kube::Error {
-        let resource = match self.group.is_empty() {
-            true => self.plural.to_string(),
-            false => format!("{}.{}", self.plural, self.group),
+        let resource = if self.group.is_empty() {
+            self.plural.to_string()
+        } else {
+            format!("{}.{}", self.plural, self.group)
         };
         let details = StatusDetails {
             name: name.to_owned(),

@@ -156,9 +156,10 @@ impl Layout {
             };
             part.push(member);
         }
-        match json::skip_whitespace(json, walk.position()) == json.len() {
-            true => Ok(layout),
-            false => Err(Malformed),
+        if json::skip_whitespace(json, walk.position()) == json.len() {
+            Ok(layout)
+        } else {
+            Err(Malformed)
         }
     }
 

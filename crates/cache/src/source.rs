@@ -140,9 +140,10 @@ impl Failure {
         let status: Status = serde_json::from_slice(body).unwrap_or_default();
         let code = if code == 0 { status.code } else { code };
         let told = status.details.retry_after_seconds.map(Duration::from_secs);
-        let message = match status.message.is_empty() {
-            false => status.message.clone(),
-            true => String::from_utf8_lossy(&body[..body.len().min(256)]).into_owned(),
+        let message = if status.message.is_empty() {
+            String::from_utf8_lossy(&body[..body.len().min(256)]).into_owned()
+        } else {
+            status.message.clone()
         };
         Self {
             kind: status.kind(code),

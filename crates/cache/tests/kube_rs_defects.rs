@@ -356,9 +356,12 @@ async fn told_of_unreadable(shape: Shape) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn deletion_of_an_object_that_can_no_longer_be_read_is_told() {
-    let refuse = |value: &mut serde_json::Value| match value["data"]["n"] == "x" {
-        true => Err("not this one".to_owned()),
-        false => Ok(()),
+    let refuse = |value: &mut serde_json::Value| {
+        if value["data"]["n"] == "x" {
+            Err("not this one".to_owned())
+        } else {
+            Ok(())
+        }
     };
     let panic = |value: &mut serde_json::Value| {
         assert!(value["data"]["n"] != "x", "a transform may panic");

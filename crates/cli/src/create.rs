@@ -72,9 +72,10 @@ impl Kind {
 
 /// The word before a name.
 pub(crate) fn article(name: &str) -> &'static str {
-    match name.starts_with(['A', 'E', 'I', 'O']) {
-        true => "an",
-        false => "a",
+    if name.starts_with(['A', 'E', 'I', 'O']) {
+        "an"
+    } else {
+        "a"
     }
 }
 

@@ -139,9 +139,10 @@ impl Install {
 impl Uninstall {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let objects = self.common.definitions()?.objects;
-        match self.dry_run {
-            true => tell(&objects),
-            false => self.common.delete(&objects, Kinds::Delete)?,
+        if self.dry_run {
+            tell(&objects)
+        } else {
+            self.common.delete(&objects, Kinds::Delete)?
         }
         Ok(())
     }
@@ -149,9 +150,10 @@ impl Uninstall {
 
 impl Deploy {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let webhooks = match self.without_webhooks {
-            true => WebhookSetting::LeftOut,
-            false => WebhookSetting::Deployed,
+        let webhooks = if self.without_webhooks {
+            WebhookSetting::LeftOut
+        } else {
+            WebhookSetting::Deployed
         };
         let settings = Settings::image(self.image.clone()).webhooks(webhooks);
         let subject = self.common.subject(&settings)?;
@@ -174,13 +176,15 @@ impl Deploy {
 impl Undeploy {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let objects = self.common.subject(&Settings::default())?.objects;
-        let kinds = match self.keep_kinds {
-            true => Kinds::Keep,
-            false => Kinds::Delete,
+        let kinds = if self.keep_kinds {
+            Kinds::Keep
+        } else {
+            Kinds::Delete
         };
-        match self.dry_run {
-            true => tell(&objects),
-            false => self.common.delete(&objects, kinds)?,
+        if self.dry_run {
+            tell(&objects)
+        } else {
+            self.common.delete(&objects, kinds)?
         }
         Ok(())
     }
@@ -237,9 +241,10 @@ impl Common {
         block_on(async {
             let client = self.connection.client().await?;
             let applied = applying.all(&client, objects).await?;
-            match applying.dry_run {
-                true => Ok(()),
-                false => wait::until_ready(&applied, condition, self.patience()).await,
+            if applying.dry_run {
+                Ok(())
+            } else {
+                wait::until_ready(&applied, condition, self.patience()).await
             }
         })
     }

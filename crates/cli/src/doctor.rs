@@ -113,9 +113,10 @@ fn rust() -> Finding {
     };
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let version = text.split(' ').nth(1).unwrap_or_default();
-    match numbers(version) >= numbers(wanted) {
-        true => Finding::Good(text),
-        false => Finding::Bad(format!("{text} is older than {wanted}; run: rustup update")),
+    if numbers(version) >= numbers(wanted) {
+        Finding::Good(text)
+    } else {
+        Finding::Bad(format!("{text} is older than {wanted}; run: rustup update"))
     }
 }
 
@@ -154,9 +155,10 @@ fn toolkit(folder: &Folder) -> Finding {
         return Finding::Good(line.to_owned());
     };
     let full: PathBuf = folder.root.join(Path::new(path));
-    match full.join("Cargo.toml").is_file() {
-        true => Finding::Good(path.to_owned()),
-        false => Finding::Bad(format!("{path} is not there; correct it in Cargo.toml")),
+    if full.join("Cargo.toml").is_file() {
+        Finding::Good(path.to_owned())
+    } else {
+        Finding::Bad(format!("{path} is not there; correct it in Cargo.toml"))
     }
 }
 
@@ -174,12 +176,13 @@ fn sources(folder: &Folder) -> Finding {
             missing.push(file.display().to_string());
         }
     }
-    match missing.is_empty() {
-        true => Finding::Good(counted(folder.project.resources.len(), "kind", "kinds")),
-        false => Finding::Bad(format!(
+    if missing.is_empty() {
+        Finding::Good(counted(folder.project.resources.len(), "kind", "kinds"))
+    } else {
+        Finding::Bad(format!(
             "PROJECT names files that are not there: {}",
             missing.join(", ")
-        )),
+        ))
     }
 }
 

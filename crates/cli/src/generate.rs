@@ -102,9 +102,10 @@ impl Generate {
             println!("Everything is as the program says.");
             return Ok(());
         }
-        match self.writing.diff {
-            true => print!("{}", plan.diff()),
-            false => print!("{}", plan.summary(Verbs::PLANNED)),
+        if self.writing.diff {
+            print!("{}", plan.diff())
+        } else {
+            print!("{}", plan.summary(Verbs::PLANNED))
         }
         bail!("generated files are not what the program says; run: kubewright generate");
     }
@@ -146,9 +147,10 @@ fn plan(
         }
         let present = read_text(&folder.root.join(&path))?;
         let ours = present.is_none_or(|present| layout::is_generated(&present));
-        match ours || existing == Existing::Replace {
-            true => plan.write(path, text, Existing::Replace)?,
-            false => own.push(path),
+        if ours || existing == Existing::Replace {
+            plan.write(path, text, Existing::Replace)?
+        } else {
+            own.push(path)
         }
     }
     Ok((plan, own))

@@ -89,9 +89,10 @@ impl Init {
         plan.write(FILE, project.to_text(), existing)?;
         for (template, path) in FILES {
             let text = render(template, &values)?;
-            match path.ends_with(".rs") {
-                true => plan.write(path, plan.headed(text), existing)?,
-                false => plan.write(path, text, existing)?,
+            if path.ends_with(".rs") {
+                plan.write(path, plan.headed(text), existing)?
+            } else {
+                plan.write(path, text, existing)?
             }
         }
         let settings = layout::Settings::default();

@@ -93,9 +93,10 @@ fn address(flags: &Flags) -> anyhow::Result<SocketAddr> {
 /// Roles decide wherever one of the modes restricts anybody.
 fn authorization(flags: &Flags) -> Authorization {
     let modes = flags.values("authorization-mode");
-    match modes.iter().all(|mode| *mode == "AlwaysAllow") {
-        true => Authorization::AlwaysAllow,
-        false => Authorization::Rbac,
+    if modes.iter().all(|mode| *mode == "AlwaysAllow") {
+        Authorization::AlwaysAllow
+    } else {
+        Authorization::Rbac
     }
 }
 

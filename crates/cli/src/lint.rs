@@ -64,20 +64,22 @@ impl Lint {
     }
 
     fn print(&self, finding: &Finding) -> anyhow::Result<()> {
-        match self.json {
-            true => println!("{}", serde_json::to_string(finding)?),
-            false => println!(
+        if self.json {
+            println!("{}", serde_json::to_string(finding)?)
+        } else {
+            println!(
                 "{}: {}: {}\n    {}",
                 finding.severity, finding.path, finding.message, finding.advice
-            ),
+            )
         }
         Ok(())
     }
 
     fn judge(&self, findings: &[Finding]) -> anyhow::Result<()> {
-        let limit = match self.strict {
-            true => Severity::Warning,
-            false => Severity::Error,
+        let limit = if self.strict {
+            Severity::Warning
+        } else {
+            Severity::Error
         };
         let count = findings
             .iter()

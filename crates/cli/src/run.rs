@@ -40,9 +40,10 @@ impl Run {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let folder = self.place.open()?;
         let flags = self.flags()?;
-        let profile = match self.release {
-            true => Profile::Release,
-            false => Profile::Debug,
+        let profile = if self.release {
+            Profile::Release
+        } else {
+            Profile::Debug
         };
         let program = block_on(program::build(&folder, profile))?;
         let mut command = Command::new(&program);

@@ -15,9 +15,10 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
         Ok((item, problems)) => (item.to_token_stream(), problems),
         Err(error) => return refused(item, &error),
     };
-    let arguments = match arguments.is_empty() {
-        true => None,
-        false => Some(Error::new_spanned(arguments, "`schema` has no options").to_compile_error()),
+    let arguments = if arguments.is_empty() {
+        None
+    } else {
+        Some(Error::new_spanned(arguments, "`schema` has no options").to_compile_error())
     };
     quote!(#item #problems #arguments)
 }

@@ -34,9 +34,10 @@ fn entry(arguments: TokenStream, item: &DeriveInput) -> Result<TokenStream> {
     };
     let kube = metas(&item.attrs, "kube");
     let root = root(item, &kube)?;
-    let definition = match has_schema(&kube) {
-        true => quote!(::kubewright::manifests::definition::of::<#root>),
-        false => quote!(<#root as ::kubewright::kube::CustomResourceExt>::crd),
+    let definition = if has_schema(&kube) {
+        quote!(::kubewright::manifests::definition::of::<#root>)
+    } else {
+        quote!(<#root as ::kubewright::kube::CustomResourceExt>::crd)
     };
     let conditions = conditions(&item.attrs);
     Ok(quote! {

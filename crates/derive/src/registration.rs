@@ -48,12 +48,13 @@ pub(crate) fn conditions(attributes: &[syn::Attribute]) -> Vec<&syn::Attribute> 
 pub(crate) fn beside(item: TokenStream, entry: Result<TokenStream>) -> TokenStream {
     let entry = entry.and_then(|entry| {
         let method = syn::parse2::<ItemFn>(item.clone());
-        match method.is_ok_and(|method| method.sig.receiver().is_some()) {
-            true => Err(Error::new_spanned(
+        if method.is_ok_and(|method| method.sig.receiver().is_some()) {
+            Err(Error::new_spanned(
                 &item,
                 "write this on the `impl` or another item outside of it: a method has no place beside it",
-            )),
-            false => Ok(quote!(::kubewright::__private::inventory::submit! { #entry })),
+            ))
+        } else {
+            Ok(quote!(::kubewright::__private::inventory::submit! { #entry }))
         }
     });
     let entry = entry.unwrap_or_else(|error| error.to_compile_error());

@@ -40,9 +40,10 @@ fn parse(text: &str) -> std::result::Result<Vec<Requirement>, String> {
         requirements.push(requirement(rest[..end].trim())?);
         rest = rest.get(end + 1..).unwrap_or_default().trim_start();
     }
-    match requirements.is_empty() {
-        true => Err("a selector is not empty: `app=web,tier in (a,b),!legacy`".to_owned()),
-        false => Ok(requirements),
+    if requirements.is_empty() {
+        Err("a selector is not empty: `app=web,tier in (a,b),!legacy`".to_owned())
+    } else {
+        Ok(requirements)
     }
 }
 

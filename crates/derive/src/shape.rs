@@ -110,9 +110,10 @@ fn argument<'a>(ty: &'a Type, names: &[&str]) -> Option<&'a Type> {
         _ => None,
     });
     // A hasher may follow the element of a set.
-    match names.contains(&"HashSet") {
-        true => types.into_iter().next(),
-        false => types.last(),
+    if names.contains(&"HashSet") {
+        types.into_iter().next()
+    } else {
+        types.last()
     }
 }
 

@@ -152,24 +152,26 @@ fn check_name(name: &LitStr) -> Result<()> {
                 .chars()
                 .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
     };
-    match value.split('.').count() >= 3 && value.split('.').all(sound) {
-        true => Ok(()),
-        false => Err(Error::new_spanned(
+    if value.split('.').count() >= 3 && value.split('.').all(sound) {
+        Ok(())
+    } else {
+        Err(Error::new_spanned(
             name,
             "the name is a domain name with at least three parts, such as `vguestbook.kb.io`",
-        )),
+        ))
     }
 }
 
 /// A list that has to be there, unless the type of the objects says what it would be.
 fn listed(arguments: &mut Arguments, name: &str, object: Option<&Type>) -> Result<Vec<LitStr>> {
     let list = arguments.list(name)?;
-    match list.is_empty() && object.is_none() {
-        false => Ok(list),
-        true => Err(Error::new(
+    if list.is_empty() && object.is_none() {
+        Err(Error::new(
             Span::call_site(),
             format!("`{name} = \"..\"` is missing"),
-        )),
+        ))
+    } else {
+        Ok(list)
     }
 }
 

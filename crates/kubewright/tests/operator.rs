@@ -70,9 +70,10 @@ fn complete(secret: &mut Secret) {
     verbs = "create"
 )]
 fn judge(secret: &Secret, _: Option<&Secret>) -> std::result::Result<(), String> {
-    match secret.data.is_some() {
-        true => Ok(()),
-        false => Err("an empty secret is none".to_owned()),
+    if secret.data.is_some() {
+        Ok(())
+    } else {
+        Err("an empty secret is none".to_owned())
     }
 }
 

@@ -118,12 +118,11 @@ fn object(parts: Vec<Value>, wanted: bool) -> Value {
 fn tagged(parts: Vec<Value>, inside: bool) -> Value {
     let variant = |(at, part): (usize, Value)| {
         let name = format!("Variant{at}");
-        match inside {
-            true => json!({"type": "object", "required": ["tag"],
-                "properties": {"tag": {"type": "string", "const": name}, "value": part}}),
-            false => {
-                json!({"type": "object", "required": [name.clone()], "properties": {name: part}})
-            }
+        if inside {
+            json!({"type": "object", "required": ["tag"],
+                "properties": {"tag": {"type": "string", "const": name}, "value": part}})
+        } else {
+            json!({"type": "object", "required": [name.clone()], "properties": {name: part}})
         }
     };
     json!({"oneOf": parts.into_iter().enumerate().map(variant).collect::<Vec<_>>()})

@@ -123,9 +123,10 @@ fn side_effects(hook: &Webhook) -> String {
 }
 
 fn review_versions(hook: &Webhook) -> Vec<String> {
-    match hook.admission_review_versions.is_empty() {
-        true => vec!["v1".to_owned()],
-        false => hook.admission_review_versions.clone(),
+    if hook.admission_review_versions.is_empty() {
+        vec!["v1".to_owned()]
+    } else {
+        hook.admission_review_versions.clone()
     }
 }
 

@@ -293,9 +293,10 @@ impl<R: Request> Handle<R> {
         let mut running = self.0.running.lock();
         let before = running.len();
         running.retain(|(other, _)| *other != id);
-        match running.len() < before {
-            true => Removed::Yes,
-            false => Removed::WasNotThere,
+        if running.len() < before {
+            Removed::Yes
+        } else {
+            Removed::WasNotThere
         }
     }
 }

@@ -159,9 +159,10 @@ impl LeaseOptions {
             return Err(LeaseOptionsError::RetryPeriod);
         }
         let whole = lease_duration.subsec_nanos() == 0;
-        match whole && i32::try_from(lease_duration.as_secs()).is_ok() {
-            true => Ok(()),
-            false => Err(LeaseOptionsError::WholeSeconds),
+        if whole && i32::try_from(lease_duration.as_secs()).is_ok() {
+            Ok(())
+        } else {
+            Err(LeaseOptionsError::WholeSeconds)
         }
     }
 }
@@ -304,12 +305,13 @@ impl Leadership {
                 Standing::Leading { renewed, .. } | Standing::Lost { renewed } => renewed,
                 _ => return Ok(()),
             };
-            match Instant::now() > renewed + this.lease_duration + grace {
-                false => Ok(()),
-                true => Err(format!(
+            if Instant::now() > renewed + this.lease_duration + grace {
+                Err(format!(
                     "failed election to renew leadership on lease {}",
                     this.name
-                )),
+                ))
+            } else {
+                Ok(())
             }
         }
     }

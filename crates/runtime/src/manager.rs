@@ -429,9 +429,10 @@ fn is_warm(controllers: &[(String, Arc<Progress>)]) -> Result<(), String> {
         .iter()
         .filter(|(_, progress)| !progress.is_warm());
     let cold: Vec<&str> = cold.map(|(name, _)| name.as_str()).collect();
-    match cold.is_empty() {
-        true => Ok(()),
-        false => Err(format!("no first state yet: {}", cold.join(", "))),
+    if cold.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("no first state yet: {}", cold.join(", ")))
     }
 }
 

@@ -98,9 +98,10 @@ impl<'a> Rest<'a> {
         if label.is_empty() {
             return Err("a label is missing");
         }
-        let operator = match absent {
-            true => Operator::Absent,
-            false => self.operator()?,
+        let operator = if absent {
+            Operator::Absent
+        } else {
+            self.operator()?
         };
         let label = label.to_owned();
         Ok(Requirement { label, operator })
@@ -135,9 +136,10 @@ impl<'a> Rest<'a> {
         while self.take(",") {
             values.push(self.word().to_owned());
         }
-        match self.take(")") {
-            true => Ok(values),
-            false => Err("a parenthesis is not closed"),
+        if self.take(")") {
+            Ok(values)
+        } else {
+            Err("a parenthesis is not closed")
         }
     }
 

@@ -126,8 +126,9 @@ fn resource(service: &str) -> Resource {
     let named = |name| std::env::var(name).is_ok_and(|found| !found.is_empty());
     let attributes = std::env::var("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
     let builder = Resource::builder();
-    match named("OTEL_SERVICE_NAME") || attributes.contains("service.name=") {
-        true => builder.build(),
-        false => builder.with_service_name(service.to_owned()).build(),
+    if named("OTEL_SERVICE_NAME") || attributes.contains("service.name=") {
+        builder.build()
+    } else {
+        builder.with_service_name(service.to_owned()).build()
     }
 }

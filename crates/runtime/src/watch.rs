@@ -351,11 +351,12 @@ impl<K: Object, R: Request> Source<R> for Watch<K, R> {
             } = *self;
             let needs_value = needs_value || relation == Relation::Reconciled;
             let objects = choose(&client);
-            let narrow = match needs_value {
-                true => objects
+            let narrow = if needs_value {
+                objects
                     .is_whole()
-                    .and_then(|()| objects.narrowed(scope.as_ref())),
-                false => objects.narrowed(scope.as_ref()),
+                    .and_then(|()| objects.narrowed(scope.as_ref()))
+            } else {
+                objects.narrowed(scope.as_ref())
             };
             let refused = |problem| SourceError::Other(format!("{resource}: {problem}"));
             let narrow = Arc::new(narrow.map_err(refused)?);

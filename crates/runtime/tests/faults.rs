@@ -330,12 +330,15 @@ async fn manager_converges_whatever_the_line_does() {
 async fn forbidden_watch_delays_its_own_controller_alone_and_is_named() {
     let server = server().await;
     let wire = Wire::new(server.service());
-    wire.plan(|call| match call.path.contains("serviceaccounts") {
-        true => Fault::Refuse {
-            code: 403,
-            reason: "Forbidden",
-        },
-        false => Fault::None,
+    wire.plan(|call| {
+        if call.path.contains("serviceaccounts") {
+            Fault::Refuse {
+                code: 403,
+                reason: "Forbidden",
+            }
+        } else {
+            Fault::None
+        }
     });
     let ran: Arc<Mutex<Vec<String>>> = Arc::default();
     let note = |controller: &'static str| {

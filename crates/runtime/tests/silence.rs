@@ -37,9 +37,12 @@ fn key(name: &str) -> Key {
 
 /// Nothing but this verb suffers.
 fn only(verb: Verb, fault: Fault) -> impl Fn(&Call) -> Fault + Send + Sync + 'static {
-    move |call| match call.verb == verb {
-        true => fault.clone(),
-        false => Fault::None,
+    move |call| {
+        if call.verb == verb {
+            fault.clone()
+        } else {
+            Fault::None
+        }
     }
 }
 
@@ -194,9 +197,12 @@ async fn lease_that_cannot_be_renewed_ends_the_manager_at_the_deadline() {
         let leads = || wire.count(Verb::Update) > 0;
         kubewright_testing::until("a renewal", async || leads().then_some(())).await;
         let silent = fault.clone();
-        wire.plan(move |call| match call.path.contains("/leases") {
-            true => silent.clone(),
-            false => Fault::None,
+        wire.plan(move |call| {
+            if call.path.contains("/leases") {
+                silent.clone()
+            } else {
+                Fault::None
+            }
         });
         let start = Instant::now();
         let ended = limit(run).await.expect("no panic");
@@ -224,9 +230,12 @@ async fn events_that_are_never_answered_hold_up_neither_reconciles_nor_the_end()
             async { Ok(Outcome::done()) }
         });
         let client = manager.client();
-        wire.plan(move |call| match call.path.contains("/events") {
-            true => fault.clone(),
-            false => Fault::None,
+        wire.plan(move |call| {
+            if call.path.contains("/events") {
+                fault.clone()
+            } else {
+                Fault::None
+            }
         });
         let stop = CancellationToken::new();
         let run = tokio::spawn(manager.run_until(stop.clone()));

@@ -92,9 +92,10 @@ impl Cursor {
     pub fn progress(&self) -> u64 {
         let state = self.collection.inner.state.read();
         let pending = state.tables[self.collection.table].log.end() > self.next;
-        match pending {
-            true => self.seen,
-            false => self.seen.max(state.revision),
+        if pending {
+            self.seen
+        } else {
+            self.seen.max(state.revision)
         }
     }
 }

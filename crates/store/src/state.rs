@@ -169,9 +169,10 @@ impl State {
     /// Fails for revisions that a collection has forgotten.
     pub(super) fn check_known(&self, table: usize, revision: u64) -> Result<(), Expired> {
         let oldest = self.floor(table);
-        match revision < oldest {
-            true => Err(Expired { oldest }),
-            false => Ok(()),
+        if revision < oldest {
+            Err(Expired { oldest })
+        } else {
+            Ok(())
         }
     }
 

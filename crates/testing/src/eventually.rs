@@ -75,9 +75,12 @@ pub fn limit<F: IntoFuture>(future: F) -> impl Future<Output = F::Output> {
 }
 
 fn last_seen() -> String {
-    SEEN.with_borrow(|seen| match seen.is_empty() {
-        true => "nothing".to_owned(),
-        false => seen.iter().cloned().collect::<Vec<_>>().join("; "),
+    SEEN.with_borrow(|seen| {
+        if seen.is_empty() {
+            "nothing".to_owned()
+        } else {
+            seen.iter().cloned().collect::<Vec<_>>().join("; ")
+        }
     })
 }
 

@@ -138,12 +138,15 @@ impl Grant {
     /// The server does not stream lists on it: an operator that may run elsewhere needs the verb `list`.
     pub fn wire(&self, server: &Server) -> Wire {
         let wire = Wire::new(server.service_as(self.user()));
-        wire.plan(|call| match call.query.contains("sendInitialEvents") {
-            true => Fault::Refuse {
-                code: 422,
-                reason: "Invalid",
-            },
-            false => Fault::None,
+        wire.plan(|call| {
+            if call.query.contains("sendInitialEvents") {
+                Fault::Refuse {
+                    code: 422,
+                    reason: "Invalid",
+                }
+            } else {
+                Fault::None
+            }
         });
         wire
     }

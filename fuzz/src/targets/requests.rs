@@ -85,9 +85,10 @@ impl Site {
             !status.is_server_error() || is_meant(status, &message),
             "{status}: {text}"
         );
-        match status.is_success() {
-            true => Told::accepted(status),
-            false => Told::refused(format!("{status} {}", start(&message))),
+        if status.is_success() {
+            Told::accepted(status)
+        } else {
+            Told::refused(format!("{status} {}", start(&message)))
         }
     }
 }

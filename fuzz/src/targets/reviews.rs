@@ -48,15 +48,13 @@ pub(super) fn read() -> Read {
                 .or_insert_with(|| "red".to_owned());
             map.metadata.name = None;
         })
-        .validating(
-            "/validate",
-            |map: &ConfigMap, old: Option<&ConfigMap>| match old
-                .is_some_and(|old| old.data != map.data)
-            {
-                true => Err("it changed"),
-                false => Ok(()),
-            },
-        )
+        .validating("/validate", |map: &ConfigMap, old: Option<&ConfigMap>| {
+            if old.is_some_and(|old| old.data != map.data) {
+                Err("it changed")
+            } else {
+                Ok(())
+            }
+        })
         .converting("/convert", Converter::<K>::hub().spoke::<other::K>());
     Box::new(move |input| {
         let told = hooks.paths().map(|path| told(&hooks, path, input));

@@ -49,9 +49,10 @@ fn copy_directory(from: &Path, to: &Path, depth: usize) -> Result<()> {
         let _ = fs::remove_file(&target);
         fs::copy(entry.path(), &target).with_context(|| format!("writing {}", target.display()))?;
         // Modules do not keep the bit that makes scripts run, and some tests run scripts.
-        let mode = match target.extension().is_some_and(|e| e == "sh") {
-            true => 0o755,
-            false => 0o644,
+        let mode = if target.extension().is_some_and(|e| e == "sh") {
+            0o755
+        } else {
+            0o644
         };
         fs::set_permissions(&target, fs::Permissions::from_mode(mode))?;
     }

@@ -99,9 +99,10 @@ impl<'a> Lane<'a> {
             }
         };
         let failures = check::failures(step, &output);
-        Ok(match failures.is_empty() {
-            true => Outcome::Passed(output),
-            false => Outcome::Failed(failures),
+        Ok(if failures.is_empty() {
+            Outcome::Passed(output)
+        } else {
+            Outcome::Failed(failures)
         })
     }
 

@@ -207,9 +207,10 @@ impl Machine {
             Input::ListFailed(failure) => return self.list_failed(now, &listing, failure),
             _ => return self.restart(),
         };
-        match listing.objects.is_empty() {
-            true => listing.objects = objects,
-            false => listing.objects.extend(objects),
+        if listing.objects.is_empty() {
+            listing.objects = objects
+        } else {
+            listing.objects.extend(objects)
         }
         let version = listing.version.get_or_insert(version).clone();
         if token.is_empty() {

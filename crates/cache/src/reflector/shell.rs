@@ -81,9 +81,10 @@ impl Reflector {
                 // With more to do here, somebody else is at work on this one in the meantime.
                 let more = matches!(delta, Delta::Replace { .. })
                     || watch.as_ref().is_some_and(Lines::have_more);
-                let passed_on = match more {
-                    true => self.deltas.push(delta).await,
-                    false => self.deltas.hand_over(delta).await,
+                let passed_on = if more {
+                    self.deltas.push(delta).await
+                } else {
+                    self.deltas.hand_over(delta).await
                 };
                 if let Err(closed) = passed_on {
                     return closed;

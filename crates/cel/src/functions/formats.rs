@@ -53,9 +53,12 @@ pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>])
 }
 
 fn errors(format: &str, text: &str) -> Vec<String> {
-    let unless = |valid: bool, message: &str| match valid {
-        true => Vec::new(),
-        false => vec![message.to_owned()],
+    let unless = |valid: bool, message: &str| {
+        if valid {
+            Vec::new()
+        } else {
+            vec![message.to_owned()]
+        }
     };
     match format {
         "dns1123Label" => names::dns1123_label(text),

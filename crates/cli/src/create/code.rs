@@ -39,13 +39,15 @@ pub(super) fn controller_values(
     report: Report,
 ) -> Value {
     let usual = resource.kind.to_ascii_lowercase();
-    let finalizer = match name == usual {
-        true => "finalizer".to_owned(),
-        false => format!("{name}-finalizer"),
+    let finalizer = if name == usual {
+        "finalizer".to_owned()
+    } else {
+        format!("{name}-finalizer")
     };
-    let reconciler = match name == usual {
-        true => format!("{}Reconciler", resource.kind),
-        false => format!("{}Reconciler", camel(name)),
+    let reconciler = if name == usual {
+        format!("{}Reconciler", resource.kind)
+    } else {
+        format!("{}Reconciler", camel(name))
     };
     json!({
         "group": resource.qualified_group(),
@@ -59,7 +61,7 @@ pub(super) fn controller_values(
         "reports": report == Report::Status,
         "api_path": type_path.path(),
         "type_path": type_path.path(),
-        "origin": match resource.core { true => "Kubernetes", false => "somebody else" },
+        "origin": if resource.core { "Kubernetes" } else { "somebody else" },
     })
 }
 

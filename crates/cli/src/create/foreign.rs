@@ -116,9 +116,10 @@ pub(crate) fn adopt(file: &Path, resource: &mut Resource) -> anyhow::Result<()> 
 /// What a controller of a kind from a definition on file can tell its users.
 pub(super) fn report(file: &Path, resource: &Resource) -> anyhow::Result<Report> {
     let definition = read(file, resource)?;
-    match rust_types::has_conditions(&definition, &resource.version) {
-        true => Ok(Report::Status),
-        false => Ok(Report::Nothing),
+    if rust_types::has_conditions(&definition, &resource.version) {
+        Ok(Report::Status)
+    } else {
+        Ok(Report::Nothing)
     }
 }
 

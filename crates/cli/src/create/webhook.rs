@@ -100,9 +100,10 @@ impl CreateWebhook {
         let code = plan.headed(code(&folder.project, &resource, &flags)?);
         let present = plan.read(&site.file())?;
         // What was only scaffolded is nobody's work and can be written anew.
-        let existing = match present.as_deref().map(|text| plan.bare(text)) == before.as_deref() {
-            true => Existing::Replace,
-            false => self.writing.existing(),
+        let existing = if present.as_deref().map(|text| plan.bare(text)) == before.as_deref() {
+            Existing::Replace
+        } else {
+            self.writing.existing()
         };
         add_base(&mut plan)?;
         if flags.conversion {
@@ -146,9 +147,12 @@ fn add_base(plan: &mut Plan) -> anyhow::Result<()> {
         let text = plan.headed("//! The webhooks of this program.\n");
         plan.write("src/webhook.rs", text, Existing::Refuse)?;
     }
-    plan.edit("src/main.rs", |text| match text.contains("mod webhook;") {
-        true => text.to_owned(),
-        false => modules::with_webhooks(text),
+    plan.edit("src/main.rs", |text| {
+        if text.contains("mod webhook;") {
+            text.to_owned()
+        } else {
+            modules::with_webhooks(text)
+        }
     })
 }
 
@@ -189,9 +193,10 @@ pub(super) fn code(
 fn values(project: &Project, resource: &Resource, flags: &WebhookFlags) -> Value {
     let group = resource.qualified_group();
     // Names of webhooks have three parts at least.
-    let domain = match group.contains('.') {
-        true => group.clone(),
-        false => "k8s.io".to_owned(),
+    let domain = if group.contains('.') {
+        group.clone()
+    } else {
+        "k8s.io".to_owned()
     };
     let path = format!(
         "{}-{}-{}",
@@ -215,9 +220,10 @@ fn values(project: &Project, resource: &Resource, flags: &WebhookFlags) -> Value
         "domain": domain,
         "module": resource.module(),
         "own": resource.api.is_some(),
-        "type_path": match resource.core {
-            true => super::foreign::find(resource, None, || None).map(|it| it.path().to_owned()).unwrap_or_default(),
-            false => format!("{}::{}", Site::api(project, resource).path(), resource.kind),
+        "type_path": if resource.core {
+            super::foreign::find(resource, None, || None).map(|it| it.path().to_owned()).unwrap_or_default()
+        } else {
+            format!("{}::{}", Site::api(project, resource).path(), resource.kind)
         },
         "defaulting": flags.defaulting,
         "validation": flags.validation,

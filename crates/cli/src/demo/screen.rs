@@ -22,12 +22,13 @@ enum Form {
 
 impl Screen {
     pub(super) fn new(is_terminal: bool) -> Self {
-        let form = match is_terminal {
-            true => Form::Picture {
+        let form = if is_terminal {
+            Form::Picture {
                 drawn: 0,
                 last: String::new(),
-            },
-            false => Form::Lines { said: 0, notes: 0 },
+            }
+        } else {
+            Form::Lines { said: 0, notes: 0 }
         };
         Self { form }
     }
@@ -116,9 +117,10 @@ fn dim(text: &str) -> String {
 }
 
 fn coloured(code: &str, text: &str) -> String {
-    match std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
-        true => text.to_owned(),
-        false => format!("\x1b[{code}m{text}\x1b[0m"),
+    if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+        text.to_owned()
+    } else {
+        format!("\x1b[{code}m{text}\x1b[0m")
     }
 }
 

@@ -84,8 +84,9 @@ impl Running {
 }
 
 fn shown(status: ExitStatus) -> String {
-    match status.success() {
-        true => "without an error".to_owned(),
-        false => status.to_string(),
+    if status.success() {
+        "without an error".to_owned()
+    } else {
+        status.to_string()
     }
 }

@@ -143,9 +143,10 @@ impl Missing {
             object,
             ..
         } = self;
-        let what = match object.is_empty() {
-            true => format!("{verb} {resource}"),
-            false => format!("{verb} {resource} {object}"),
+        let what = if object.is_empty() {
+            format!("{verb} {resource}")
+        } else {
+            format!("{verb} {resource} {object}")
         };
         let attribute = self.attribute();
         format!(

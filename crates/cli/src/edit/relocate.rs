@@ -128,10 +128,11 @@ fn replace_path(text: &str, from: &str, to: &str) -> String {
         rest = &found[from.len()..];
         out.push_str(before);
         let goes_on = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-        match goes_on {
-            true => out.push_str(from),
+        if goes_on {
+            out.push_str(from)
+        } else {
             // The mark stands inside the word that all such paths begin with.
-            false => out.push_str(&to.replacen("crate", &format!("cr{MOVED}ate"), 1)),
+            out.push_str(&to.replacen("crate", &format!("cr{MOVED}ate"), 1))
         }
     }
     out + rest
@@ -162,9 +163,10 @@ fn collect(
     for entry in fs::read_dir(&place).with_context(cannot)? {
         let entry = entry.with_context(cannot)?;
         let path = below.join(entry.file_name());
-        match entry.file_type().with_context(cannot)?.is_dir() {
-            true => collect(folder, &path, depth - 1, found)?,
-            false => found.push(path),
+        if entry.file_type().with_context(cannot)?.is_dir() {
+            collect(folder, &path, depth - 1, found)?
+        } else {
+            found.push(path)
         }
     }
     Ok(())

@@ -242,9 +242,10 @@ impl Repository {
         let location = answer.headers().get(LOCATION);
         let location = location.and_then(|value| value.to_str().ok());
         let location = location.context("the registry does not say where to upload")?;
-        let location = match location.starts_with('/') {
-            true => format!("{}{location}", self.reference.url()),
-            false => location.to_owned(),
+        let location = if location.starts_with('/') {
+            format!("{}{location}", self.reference.url())
+        } else {
+            location.to_owned()
         };
         let mark = if location.contains('?') { '&' } else { '?' };
         let call = Call::new(

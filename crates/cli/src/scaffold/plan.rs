@@ -89,9 +89,10 @@ impl Plan {
     /// The text of a new Rust file, with the header of the project.
     pub(crate) fn headed(&self, text: impl AsRef<str>) -> String {
         let text = text.as_ref();
-        match text.starts_with(&self.header) {
-            true => text.to_owned(),
-            false => format!("{}{text}", self.header),
+        if text.starts_with(&self.header) {
+            text.to_owned()
+        } else {
+            format!("{}{text}", self.header)
         }
     }
 
@@ -179,9 +180,12 @@ impl Plan {
         let mut text = String::new();
         for (path, change) in &self.changes {
             let (before, after) = (change.before(), change.after());
-            let name = |side: &str, there: bool| match there {
-                true => format!("{side}/{}", path.display()),
-                false => "/dev/null".to_owned(),
+            let name = |side: &str, there: bool| {
+                if there {
+                    format!("{side}/{}", path.display())
+                } else {
+                    "/dev/null".to_owned()
+                }
             };
             let diff = TextDiff::from_lines(before.unwrap_or_default(), after.unwrap_or_default());
             let mut unified = diff.unified_diff();

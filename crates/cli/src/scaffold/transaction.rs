@@ -192,10 +192,11 @@ fn make(plan: &Plan, folder: &Path, number: usize, step: &Step) -> anyhow::Resul
 fn undo(root: &Path, folder: &Path, journal: &Journal) -> anyhow::Result<()> {
     for (number, step) in journal.steps.iter().enumerate().rev() {
         let target = root.join(&step.path);
-        let done = match step.has {
+        let done = if step.has {
             // It left the folder when it was put in place.
-            true => !folder.join(format!("{number}.new")).exists(),
-            false => !target.exists(),
+            !folder.join(format!("{number}.new")).exists()
+        } else {
+            !target.exists()
         };
         if !done {
             continue;

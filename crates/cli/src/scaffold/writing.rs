@@ -32,9 +32,10 @@ pub(crate) enum Written {
 impl Writing {
     /// What to do about files that are there already.
     pub(crate) fn existing(self) -> Existing {
-        match self.force {
-            true => Existing::Replace,
-            false => Existing::Refuse,
+        if self.force {
+            Existing::Replace
+        } else {
+            Existing::Refuse
         }
     }
 

@@ -79,9 +79,10 @@ pub(super) fn expressions(name: &Ident, value: Value) -> Result<Vec<Expr>> {
         return Err(wrong());
     };
     let parsed = Punctuated::<Expr, Token![,]>::parse_terminated.parse2(tokens)?;
-    match parsed.is_empty() {
-        true => Err(wrong()),
-        false => Ok(parsed.into_iter().collect()),
+    if parsed.is_empty() {
+        Err(wrong())
+    } else {
+        Ok(parsed.into_iter().collect())
     }
 }
 

@@ -128,12 +128,13 @@ impl Groups {
                 .map_err(|_| Error::new_spanned(&expression, text))?;
             fields.push(ident);
         }
-        match fields.len() < 2 {
-            true => Err(Error::new(
+        if fields.len() < 2 {
+            Err(Error::new(
                 name.span(),
                 format!("`{name}` is about two fields at least"),
-            )),
-            false => Ok(Self { fields, count }),
+            ))
+        } else {
+            Ok(Self { fields, count })
         }
     }
 

@@ -232,16 +232,15 @@ impl Entry {
             );
             return Err(Error::new(name.span(), text));
         }
-        match self.about.includes(shape) {
-            true => Ok(()),
-            false => {
-                let text = format!(
-                    "`{name}` is about {}, and this is {}",
-                    self.about.describe(),
-                    describe(shape)
-                );
-                Err(Error::new(name.span(), text))
-            }
+        if self.about.includes(shape) {
+            Ok(())
+        } else {
+            let text = format!(
+                "`{name}` is about {}, and this is {}",
+                self.about.describe(),
+                describe(shape)
+            );
+            Err(Error::new(name.span(), text))
         }
     }
 }

@@ -31,9 +31,10 @@ pub(super) fn log(flags: &Flags) -> Result<(), Error> {
         .with_ansi(false);
     let registry = tracing_subscriber::registry().with(targets);
     // A program that has a log of its own keeps it.
-    let _ = match flags.log_json {
-        true => registry.with(layer.json()).try_init(),
-        false => registry.with(layer).try_init(),
+    let _ = if flags.log_json {
+        registry.with(layer.json()).try_init()
+    } else {
+        registry.with(layer).try_init()
     };
     Ok(())
 }
@@ -58,9 +59,10 @@ pub(super) async fn manager(
     let manager = manager.serve_probes(&flags.probes_address).await?;
     let (manager, own) = certificates::look_after(manager, &own_namespace, flags).await?;
     let manager = serve_metrics(manager, own.clone(), kube, flags).await?;
-    let manager = match flags.leader_elect {
-        true => manager.leader_election(LeaseOptions::new(&own_namespace, lease, &identity())),
-        false => manager,
+    let manager = if flags.leader_elect {
+        manager.leader_election(LeaseOptions::new(&own_namespace, lease, &identity()))
+    } else {
+        manager
     };
     Ok((manager, own))
 }
@@ -152,9 +154,10 @@ fn own_namespace(config: &kube::Config) -> String {
 /// A name that no other process has: the host's, which is the pod's, and a random part.
 fn identity() -> String {
     let host = std::env::var("HOSTNAME").unwrap_or_default();
-    let host = match host.is_empty() {
-        true => "operator".to_owned(),
-        false => host,
+    let host = if host.is_empty() {
+        "operator".to_owned()
+    } else {
+        host
     };
     format!("{host}_{}", Environment::system().uid())
 }

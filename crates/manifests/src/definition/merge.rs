@@ -101,9 +101,10 @@ fn one(
             versions,
         });
     }
-    match versions.iter().any(|version| version.served) {
-        true => Ok(merged),
-        false => Err(MergeError::NotServed { name }),
+    if versions.iter().any(|version| version.served) {
+        Ok(merged)
+    } else {
+        Err(MergeError::NotServed { name })
     }
 }
 

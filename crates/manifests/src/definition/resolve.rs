@@ -162,10 +162,13 @@ impl Resolver<'_> {
         let tuple = schema.remove("prefixItems");
         let items = match tuple {
             // A list whose elements differ cannot be told; one whose elements are all alike can.
-            Some(Value::Array(items)) => match items.windows(2).all(|pair| pair[0] == pair[1]) {
-                true => items.into_iter().next(),
-                false => Some(json!(true)),
-            },
+            Some(Value::Array(items)) => {
+                if items.windows(2).all(|pair| pair[0] == pair[1]) {
+                    items.into_iter().next()
+                } else {
+                    Some(json!(true))
+                }
+            }
             _ => schema.remove("items"),
         };
         let Some(items) = items else { return };
@@ -190,18 +193,15 @@ impl Resolver<'_> {
         let entries = pattern.or(additional.filter(|value| *value != Value::Bool(false)));
         let Some(entries) = entries else { return };
         let fields = schema.get("properties").and_then(Value::as_object);
-        match fields.is_some_and(|fields| !fields.is_empty()) {
+        if fields.is_some_and(|fields| !fields.is_empty()) {
             // A schema has either fields or entries; the rest of a flattened map is what is not known.
-            true => {
-                schema.insert("x-kubernetes-preserve-unknown-fields".into(), json!(true));
-            }
-            false => {
-                schema.remove("properties");
-                schema.insert(
-                    "additionalProperties".into(),
-                    Value::Object(self.schema(entries)),
-                );
-            }
+            schema.insert("x-kubernetes-preserve-unknown-fields".into(), json!(true));
+        } else {
+            schema.remove("properties");
+            schema.insert(
+                "additionalProperties".into(),
+                Value::Object(self.schema(entries)),
+            );
         }
     }
 }

@@ -133,9 +133,10 @@ pub(super) fn unique(schema: &mut Schema) {
     {
         return;
     }
-    let kind = match has_scalar_items(schema) {
-        true => "set",
-        false => "atomic",
+    let kind = if has_scalar_items(schema) {
+        "set"
+    } else {
+        "atomic"
     };
     schema.insert("x-kubernetes-list-type".into(), json!(kind));
 }

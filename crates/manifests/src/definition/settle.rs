@@ -64,9 +64,10 @@ pub(super) fn without_null(schema: &mut Schema) {
                 kinds.sort_unstable();
                 let number_or_text = kinds == ["integer", "string"];
                 schema.remove("type");
-                let key = match number_or_text {
-                    true => "x-kubernetes-int-or-string",
-                    false => "x-kubernetes-preserve-unknown-fields",
+                let key = if number_or_text {
+                    "x-kubernetes-int-or-string"
+                } else {
+                    "x-kubernetes-preserve-unknown-fields"
                 };
                 schema.insert(key.into(), json!(true));
             }

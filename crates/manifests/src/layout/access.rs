@@ -32,12 +32,13 @@ pub(super) fn add(operator: &Operator<'_>, tree: &mut Tree) -> Result<(), Layout
 /// What the roles of a kind begin with: in a project of many groups two of them may have the same kind.
 fn stem(operator: &Operator<'_>, definition: &CustomResourceDefinition) -> String {
     let kind = definition.spec.names.kind.to_ascii_lowercase();
-    match operator.project.multigroup {
-        true => format!(
+    if operator.project.multigroup {
+        format!(
             "{}-{kind}",
             operator.short_group(definition).replace('.', "-")
-        ),
-        false => kind,
+        )
+    } else {
+        kind
     }
 }
 

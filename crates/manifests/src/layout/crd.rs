@@ -41,9 +41,10 @@ fn add_samples(
         let mut object =
             sample::of(definition, &version.name).map_err(|error| wrong(definition, &error))?;
         // One name for two versions would be one object on a cluster, written twice.
-        object["metadata"]["name"] = match version.storage {
-            true => json!(format!("{kind}-sample")),
-            false => json!(format!("{kind}-sample-{}", version.name)),
+        object["metadata"]["name"] = if version.storage {
+            json!(format!("{kind}-sample"))
+        } else {
+            json!(format!("{kind}-sample-{}", version.name))
         };
         if definition.spec.scope == "Namespaced" {
             object["metadata"]["namespace"] = json!("default");

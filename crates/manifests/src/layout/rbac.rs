@@ -125,9 +125,10 @@ impl Operator<'_> {
 
     /// The namespaces that a namespaced project works in.
     pub(super) fn watched(&self) -> Vec<String> {
-        match self.options.watch_namespaces.is_empty() {
-            true => vec![self.project.namespace()],
-            false => self.options.watch_namespaces.clone(),
+        if self.options.watch_namespaces.is_empty() {
+            vec![self.project.namespace()]
+        } else {
+            self.options.watch_namespaces.clone()
         }
     }
 

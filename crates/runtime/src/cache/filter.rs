@@ -59,9 +59,10 @@ impl Filter {
     }
 
     fn has_fields(&self, object: &Object) -> bool {
-        let body: Value = match self.needs_body() {
-            true => serde_json::from_slice(object.json()).unwrap_or_default(),
-            false => Value::Null,
+        let body: Value = if self.needs_body() {
+            serde_json::from_slice(object.json()).unwrap_or_default()
+        } else {
+            Value::Null
         };
         self.fields.iter().all(|field| {
             let value = match field.path.as_str() {

@@ -177,9 +177,10 @@ impl Entry {
             Ok(filter) if filter.admits_all() => Absence::Telling,
             Ok(filter) => {
                 let object = Object::parse(&answer(), &self.policy.shape).ok();
-                match object.is_some_and(|object| filter.admits(&object)) {
-                    true => Absence::Telling,
-                    false => Absence::Expected,
+                if object.is_some_and(|object| filter.admits(&object)) {
+                    Absence::Telling
+                } else {
+                    Absence::Expected
                 }
             }
             Err(_) => Absence::Expected,

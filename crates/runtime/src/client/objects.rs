@@ -60,9 +60,10 @@ impl<K: Object> Form<K> {
 
     /// The namespaces that are cached; none for all.
     fn namespaces(&self) -> &[String] {
-        match is_cluster_scoped::<K>() {
-            true => &[],
-            false => &self.entry.policy.namespaces,
+        if is_cluster_scoped::<K>() {
+            &[]
+        } else {
+            &self.entry.policy.namespaces
         }
     }
 
@@ -242,9 +243,10 @@ impl<K: Object> Objects<K> {
     }
 
     fn in_scope(&self, key: &Key) -> Result<(), ClientError> {
-        match self.covers(key) {
-            true => Ok(()),
-            false => Err(self.out_of_scope(key.as_str())),
+        if self.covers(key) {
+            Ok(())
+        } else {
+            Err(self.out_of_scope(key.as_str()))
         }
     }
 
@@ -297,9 +299,10 @@ impl<K: Object> Objects<K> {
 
     /// The fields that cached objects lack. A live read has them all.
     pub(super) fn dropped(&self) -> Vec<String> {
-        match self.form.entry.policy.is_read_live() {
-            true => Vec::new(),
-            false => self.form.entry.policy.dropped(),
+        if self.form.entry.policy.is_read_live() {
+            Vec::new()
+        } else {
+            self.form.entry.policy.dropped()
         }
     }
 
@@ -421,12 +424,13 @@ impl<K: Object> Objects<K> {
             let view = |key: &Key| -> View { entry::view(&reader, key) };
             let id = part.watched.id;
             let behind = || {
-                entry.guard(
-                    |guard| match guard.is_below_floor(id, entry::reached(&reader)) {
-                        true => Some(Key::cluster("*")),
-                        false => guard.behind(id, concerns, view),
-                    },
-                )
+                entry.guard(|guard| {
+                    if guard.is_below_floor(id, entry::reached(&reader)) {
+                        Some(Key::cluster("*"))
+                    } else {
+                        guard.behind(id, concerns, view)
+                    }
+                })
             };
             self.wait(part, behind).await?;
         }

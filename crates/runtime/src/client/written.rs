@@ -62,9 +62,10 @@ impl<K: Resource> Written<K> {
     /// The object after a write that was sent. Versions are compared: a server keeps the version where nothing changed.
     pub(super) fn since(old: &K, object: K) -> Self {
         let before = old.meta().resource_version.as_ref();
-        let change = match before == object.meta().resource_version.as_ref() {
-            true => Change::Unchanged,
-            false => Change::Updated,
+        let change = if before == object.meta().resource_version.as_ref() {
+            Change::Unchanged
+        } else {
+            Change::Updated
         };
         Self { object, change }
     }

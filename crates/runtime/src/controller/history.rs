@@ -114,9 +114,10 @@ impl History {
 
     pub(crate) fn push(&self, entry: Entry) {
         let mut ring = self.rings.mine().lock();
-        let oldest = match ring.len() == KEPT {
-            true => ring.pop_front(),
-            false => None,
+        let oldest = if ring.len() == KEPT {
+            ring.pop_front()
+        } else {
+            None
         };
         ring.push_back(entry);
         drop(ring);

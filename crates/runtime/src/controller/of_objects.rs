@@ -26,9 +26,10 @@ pub struct Primary<K> {
 impl Controller {
     /// Describes a controller of objects of a type. The name is in logs, metrics and events.
     pub fn of<K: TypedObject>(name: &str) -> Builder<Primary<K>> {
-        let reach = match is_cluster_scoped::<K>() {
-            true => OwnerScope::Cluster,
-            false => OwnerScope::Namespaced,
+        let reach = if is_cluster_scoped::<K>() {
+            OwnerScope::Cluster
+        } else {
+            OwnerScope::Namespaced
         };
         let resource = ApiResource::erase::<K>(&());
         let primary = Primary::new(resource, reach, Watch::of(), |client, _| client.of());

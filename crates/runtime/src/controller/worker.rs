@@ -311,9 +311,12 @@ fn log(reasons: &Reasons, writes: &[Write], took: Duration) {
     if !tracing::enabled!(target: RECONCILES, tracing::Level::DEBUG) {
         return;
     }
-    let texts = |all: Vec<String>| match all.is_empty() {
-        true => "nothing".to_owned(),
-        false => all.join(", "),
+    let texts = |all: Vec<String>| {
+        if all.is_empty() {
+            "nothing".to_owned()
+        } else {
+            all.join(", ")
+        }
     };
     let causes = reasons.to_causes();
     let causes = texts(causes.iter().map(ToString::to_string).collect());

@@ -187,8 +187,9 @@ fn event_name(object: &str, stamp: i128) -> String {
             && label.ends_with(lower)
             && label.chars().all(|c| lower(c) || c == '-')
     });
-    match sound && ends_well && object.len() <= 220 {
-        true => format!("{object}.{stamp:x}"),
-        false => format!("event.{stamp:x}"),
+    if sound && ends_well && object.len() <= 220 {
+        format!("{object}.{stamp:x}")
+    } else {
+        format!("event.{stamp:x}")
     }
 }

@@ -262,11 +262,12 @@ async fn events_survive_an_outage_and_a_full_queue_drops() {
     let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
         let (service, is_up) = (service.clone(), is_up.load(Ordering::Relaxed));
         async move {
-            match is_up {
-                true => tower::ServiceExt::oneshot(service, request)
+            if is_up {
+                tower::ServiceExt::oneshot(service, request)
                     .await
-                    .map_err(|e| format!("{e:?}")),
-                false => Err("connection refused".to_owned()),
+                    .map_err(|e| format!("{e:?}"))
+            } else {
+                Err("connection refused".to_owned())
             }
         }
     });

@@ -50,9 +50,10 @@ fn escaped(value: &str) -> String {
 }
 
 pub(super) fn check_name(name: &str) -> Result<(), RegisterError> {
-    match is_identifier(name, ":_") {
-        true => Ok(()),
-        false => Err(RegisterError::Name(name.into())),
+    if is_identifier(name, ":_") {
+        Ok(())
+    } else {
+        Err(RegisterError::Name(name.into()))
     }
 }
 

@@ -103,16 +103,17 @@ fn all(checks: &BTreeMap<String, Check>, query: &str) -> Response<Bytes> {
     let mut report = String::new();
     let mut healthy = true;
     for (name, check) in checks {
-        let line = match query.excludes(name) {
-            true => format!("[+]{name} excluded: ok\n"),
-            false => match check() {
+        let line = if query.excludes(name) {
+            format!("[+]{name} excluded: ok\n")
+        } else {
+            match check() {
                 Ok(()) => format!("[+]{name} ok\n"),
                 Err(reason) => {
                     tracing::debug!(name, reason, "a health check failed");
                     healthy = false;
                     format!("[-]{name} failed: reason withheld\n")
                 }
-            },
+            }
         };
         report.push_str(&line);
     }
@@ -160,12 +161,13 @@ impl Query {
             .iter()
             .filter(|name| !checks.contains_key(*name));
         let quoted: Vec<String> = unknown.map(|name| format!("{name:?}")).collect();
-        match quoted.is_empty() {
-            true => String::new(),
-            false => format!(
+        if quoted.is_empty() {
+            String::new()
+        } else {
+            format!(
                 "warn: some health checks cannot be excluded: no matches for {}\n",
                 quoted.join(",")
-            ),
+            )
         }
     }
 }

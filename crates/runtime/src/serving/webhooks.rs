@@ -86,9 +86,10 @@ impl Serves {
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {
-        match self.0.load(Ordering::Acquire) {
-            true => Ok(()),
-            false => Err("webhooks are not served yet".to_owned()),
+        if self.0.load(Ordering::Acquire) {
+            Ok(())
+        } else {
+            Err("webhooks are not served yet".to_owned())
         }
     }
 }

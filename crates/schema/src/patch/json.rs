@@ -224,9 +224,10 @@ impl Editor {
     }
 
     fn test(&self, path: &Pointer, expected: &Value) -> Step {
-        let value = match path.is_root() {
-            true => &self.document,
-            false => path.get(&self.document)?,
+        let value = if path.is_root() {
+            &self.document
+        } else {
+            path.get(&self.document)?
         };
         if value == expected {
             return Ok(());

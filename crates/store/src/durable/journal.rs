@@ -151,9 +151,10 @@ impl Journal {
         if queue.ending {
             return Admission::Refused("the store is closed".into());
         }
-        match revision > queue.reserved || queue.bytes > MAX_WAITING {
-            true => Admission::Wait,
-            false => Admission::Granted,
+        if revision > queue.reserved || queue.bytes > MAX_WAITING {
+            Admission::Wait
+        } else {
+            Admission::Granted
         }
     }
 

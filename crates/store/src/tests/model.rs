@@ -281,9 +281,10 @@ impl Run {
         pages.last = page.last().map(|r| r.key().to_owned());
         let complete = page.len() < limit;
         pages.read.extend(objects(page.into_iter()));
-        match complete {
-            true => assert_eq!(pages.read, self.model.past[&pages.revision][collection]),
-            false => self.pages.push(pages),
+        if complete {
+            assert_eq!(pages.read, self.model.past[&pages.revision][collection])
+        } else {
+            self.pages.push(pages)
         }
     }
 

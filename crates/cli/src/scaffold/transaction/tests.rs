@@ -77,9 +77,12 @@ fn failure_at_any_step_leaves_everything_as_it_was() {
     for failing in 0..4 {
         let folder = folder();
         let before = tree(folder.path());
-        let result = commit_with(&plan(folder.path()), |step| match step == failing {
-            true => Err(io::Error::other("disk full")),
-            false => Ok(()),
+        let result = commit_with(&plan(folder.path()), |step| {
+            if step == failing {
+                Err(io::Error::other("disk full"))
+            } else {
+                Ok(())
+            }
         });
         assert!(result.is_err());
         assert_eq!(tree(folder.path()), before, "failing at {failing}");
@@ -94,9 +97,12 @@ fn process_killed_at_any_step_is_put_right_by_the_next() {
         let plan = plan(folder.path());
         // A panic runs none of the code that would put things back, as a kill does not.
         let killed = std::panic::catch_unwind(|| {
-            commit_with(&plan, |step| match step == killed {
-                true => std::panic::resume_unwind(Box::new("killed")),
-                false => Ok(()),
+            commit_with(&plan, |step| {
+                if step == killed {
+                    std::panic::resume_unwind(Box::new("killed"))
+                } else {
+                    Ok(())
+                }
             })
         });
         assert!(killed.is_err());

@@ -34,9 +34,10 @@ impl Stored {
             (&Method::GET, _, Some(lease)) => (StatusCode::OK, json(lease)),
             (&Method::POST, Some(lease), None) => self.store(lease),
             (&Method::PUT, Some(sent), Some(present)) => {
-                match sent.meta().resource_version == present.meta().resource_version {
-                    true => self.store(sent),
-                    false => refused(StatusCode::CONFLICT, "Conflict"),
+                if sent.meta().resource_version == present.meta().resource_version {
+                    self.store(sent)
+                } else {
+                    refused(StatusCode::CONFLICT, "Conflict")
                 }
             }
             (&Method::POST, ..) => refused(StatusCode::CONFLICT, "AlreadyExists"),
@@ -87,9 +88,10 @@ impl Network {
         if self.strikes() {
             return Err("connection refused".into());
         }
-        let (status, answer) = match self.strikes() && head.method == Method::PUT {
-            true => refused(StatusCode::CONFLICT, "Conflict"),
-            false => self.stored.lock().serve(&head.method, &body),
+        let (status, answer) = if self.strikes() && head.method == Method::PUT {
+            refused(StatusCode::CONFLICT, "Conflict")
+        } else {
+            self.stored.lock().serve(&head.method, &body)
         };
         self.delay().await;
         if self.strikes() {
@@ -102,9 +104,10 @@ impl Network {
 
     /// Mostly quick, at times slow, now and then longer than anybody waits.
     async fn delay(&self) {
-        let milliseconds = match self.strikes() {
-            true => self.chance.below(12_000),
-            false => self.chance.below(50),
+        let milliseconds = if self.strikes() {
+            self.chance.below(12_000)
+        } else {
+            self.chance.below(50)
         };
         sleep(Duration::from_millis(milliseconds)).await;
     }

@@ -28,9 +28,10 @@ pub(super) fn errors(
         return;
     }
     if !schema.is_object() {
-        let detail = match at.starts_with("spec.selectableFields") {
-            true => "may only be set when validations.schema is included",
-            false => "may only be set when `version.schema.openAPIV3Schema` is not included",
+        let detail = if at.starts_with("spec.selectableFields") {
+            "may only be set when validations.schema is included"
+        } else {
+            "may only be set when `version.schema.openAPIV3Schema` is not included"
         };
         return errors.push(FieldError::invalid(at, &json!(""), detail));
     }

@@ -207,8 +207,9 @@ fn item_kind(current: &[Value], patch: &[Value]) -> Result<Items, StrategicError
         let lists = format!("[{} {}]", print_list(current), print_list(patch));
         return Err(StrategicError::MixedItems(lists));
     }
-    Ok(match first.is_object() {
-        true => Items::Objects,
-        false => Items::Scalars,
+    Ok(if first.is_object() {
+        Items::Objects
+    } else {
+        Items::Scalars
     })
 }
