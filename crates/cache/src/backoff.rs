@@ -1,17 +1,17 @@
-//! How long to wait after a failure: longer each time, with chance in it, and short again after a quiet while.
+//! How long to wait after a failure: longer each time, with random in it, and short again after a quiet while.
 
 use std::time::Duration;
 
 /// A delay that doubles with each use, from `first` to `cap`, and starts again after `reset` without use.
 ///
-/// Each delay is stretched by up to its own length by chance, so that many clients do not come back together.
+/// Each delay is stretched by up to its own length by random, so that many clients do not come back together.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Backoff {
     first: Duration,
     cap: Duration,
     reset: Duration,
-    /// The next delay, before chance.
+    /// The next delay, before random.
     delay: Duration,
     /// When the last delay that was given ends.
     quiet_since: Option<Duration>,
@@ -42,8 +42,8 @@ impl Backoff {
         self
     }
 
-    /// The next delay. `chance` is from 0 to 1.
-    pub(crate) fn next(&mut self, now: Duration, chance: f64) -> Duration {
+    /// The next delay. `random` is from 0 to 1.
+    pub(crate) fn next(&mut self, now: Duration, random: f64) -> Duration {
         if self
             .quiet_since
             .is_some_and(|since| now.saturating_sub(since) >= self.reset)
@@ -52,7 +52,7 @@ impl Backoff {
         }
         let delay = self.delay.min(self.cap);
         self.delay = delay.saturating_mul(2).min(self.cap);
-        let delay = delay.saturating_add(delay.mul_f64(chance.clamp(0.0, 1.0)));
+        let delay = delay.saturating_add(delay.mul_f64(random.clamp(0.0, 1.0)));
         self.quiet_since = Some(now.saturating_add(delay));
         delay
     }
@@ -62,10 +62,10 @@ impl Backoff {
 mod tests {
     use super::*;
 
-    fn delays(backoff: &mut Backoff, chance: f64, count: usize) -> Vec<f64> {
+    fn delays(backoff: &mut Backoff, random: f64, count: usize) -> Vec<f64> {
         let mut now = Duration::ZERO;
         let next = || {
-            let delay = backoff.next(now, chance);
+            let delay = backoff.next(now, random);
             now += delay;
             delay.as_secs_f64()
         };
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_stretches_a_delay_by_at_most_its_own_length() {
+    fn randomness_stretches_a_delay_by_at_most_its_own_length() {
         assert_eq!(delays(&mut Backoff::default(), 1.0, 2), [1.6, 3.2]);
     }
 

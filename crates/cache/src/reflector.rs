@@ -47,13 +47,13 @@ pub struct Options {
     pub(crate) backoff: Backoff,
     pub(crate) internal_errors: Duration,
     pub(crate) silence: Duration,
-    pub(crate) chance: Chance,
+    pub(crate) random: Random,
     pub(crate) shape: Shape,
     pub(crate) reporter: Reporter,
 }
 
 /// Gives numbers from 0 to 1.
-pub(crate) type Chance = Box<dyn FnMut() -> f64 + Send>;
+pub(crate) type Random = Box<dyn FnMut() -> f64 + Send>;
 
 impl Default for Options {
     fn default() -> Self {
@@ -64,7 +64,7 @@ impl Default for Options {
             backoff: Backoff::default(),
             internal_errors: Duration::ZERO,
             silence: SILENCE,
-            chance: Box::new(move || random.random::<f64>()),
+            random: Box::new(move || random.random::<f64>()),
             shape: Shape::default(),
             reporter: Reporter::default(),
         }
@@ -108,9 +108,9 @@ impl Options {
         self
     }
 
-    /// Where chance comes from: numbers from 0 to 1. With a fixed source a run can be repeated.
-    pub fn with_chance(mut self, chance: impl FnMut() -> f64 + Send + 'static) -> Self {
-        self.chance = Box::new(chance);
+    /// Where random comes from: numbers from 0 to 1. With a fixed source a run can be repeated.
+    pub fn with_chance(mut self, random: impl FnMut() -> f64 + Send + 'static) -> Self {
+        self.random = Box::new(random);
         self
     }
 

@@ -1,4 +1,4 @@
-//! What the cache of a manager holds: said once, for controllers, watches, mappers and reads alike.
+//! What the cache of a manager holds: configured once, for controllers, watches, mappers and reads alike.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::{Event, Pod, Secret};

@@ -1,18 +1,18 @@
 //! Keeps the conditions of a status: one of each type, and a transition time that moves only when the status does.
 //!
-//! That last rule is what keeps an operator from writing its own status again and again.
+//! That last rule keeps an operator from triggering itself with every write of its own status.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// What is said of a condition.
+/// The status of a condition, as in `metav1.Condition`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// The condition holds at present.
     True,
     /// It does not hold.
     False,
-    /// It cannot be told.
+    /// Nobody knows whether it holds.
     Unknown,
 }
 
@@ -67,7 +67,8 @@ impl State {
         self
     }
 
-    /// The generation of the object that this was said of: a number, or what the metadata has.
+    /// Sets `observedGeneration`: the generation of the object that the condition describes, as a number or as the
+    /// metadata has it.
     pub fn generation(mut self, generation: impl Into<Option<i64>>) -> Self {
         self.generation = generation.into();
         self

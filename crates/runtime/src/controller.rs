@@ -2,7 +2,7 @@
 //!
 //! Guarantees
 //! - One key is never reconciled twice at once; a change during a reconcile leads to another one.
-//! - No reconcile runs before every source has told all that was there at the beginning.
+//! - No reconcile runs before every source has delivered its initial state.
 //! - A reconcile sees no state older than this manager's own last write of its object.
 //! - A panic is caught, counted and retried as an error; so is a reconcile that takes longer than it may.
 //!
@@ -150,12 +150,12 @@ struct Shared<R: Request> {
 /// How far a controller has come.
 pub(crate) struct Progress {
     pub(crate) history: History,
-    /// Whether all sources have told what is there.
+    /// Whether all sources have delivered their initial state.
     warm: AtomicBool,
 }
 
 impl Progress {
-    /// Whether all sources have told what is there.
+    /// Returns whether all sources have delivered their initial state.
     pub(crate) fn is_warm(&self) -> bool {
         self.warm.load(Ordering::Acquire)
     }
@@ -265,7 +265,7 @@ impl<R: Request> Handle<R> {
         &self.0.progress.history
     }
 
-    /// Whether all of its watches have told what is there.
+    /// Returns whether all of its watches have delivered their initial state.
     pub fn is_warm(&self) -> bool {
         self.0.progress.is_warm()
     }
@@ -275,7 +275,7 @@ impl<R: Request> Handle<R> {
         self.0.requests.queue().len()
     }
 
-    /// Adds a watch, and completes once all that is there has been told.
+    /// Adds a watch, and completes once it has delivered its initial state.
     ///
     /// # Errors
     /// When the source does not start, or the controller has not been started.
@@ -388,7 +388,7 @@ impl<R: Request> Controller<R> {
         Handle(self.shared.clone())
     }
 
-    /// Starts all sources and waits until each has told what is there.
+    /// Starts all sources and waits until each has delivered its initial state.
     pub(crate) async fn warm_up(&mut self, client: &Client) -> Result<(), ControllerError> {
         for declare in std::mem::take(&mut self.indexes) {
             declare(client).map_err(|error| self.failed(error.to_string(), None))?;

@@ -106,7 +106,7 @@ impl Environment {
             .collect()
     }
 
-    /// A number below `bound`; zero when there is none.
+    /// Returns a random number below `bound`, or zero if `bound` is zero.
     pub fn below(&self, bound: u64) -> u64 {
         match bound {
             0 => 0,

@@ -19,7 +19,7 @@ use crate::client::{Client, ClientError, Object, Objects, TypedObject};
 /// more than a few requests.
 const TRIES: usize = 5;
 
-/// What a clean-up has come to.
+/// How far a clean-up has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cleanup<T> {
@@ -92,7 +92,7 @@ impl<E: Error + 'static> Error for FinalizeError<E> {
 }
 
 impl From<FinalizeError<crate::Error>> for crate::Error {
-    /// What the caller's own functions said goes on as they said it.
+    /// Passes errors of the caller's own functions on unchanged.
     fn from(error: FinalizeError<crate::Error>) -> Self {
         match error {
             FinalizeError::Apply(error) | FinalizeError::Cleanup(error) => error,

@@ -65,7 +65,7 @@ pub enum LeaseOptionsError {
     /// Leases count in whole seconds.
     #[error("leaseDuration must be a whole number of seconds, and at least one")]
     WholeSeconds,
-    /// There is no waiting for nothing.
+    /// The retry period is zero, and the election would spin.
     #[error("retryPeriod must be greater than zero")]
     RetryPeriod,
     /// Namespace, name or identity are missing.

@@ -61,7 +61,7 @@ impl<K: 'static> Predicate<K> {
     /// does not count; join it with [`Predicate::labels_changed`] where that matters.
     ///
     /// # Errors
-    /// When the text is no label selector.
+    /// When the text is not a label selector.
     pub fn label_selector(text: &str) -> Result<Self, SelectorError> {
         let selector = Selector::parse(text)?;
         Ok(Self::object(move |object| {

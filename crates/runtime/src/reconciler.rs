@@ -9,7 +9,7 @@ use kubewright_cache::Key;
 use crate::finalizer::Cleanup;
 use crate::{Context, Error, Outcome};
 
-/// Makes the world as an object says, again and again.
+/// Brings the actual state in line with what an object specifies.
 ///
 /// A reconcile starts from the object as it is now, not from what changed: it is run when anything may have changed, also
 /// when nothing did, and one object never in two runs at once.
@@ -36,7 +36,7 @@ pub trait Reconciler<K>: Send + Sync + 'static {
     ///
     /// It is called for keys in the namespaces that the cache and the controller's scope have, also for keys that another
     /// watch leads to. An object that merely left the controller's scope exists, and is not gone. Where the cache itself has
-    /// selectors, an object that they no longer choose cannot be told from one that was deleted. What needs the
+    /// selectors, an object that they no longer select looks the same as one that was deleted. What needs the
     /// object to be cleaned up belongs in a [finalizer](crate::finalizer) instead: this may never run.
     fn gone(
         &self,

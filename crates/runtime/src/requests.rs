@@ -9,7 +9,7 @@ use kubewright_workqueue::{Add, Queue};
 
 use crate::cause::{Raised, Reasons};
 
-/// What a controller reconciles: the [`Key`] of an object, or anything else that can be told apart and has a name.
+/// What a controller reconciles: the [`Key`] of an object, or anything else that can be compared and has a name.
 ///
 /// ```
 /// use kubewright_runtime::{Key, Request};
@@ -49,7 +49,7 @@ pub(crate) type Filter = Arc<dyn Fn(&ObjectEvent<'_>) -> bool + Send + Sync>;
 pub enum ObjectEvent<'a> {
     /// The object is new, or was there when the controller began.
     Added(&'a Object),
-    /// The object changed, or is told of again by a resync.
+    /// The object changed, or a resync delivers it again.
     Updated {
         /// The state before.
         old: &'a Object,

@@ -6,7 +6,7 @@ use std::fmt;
 /// Longest selector that is read.
 const LONGEST: usize = 64 * 1024;
 
-/// Why a text is no label selector.
+/// Why a text is not a label selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a label selector: {problem}")]
 pub struct SelectorError {

@@ -402,18 +402,18 @@ impl<K: Object, R: Request> Source<R> for Watch<K, R> {
     }
 }
 
-/// Waits for the first state. A refusal is said at once and looked at again: somebody may allow it; the controller
+/// Waits for the first state. A refusal is logged once and retried, since somebody may grant the right; the controller
 /// decides how long to wait.
 async fn first_state<K: Object>(
     informer: &Informers<K>,
     resource: &str,
 ) -> Result<(), SourceError> {
-    let mut told = false;
+    let mut warned = false;
     loop {
         match informer.synced().await {
             Ok(()) => return Ok(()),
             Err(SyncError::Refused(failure)) => {
-                if !std::mem::replace(&mut told, true) {
+                if !std::mem::replace(&mut warned, true) {
                     tracing::warn!(resource, %failure, "the server refuses a watch; waiting for it to be allowed");
                 }
                 sleep_until(Instant::now() + RETRY).await;

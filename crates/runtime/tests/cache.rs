@@ -144,8 +144,8 @@ async fn controller_and_handlers_hear_of_all_cached_namespaces() {
     let informers = client.of::<ConfigMap>().informer();
     let handler = move |event: Event<ConfigMap>| sink.lock().push(event.object().key().to_string());
     let registrations: Registrations = informers.add_handler(handler).expect("it runs");
-    limit(registrations.synced()).await.expect("it is told");
-    let (tell, mut told) = tell();
+    limit(registrations.synced()).await.expect("it syncs");
+    let (tell, mut reported) = tell();
     let controller = Controller::of::<ConfigMap>("both").reconciler(tell);
     let stop = CancellationToken::new();
     let manager = Manager::over(client).controller(controller);
@@ -156,7 +156,7 @@ async fn controller_and_handlers_hear_of_all_cached_namespaces() {
     }
     let mut keys = Vec::new();
     while keys.len() < 2 {
-        keys.extend(limit(told.recv()).await);
+        keys.extend(limit(reported.recv()).await);
     }
     keys.sort();
     assert_eq!(keys, ["team-a/c", "team-b/c"]);
@@ -173,7 +173,7 @@ async fn scope_is_a_part_of_the_shared_cache_and_leaving_it_is_not_being_gone() 
     let setup = setup().await;
     let manager = Manager::new(setup.wire.client());
     let client = manager.client();
-    let (tell, mut told) = tell();
+    let (tell, mut reported) = tell();
     let to_all = Watch::of::<Secret>().map(|_, _| {
         let keys = ["x", "c", "outside"];
         let here = keys[..2].iter().map(|name| Key::new("default", name));
@@ -200,9 +200,9 @@ async fn scope_is_a_part_of_the_shared_cache_and_leaving_it_is_not_being_gone() 
         }
     };
     let entered = label(&made, "web").await;
-    assert_eq!(limit(told.recv()).await.as_deref(), Some("default/c"));
+    assert_eq!(limit(reported.recv()).await.as_deref(), Some("default/c"));
     let left = label(&entered, "db").await;
-    let heard = within(Duration::from_secs(5), async || told.try_recv().ok()).await;
+    let heard = within(Duration::from_secs(5), async || reported.try_recv().ok()).await;
     assert_eq!(heard, None, "it exists: it is neither reconciled nor gone");
 
     // Of the keys of another watch only those are gone that could be here.
@@ -210,15 +210,21 @@ async fn scope_is_a_part_of_the_shared_cache_and_leaving_it_is_not_being_gone() 
     secret.metadata.name = Some("s".to_owned());
     secret.metadata.namespace = Some("default".to_owned());
     other.create(&secret).await.expect("it is created");
-    assert_eq!(limit(told.recv()).await.as_deref(), Some("default/x gone"));
-    let heard = within(Duration::from_secs(5), async || told.try_recv().ok()).await;
+    assert_eq!(
+        limit(reported.recv()).await.as_deref(),
+        Some("default/x gone")
+    );
+    let heard = within(Duration::from_secs(5), async || reported.try_recv().ok()).await;
     assert_eq!(heard, None, "default/c exists, team-a/outside is not ours");
 
     let entered = label(&left, "web").await;
-    assert_eq!(limit(told.recv()).await.as_deref(), Some("default/c"));
+    assert_eq!(limit(reported.recv()).await.as_deref(), Some("default/c"));
     let deleted = other.delete(&entered, Delete::background()).await;
     deleted.expect("it is deleted");
-    assert_eq!(limit(told.recv()).await.as_deref(), Some("default/c gone"));
+    assert_eq!(
+        limit(reported.recv()).await.as_deref(),
+        Some("default/c gone")
+    );
     let watches = setup.wire.calls();
     let watches = watches
         .iter()
@@ -465,7 +471,7 @@ async fn index_of_a_controller_is_there_before_it_runs() {
         .create(&config("default", "a", Some("web")))
         .await;
     created.expect("it is created");
-    let (sender, mut told) = mpsc::channel(64);
+    let (sender, mut reported) = mpsc::channel(64);
     let reconciler = kubewright_runtime::from_fn(move |_: Arc<ConfigMap>, cx: Context| {
         let sender = sender.clone();
         async move {
@@ -482,7 +488,7 @@ async fn index_of_a_controller_is_there_before_it_runs() {
     let stop = CancellationToken::new();
     let manager = Manager::new(setup.wire.client()).controller(controller);
     let running = tokio::spawn(manager.run_until(stop.clone()));
-    assert_eq!(limit(told.recv()).await, Some(1));
+    assert_eq!(limit(reported.recv()).await, Some(1));
     stop.cancel();
     limit(running).await.expect("no panic").expect("it ends");
 }

@@ -95,11 +95,11 @@ async fn object_is_reconciled_when_it_or_what_it_owns_changes() {
         .create(&config("a", "one"))
         .await
         .expect("it is created");
-    let (told, mut heard) = mpsc::channel(1024);
+    let (sender, mut heard) = mpsc::channel(1024);
     let controller = Controller::of::<ConfigMap>("copy")
         .owns::<Secret>()
         .scope(kubewright_runtime::Scope::all().namespace("default"))
-        .reconciler(Copy(told));
+        .reconciler(Copy(sender));
     let history = controller.handle();
     let running = run(Manager::new(kube).controller(controller));
     assert_eq!(
@@ -273,10 +273,10 @@ async fn failing_key_backs_off_and_a_panic_is_an_error() {
 #[tokio::test]
 async fn watch_can_be_added_and_removed_while_it_runs() {
     let (_server, kube) = server().await;
-    let (told, mut heard) = mpsc::channel(1024);
+    let (sender, mut heard) = mpsc::channel(1024);
     let controller = Controller::of::<ConfigMap>("late")
         .scope(kubewright_runtime::Scope::all().namespace("kube-public"))
-        .reconciler(Copy(told));
+        .reconciler(Copy(sender));
     let handle = controller.handle();
     let manager = Manager::new(kube);
     let client = manager.client();
@@ -317,7 +317,7 @@ async fn watch_can_be_added_and_removed_while_it_runs() {
 async fn two_watches_of_one_kind_both_lead_to_reconciles() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
-    let (told, mut heard) = mpsc::channel(1024);
+    let (sender, mut heard) = mpsc::channel(1024);
     let to = |name: &'static str| {
         Watch::of::<Secret>().map(move |_, _| vec![Key::new("kube-public", name)])
     };
@@ -328,7 +328,7 @@ async fn two_watches_of_one_kind_both_lead_to_reconciles() {
         .watches(to("one"))
         .watches(to("two"))
         .scope(kubewright_runtime::Scope::all().namespace("kube-public"))
-        .reconciler(Copy(told));
+        .reconciler(Copy(sender));
     let running = run(Manager::new(kube).controller(controller));
     client.create(&secret).await.expect("it is created");
     let mut lines = Vec::new();

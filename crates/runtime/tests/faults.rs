@@ -37,13 +37,13 @@ fn value(config: &ConfigMap) -> String {
     data.cloned().unwrap_or_default()
 }
 
-/// Writes and reads what was written, again and again, over a line whose watches are late by up to four seconds. Gives
+/// Writes and reads back what was written, over and over, through a transport whose watches are late by up to four seconds. Gives
 /// the number of reads that showed the past.
 async fn stale_reads(consistency: Consistency, steps: u64, seed: u64) -> u64 {
     let server = server().await;
     let wire = Wire::new(server.service());
-    let chance = seeded(seed);
-    let late = chance.clone();
+    let random = seeded(seed);
+    let late = random.clone();
     wire.delay_watches(move || Duration::from_millis(late.below(4_000)));
     let client = Client::builder(wire.client())
         .consistency(consistency)
@@ -51,11 +51,11 @@ async fn stale_reads(consistency: Consistency, steps: u64, seed: u64) -> u64 {
     let mut present: BTreeMap<Key, String> = BTreeMap::new();
     let mut stale = 0;
     for step in 0..steps {
-        let name = format!("c{}", chance.below(20));
+        let name = format!("c{}", random.below(20));
         let key = Key::new("default", &name);
         let live: Option<ConfigMap> = client.live().get(&key).await.expect("the server answers");
         match live {
-            Some(live) if chance.below(4) == 0 => {
+            Some(live) if random.below(4) == 0 => {
                 client
                     .delete(&live, Delete::background())
                     .await
@@ -201,8 +201,8 @@ async fn secrets(client: &Client) -> BTreeMap<String, String> {
 async fn converges(seed: u64) {
     let server = server().await;
     let wire = Wire::new(server.service());
-    let chance = seeded(seed);
-    let dice = chance.clone();
+    let random = seeded(seed);
+    let dice = random.clone();
     wire.plan(move |call| match dice.below(12) {
         0 if call.verb.is_write() => Fault::Refuse {
             code: 409,
@@ -221,9 +221,9 @@ async fn converges(seed: u64) {
         5 => Fault::Delay(Duration::from_millis(dice.below(3_000))),
         _ => Fault::None,
     });
-    let late = chance.clone();
+    let late = random.clone();
     wire.delay_watches(move || Duration::from_millis(late.below(500)));
-    let panics = chance.clone();
+    let panics = random.clone();
     let careless = from_fn(move |config: Arc<ConfigMap>, cx: Context| {
         let unlucky = panics.below(10) == 0;
         async move {
@@ -245,18 +245,18 @@ async fn converges(seed: u64) {
         .reconciler(WithGone(careless));
     let stop = CancellationToken::new();
     let manager = Manager::new(wire.client())
-        .environment(chance.clone())
+        .environment(random.clone())
         .controller(controller);
     let task = tokio::spawn(manager.run_until(stop.clone()));
 
     let user = Client::new(kube::Client::new(server.service(), "default"));
     let mut wanted = BTreeMap::new();
     for step in 0..60 {
-        let name = format!("c{}", chance.below(6));
+        let name = format!("c{}", random.below(6));
         let key = Key::new("default", &name);
         let live: Option<ConfigMap> = user.live().get(&key).await.expect("the server answers");
         match live {
-            Some(live) if chance.below(4) == 0 => {
+            Some(live) if random.below(4) == 0 => {
                 user.delete(&live, Delete::background())
                     .await
                     .expect("it is deleted");
@@ -278,8 +278,8 @@ async fn converges(seed: u64) {
                 wanted.insert(name, step.to_string());
             }
         }
-        tokio::time::sleep(Duration::from_millis(chance.below(800))).await;
-        match chance.below(15) {
+        tokio::time::sleep(Duration::from_millis(random.below(800))).await;
+        match random.below(15) {
             0 => wire.break_watches(Break::Reset),
             1 => wire.break_watches(Break::Truncate),
             2 => {

@@ -89,7 +89,7 @@ impl<K: Send + Sync + 'static> Reconciler<K> for Tell {
 #[tokio::test]
 async fn any_owner_is_found_by_group_and_kind_where_that_is_asked_for() {
     let (_server, kube) = server().await;
-    let (tell, mut told) = Tell::new();
+    let (tell, mut reported) = Tell::new();
     let builder = Controller::of::<ConfigMap>("owners").scope(here());
     let any = builder.owned::<Secret>(OwnedBy::Anyone);
     let managed = builder.owned::<Deployment>(OwnedBy::Controller);
@@ -100,7 +100,10 @@ async fn any_owner_is_found_by_group_and_kind_where_that_is_asked_for() {
         .await
         .expect("it is created");
     let running = run(manager.controller(builder.watches(any).watches(managed).reconciler(tell)));
-    assert_eq!(limit(told.recv()).await.as_deref(), Some("default/owner"));
+    assert_eq!(
+        limit(reported.recv()).await.as_deref(),
+        Some("default/owner")
+    );
     let mut secret: Secret = from(json!({"metadata": {"name": "s", "namespace": "default"}}));
     set_owner_reference(&owner, &mut secret, Default::default()).expect("it can be owned");
     // The version in a reference is the one of its time, and decides nothing.
@@ -108,14 +111,17 @@ async fn any_owner_is_found_by_group_and_kind_where_that_is_asked_for() {
         owners[0].api_version = "v1".to_owned();
     }
     client.create(&secret).await.expect("it is created");
-    assert_eq!(limit(told.recv()).await.as_deref(), Some("default/owner"));
+    assert_eq!(
+        limit(reported.recv()).await.as_deref(),
+        Some("default/owner")
+    );
     running.end().await;
 }
 
 #[tokio::test]
 async fn predicate_keeps_changes_away_that_do_not_matter() {
     let (_server, kube) = server().await;
-    let (tell, mut told) = Tell::new();
+    let (tell, mut reported) = Tell::new();
     let controller = Controller::of::<Deployment>("generation")
         .when(Predicate::generation_changed())
         .reconciler(tell);
@@ -128,7 +134,7 @@ async fn predicate_keeps_changes_away_that_do_not_matter() {
             "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}},
     }));
     let made = client.create(&wanted).await.expect("it is created");
-    assert_eq!(limit(told.recv()).await.as_deref(), Some("default/d"));
+    assert_eq!(limit(reported.recv()).await.as_deref(), Some("default/d"));
     let status = |d: &mut Deployment| d.status.get_or_insert_default().replicas = Some(1);
     let made = client
         .modify_status(&made, status)
@@ -141,12 +147,12 @@ async fn predicate_keeps_changes_away_that_do_not_matter() {
         .await
         .expect("it is deleted");
     assert_eq!(
-        limit(told.recv()).await.as_deref(),
+        limit(reported.recv()).await.as_deref(),
         Some("default/d"),
         "the change of its specification"
     );
     assert_eq!(
-        limit(told.recv()).await.as_deref(),
+        limit(reported.recv()).await.as_deref(),
         Some("default/d gone"),
         "and no other"
     );
@@ -156,7 +162,7 @@ async fn predicate_keeps_changes_away_that_do_not_matter() {
 #[tokio::test]
 async fn channel_and_mapper_lead_to_keys_of_their_choice() {
     let (_server, kube) = server().await;
-    let (tell, mut told) = Tell::new();
+    let (tell, mut reported) = Tell::new();
     let (sender, channel) = Channel::new();
     let mapped = Watch::of::<Secret>().map(|secret, client| {
         // A mapper may look into the cache.
@@ -182,7 +188,7 @@ async fn channel_and_mapper_lead_to_keys_of_their_choice() {
         .await
         .expect("it runs");
     assert_eq!(
-        limit(told.recv()).await.as_deref(),
+        limit(reported.recv()).await.as_deref(),
         Some("default/sent gone")
     );
     client
@@ -192,7 +198,7 @@ async fn channel_and_mapper_lead_to_keys_of_their_choice() {
         .await
         .expect("it is created");
     assert_eq!(
-        limit(told.recv()).await.as_deref(),
+        limit(reported.recv()).await.as_deref(),
         Some("default/s-1 gone")
     );
     running.end().await;
@@ -213,7 +219,7 @@ fn widgets() -> (CustomResourceDefinition, ApiResource) {
 async fn optional_kind_is_picked_up_when_it_appears() {
     let (_server, kube) = server().await;
     let (definition, resource) = widgets();
-    let (tell, mut told) = Tell::new();
+    let (tell, mut reported) = Tell::new();
     let optional = Watch::metadata(&resource).optional();
     let controller = Controller::of::<ConfigMap>("optional")
         .scope(here())
@@ -224,7 +230,7 @@ async fn optional_kind_is_picked_up_when_it_appears() {
     let running = run(manager.controller(controller));
     client.create(&config("a")).await.expect("it is created");
     assert_eq!(
-        limit(told.recv()).await.as_deref(),
+        limit(reported.recv()).await.as_deref(),
         Some("default/a"),
         "the controller runs without the kind"
     );
@@ -236,7 +242,10 @@ async fn optional_kind_is_picked_up_when_it_appears() {
         .create(&widget)
         .await
         .expect("it is created");
-    assert_eq!(limit(told.recv()).await.as_deref(), Some("default/w gone"));
+    assert_eq!(
+        limit(reported.recv()).await.as_deref(),
+        Some("default/w gone")
+    );
     running.end().await;
 }
 
@@ -244,7 +253,7 @@ async fn optional_kind_is_picked_up_when_it_appears() {
 async fn controller_of_a_resource_without_a_type() {
     let (_server, kube) = server().await;
     let (definition, resource) = widgets();
-    let (tell, mut told) = Tell::new();
+    let (tell, mut reported) = Tell::new();
     let manager = Manager::new(kube);
     let client = manager.client();
     client.create(&definition).await.expect("it is created");
@@ -255,7 +264,7 @@ async fn controller_of_a_resource_without_a_type() {
     widget.metadata.namespace = Some("default".to_owned());
     let widgets = client.dynamic(&resource);
     widgets.create(&widget).await.expect("it is created");
-    assert_eq!(limit(told.recv()).await.as_deref(), Some("default/w"));
+    assert_eq!(limit(reported.recv()).await.as_deref(), Some("default/w"));
     let read = widgets
         .get(&Key::new("default", "w"))
         .await
@@ -379,9 +388,9 @@ async fn loop_of_own_writes_is_counted_and_has_its_cause() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
     client.create(&config("a")).await.expect("it is created");
-    let (told, mut heard) = mpsc::channel(1024);
+    let (notes, mut heard) = mpsc::channel(1024);
     let restless = from_fn(move |config: Arc<ConfigMap>, cx: Context| {
-        let told = told.clone();
+        let notes = notes.clone();
         async move {
             let id = cx.reconcile_id();
             let count = |c: &mut ConfigMap| {
@@ -390,7 +399,7 @@ async fn loop_of_own_writes_is_counted_and_has_its_cause() {
                     .insert("a".to_owned(), format!("run {id}"));
             };
             cx.client().modify(&*config, count).await?;
-            let _ = told.try_send(cx.causes().to_vec());
+            let _ = notes.try_send(cx.causes().to_vec());
             Ok(Outcome::done())
         }
     });
@@ -638,7 +647,7 @@ async fn get(address: std::net::SocketAddr, path: &str) -> String {
 #[tokio::test]
 async fn manager_serves_its_numbers_and_the_causes_of_its_reconciles() {
     let (_server, kube) = server().await;
-    let (tell, mut told) = Tell::new();
+    let (tell, mut reported) = Tell::new();
     let controller = Controller::of::<ConfigMap>("seen")
         .scope(here())
         .reconciler(tell);
@@ -653,7 +662,7 @@ async fn manager_serves_its_numbers_and_the_causes_of_its_reconciles() {
     let client = manager.client();
     let running = run(manager);
     client.create(&config("a")).await.expect("it is created");
-    limit(told.recv()).await;
+    limit(reported.recv()).await;
     let causes = until("the cause of a reconcile", async || {
         let causes = get(address, "/debug/causes").await;
         causes.contains("default/a").then_some(causes)
@@ -674,7 +683,7 @@ async fn events_of_a_reconcile_arrive_and_are_counted() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
     client.create(&config("a")).await.expect("it is created");
-    let (told, mut heard) = mpsc::channel(1024);
+    let (notes, mut heard) = mpsc::channel(1024);
     let talks = from_fn(move |config: Arc<ConfigMap>, cx: Context| {
         cx.event(
             &*config,
@@ -683,7 +692,7 @@ async fn events_of_a_reconcile_arrive_and_are_counted() {
             "it is as it should be",
         );
         let done = cx.reconcile_id() >= 3;
-        let _ = told.try_send(());
+        let _ = notes.try_send(());
         async move {
             Ok(if done {
                 Outcome::done()

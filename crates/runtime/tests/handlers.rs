@@ -87,7 +87,7 @@ async fn controller_without_objects_reconciles_what_its_watches_ask_for() {
             .await
             .expect("it is created");
     }
-    let (told, mut heard) = mpsc::channel(64);
+    let (sender, mut heard) = mpsc::channel(64);
     let (by_hand, channel) = Channel::new();
     let zones = Watch::of::<ConfigMap>()
         .scope(in_default())
@@ -96,11 +96,11 @@ async fn controller_without_objects_reconciles_what_its_watches_ask_for() {
         .watches(zones)
         .watches(channel)
         .reconciler(move |zone: Zone, cx: Context| {
-            let told = told.clone();
+            let sender = sender.clone();
             async move {
                 assert_eq!(cx.key().as_str(), zone.0);
                 let causes = cx.causes().len();
-                let _ = told.send((zone.0, causes)).await;
+                let _ = sender.send((zone.0, causes)).await;
                 Ok(Outcome::done())
             }
         });
@@ -132,7 +132,7 @@ async fn controller_without_objects_reconciles_what_its_watches_ask_for() {
 async fn handler_sees_the_event_and_delays_what_it_adds() {
     let (_server, kube) = server().await;
     let user = Client::new(kube.clone());
-    let (told, mut heard) = mpsc::channel(64);
+    let (sender, mut heard) = mpsc::channel(64);
     let delay = Duration::from_secs(60);
     let watch = Watch::of::<ConfigMap>().scope(in_default()).handler(
         move |event: &Event<ConfigMap>, queue: &EventQueue<'_>| {
@@ -147,10 +147,10 @@ async fn handler_sees_the_event_and_delays_what_it_adds() {
     let controller = Controller::for_requests("delays")
         .watches(watch)
         .reconciler(move |key: Key, cx: Context| {
-            let told = told.clone();
+            let sender = sender.clone();
             async move {
                 let triggers = cx.causes().iter().map(|cause| cause.trigger.clone());
-                let _ = told
+                let _ = sender
                     .send((
                         key,
                         triggers.collect::<Vec<_>>(),
@@ -189,7 +189,7 @@ async fn handler_sees_the_event_and_delays_what_it_adds() {
 async fn event_filter_holds_for_every_watch() {
     let (_server, kube) = server().await;
     let user = Client::new(kube.clone());
-    let (told, mut heard) = mpsc::channel(64);
+    let (sender, mut heard) = mpsc::channel(64);
     for name in ["kept", "dropped"] {
         user.create(&config(name, "x"))
             .await
@@ -202,9 +202,9 @@ async fn event_filter_holds_for_every_watch() {
             vec![Key::new("default", &format!("other-{name}"))]
         });
     let reconciler = {
-        let told = told.clone();
+        let sender = sender.clone();
         from_fn(move |_: Arc<ConfigMap>, cx: Context| {
-            let _ = told.try_send(cx.key().to_string());
+            let _ = sender.try_send(cx.key().to_string());
             async { Ok(Outcome::done()) }
         })
     };
@@ -214,7 +214,7 @@ async fn event_filter_holds_for_every_watch() {
             .watches(other)
             .event_filter(filter)
             .reconciler(move |key: Key, _cx: Context| {
-                let _ = told.try_send(key.to_string());
+                let _ = sender.try_send(key.to_string());
                 async { Ok(Outcome::done()) }
             })
     };
@@ -231,16 +231,16 @@ async fn event_filter_holds_for_every_watch() {
 #[tokio::test(start_paused = true)]
 async fn outcome_decides_how_urgent_the_next_run_is() {
     let (_server, kube) = server().await;
-    let (told, mut heard) = mpsc::channel(64);
+    let (sender, mut heard) = mpsc::channel(64);
     let controller = Controller::for_requests("order").reconciler(move |key: Key, cx: Context| {
-        let told = told.clone();
+        let sender = sender.clone();
         async move {
             if cx
                 .causes()
                 .iter()
                 .any(|cause| cause.trigger == Trigger::Requeue)
             {
-                let _ = told.send(key.to_string()).await;
+                let _ = sender.send(key.to_string()).await;
                 return Ok(Outcome::done());
             }
             let priority = Priority(if key.name() == "urgent" { 7 } else { -7 });

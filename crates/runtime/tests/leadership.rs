@@ -40,9 +40,9 @@ enum Fate {
     Stopped,
 }
 
-fn replica(server: &Server, name: char, lease: &str, chance: &Environment, log: &Log) -> Replica {
+fn replica(server: &Server, name: char, lease: &str, random: &Environment, log: &Log) -> Replica {
     let wire = Wire::new(server.service());
-    let slow = chance.clone();
+    let slow = random.clone();
     wire.plan(move |_| Fault::Delay(Duration::from_millis(slow.below(400))));
     let log = log.clone();
     let reconciler = from_fn(move |_: Arc<ConfigMap>, cx: Context| {
@@ -67,7 +67,7 @@ fn replica(server: &Server, name: char, lease: &str, chance: &Environment, log: 
         .lease_duration(LEASE)
         .retry_period(RETRY);
     let manager = Manager::new(wire.client())
-        .environment(chance.clone())
+        .environment(random.clone())
         .leader_election(options)
         .controller(controller);
     let stop = CancellationToken::new();
@@ -96,15 +96,15 @@ async fn until_led(log: &Log, by: impl Fn(char) -> bool, within: Duration) -> ch
 }
 
 async fn check(server: &Server, seed: u64) {
-    let chance = Environment::seeded(VirtualClock::starting_at(jiff::Timestamp::UNIX_EPOCH), seed);
+    let random = Environment::seeded(VirtualClock::starting_at(jiff::Timestamp::UNIX_EPOCH), seed);
     let (log, lease) = (Log::default(), format!("lease-{seed}"));
     let mut replicas = [
-        replica(server, 'a', &lease, &chance, &log),
-        replica(server, 'b', &lease, &chance, &log),
+        replica(server, 'a', &lease, &random, &log),
+        replica(server, 'b', &lease, &random, &log),
     ];
     let first = until_led(&log, |_| true, Duration::from_secs(30)).await;
-    sleep(Duration::from_millis(chance.below(8_000))).await;
-    let fate = [Fate::Killed, Fate::CutOff, Fate::Stopped][chance.below(3) as usize];
+    sleep(Duration::from_millis(random.below(8_000))).await;
+    let fate = [Fate::Killed, Fate::CutOff, Fate::Stopped][random.below(3) as usize];
     let leader = &mut replicas[usize::from(first == 'b')];
     match fate {
         Fate::Killed => leader.task.abort(),

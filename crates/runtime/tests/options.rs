@@ -80,12 +80,12 @@ async fn leader(kube: kube::Client) -> Running {
 /// Tells what it is called at each reconcile.
 fn telling(
     name: &'static str,
-    told: &mpsc::Sender<&'static str>,
+    sender: &mpsc::Sender<&'static str>,
 ) -> impl kubewright_runtime::Reconciler<ConfigMap> + use<> {
-    let told = told.clone();
+    let sender = sender.clone();
     from_fn(move |_: Arc<ConfigMap>, _: Context| {
         // The test may be over.
-        let _ = told.try_send(name);
+        let _ = sender.try_send(name);
         async { Ok(Outcome::done()) }
     })
 }
@@ -94,15 +94,15 @@ fn telling(
 async fn controller_that_needs_no_leadership_runs_on_a_standby() {
     let (_server, kube) = server().await;
     let leader = leader(kube.clone()).await;
-    let (told, mut heard) = mpsc::channel(16);
+    let (sender, mut heard) = mpsc::channel(16);
     let everywhere = Controller::of::<ConfigMap>("everywhere")
         .scope(here())
         .leadership(Leadership::NotNeeded)
-        .reconciler(telling("everywhere", &told));
+        .reconciler(telling("everywhere", &sender));
     let once = Controller::of::<ConfigMap>("once")
         .scope(here())
         .leadership(Leadership::Required)
-        .reconciler(telling("once", &told));
+        .reconciler(telling("once", &sender));
     let standby = Manager::new(kube)
         .leader_election(lease("standby"))
         .controller(everywhere)
@@ -124,11 +124,11 @@ async fn standby_warms_up_before_or_on_leadership() {
         let (server, kube) = server().await;
         let leader = leader(kube).await;
         let wire = Wire::new(server.service());
-        let (told, mut heard) = mpsc::channel(16);
+        let (sender, mut heard) = mpsc::channel(16);
         let controller = Controller::of::<ConfigMap>("warm")
             .scope(here())
             .warm_up(warm_up)
-            .reconciler(telling("warm", &told));
+            .reconciler(telling("warm", &sender));
         let handle = controller.handle();
         let standby = Manager::new(wire.client())
             .leader_election(lease("standby"))
@@ -178,10 +178,10 @@ impl RateLimiter<Key> for Seven {
 #[tokio::test(start_paused = true)]
 async fn rate_limiter_says_how_long_a_failed_key_waits() {
     let (_server, kube) = server().await;
-    let (told, mut heard) = mpsc::channel(16);
+    let (sender, mut heard) = mpsc::channel(16);
     let fails = from_fn(move |_: Arc<ConfigMap>, _| {
         // The test may be over.
-        let _ = told.try_send(Instant::now());
+        let _ = sender.try_send(Instant::now());
         async { Err(Error::msg("not yet")) }
     });
     let controller = Controller::of::<ConfigMap>("seven")
@@ -206,17 +206,17 @@ async fn as_many_reconciles_run_at_once_as_there_are_workers() {
         limit(client.create(&config(name))).await.expect("created");
     }
     let (at_once, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (told, mut heard) = mpsc::channel(16);
+    let (sender, mut heard) = mpsc::channel(16);
     let counted = most.clone();
     let slow = from_fn(move |_: Arc<ConfigMap>, _| {
-        let (at_once, most, told) = (at_once.clone(), most.clone(), told.clone());
+        let (at_once, most, sender) = (at_once.clone(), most.clone(), sender.clone());
         async move {
             let now = at_once.fetch_add(1, Ordering::SeqCst) + 1;
             most.fetch_max(now, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_secs(5)).await;
             at_once.fetch_sub(1, Ordering::SeqCst);
             // The test may be over.
-            let _ = told.try_send(());
+            let _ = sender.try_send(());
             Ok(Outcome::done())
         }
     });
@@ -257,10 +257,10 @@ async fn metrics_are_for_those_that_the_guard_lets_pass() {
     let listener = bound.expect("it is free").expect("it is served");
     let address = listener.address().expect("it is bound");
     let guard = AccessGuard::new(kube.clone());
-    let (told, mut heard) = mpsc::channel(16);
+    let (sender, mut heard) = mpsc::channel(16);
     let controller = Controller::of::<ConfigMap>("seen")
         .scope(here())
-        .reconciler(telling("seen", &told));
+        .reconciler(telling("seen", &sender));
     let manager = Manager::new(kube)
         .serve_metrics_on(listener, Some(guard))
         .controller(controller);

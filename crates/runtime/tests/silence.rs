@@ -222,11 +222,11 @@ async fn lease_that_cannot_be_renewed_ends_the_manager_at_the_deadline() {
 async fn events_that_are_never_answered_hold_up_neither_reconciles_nor_the_end() {
     for fault in SILENT {
         let (_server, wire) = wire().await;
-        let (told, mut heard) = mpsc::channel(16);
+        let (sender, mut heard) = mpsc::channel(16);
         let manager = manager(&wire, move |config, cx| {
             cx.event(&*config, EventKind::Normal, "Touched", "it was touched");
             // The test may be over.
-            let _ = told.try_send(());
+            let _ = sender.try_send(());
             async { Ok(Outcome::done()) }
         });
         let client = manager.client();
@@ -257,10 +257,10 @@ async fn events_that_are_never_answered_hold_up_neither_reconciles_nor_the_end()
 #[tokio::test(start_paused = true)]
 async fn reconcile_that_never_ends_is_dropped_after_five_minutes_and_tried_again() {
     let (_server, wire) = wire().await;
-    let (told, mut heard) = mpsc::channel(16);
+    let (sender, mut heard) = mpsc::channel(16);
     let manager = manager(&wire, move |_, cx| {
         // The test may be over.
-        let _ = told.try_send((cx.attempt(), Instant::now()));
+        let _ = sender.try_send((cx.attempt(), Instant::now()));
         std::future::pending()
     });
     let client = manager.client();

@@ -41,10 +41,10 @@ fn here() -> Scope {
 
 /// A controller that tells of each key.
 fn telling(name: &str) -> (Controller, mpsc::Receiver<String>) {
-    let (told, heard) = mpsc::channel(1024);
+    let (sender, heard) = mpsc::channel(1024);
     let reconciler = from_fn(move |_: Arc<ConfigMap>, cx: Context| {
         // The test may be over.
-        let _ = told.try_send(cx.key().as_str().to_owned());
+        let _ = sender.try_send(cx.key().as_str().to_owned());
         async { Ok(Outcome::done()) }
     });
     let controller = Controller::of::<ConfigMap>(name)
@@ -115,10 +115,10 @@ async fn rate_limiter_that_panics_costs_its_delay_and_not_the_key() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
     limit(client.create(&config("a"))).await.expect("created");
-    let (told, mut heard) = mpsc::channel(16);
+    let (sender, mut heard) = mpsc::channel(16);
     let fails = from_fn(move |_: Arc<ConfigMap>, cx: Context| {
         // The test may be over.
-        let _ = told.try_send(cx.attempt());
+        let _ = sender.try_send(cx.attempt());
         async { Err(Error::msg("try again")) }
     });
     let controller = Controller::of::<ConfigMap>("careless")

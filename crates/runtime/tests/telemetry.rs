@@ -103,11 +103,11 @@ async fn operator_that_exports() {
     let server = Server::builder().start().await.expect("a server starts");
     let manager = Manager::new(kube::Client::new(server.service(), "default"));
     let client = manager.client();
-    let (told, mut heard) = mpsc::channel(8);
+    let (notes, mut heard) = mpsc::channel(8);
     let reconciler = from_fn(move |object: Arc<ConfigMap>, _: Context| {
-        let told = told.clone();
+        let notes = notes.clone();
         async move {
-            let _ = told.try_send(object.metadata.name.clone());
+            let _ = notes.try_send(object.metadata.name.clone());
             Ok(Outcome::done())
         }
     });

@@ -188,7 +188,7 @@ impl Spoke<Job> for v2::Job {
         let at = hub.spec.at;
         let (minute, hour) = at
             .split_once(' ')
-            .ok_or_else(|| format!("{at:?} is no time"))?;
+            .ok_or_else(|| format!("{at:?} is not a time"))?;
         let (minute, hour) = (minute.to_owned(), hour.to_owned());
         Ok(v2::Job::new("", v2::JobSpec { minute, hour }))
     }
@@ -248,9 +248,9 @@ async fn objects_are_served_in_both_versions_and_stored_in_one() {
         .all::<v2::Job>()
         .get("b")
         .await
-        .expect_err("it is no v2");
+        .expect_err("it is not a v2");
     assert!(
-        refused.to_string().contains("\"never\" is no time"),
+        refused.to_string().contains("\"never\" is not a time"),
         "{refused}"
     );
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::patience::Patience;
 use super::phase::{Attempt, Input, Listing, Next, Phase, Progress, Step, Then, Watching};
-use super::{Chance, Options, is_ordinary};
+use super::{Options, Random, is_ordinary};
 use crate::Key;
 use crate::backoff::Backoff;
 use crate::delta::Delta;
@@ -30,7 +30,7 @@ pub(crate) struct Machine {
     backoff: Backoff,
     /// For internal errors in place of a watch.
     patience: Patience,
-    chance: Chance,
+    random: Random,
     streaming: StreamingList,
     /// The version up to which everything is known; empty before the first state.
     last: String,
@@ -48,7 +48,7 @@ impl Machine {
             shortest_watch: options.shortest_watch,
             backoff: options.backoff,
             patience: Patience::new(options.internal_errors),
-            chance: options.chance,
+            random: options.random,
             streaming,
             last: String::new(),
             unavailable: false,
@@ -364,7 +364,7 @@ impl Machine {
     }
 
     fn wait(&mut self, now: Duration, failure: Option<Failure>, then: Then) -> Step {
-        let delay = self.backoff.next(now, (self.chance)());
+        let delay = self.backoff.next(now, (self.random)());
         let told = failure.as_ref().and_then(|failure| failure.retry_after);
         let delay = delay.max(told.unwrap_or_default().min(LONGEST_RETRY_AFTER));
         self.phase = Phase::Waiting(then);
@@ -376,7 +376,7 @@ impl Machine {
 
     fn timeout(&mut self) -> Duration {
         self.shortest_watch
-            .mul_f64(1.0 + (self.chance)().clamp(0.0, 1.0))
+            .mul_f64(1.0 + (self.random)().clamp(0.0, 1.0))
     }
 
     fn deadline(&self) -> Duration {

@@ -494,10 +494,10 @@ fn backoff_and_page_size_can_be_chosen() {
 
 #[test]
 fn watch_is_asked_to_last_between_once_and_twice_the_shortest_time() {
-    for (chance, expected) in [(0.0, 600), (0.5, 900), (1.0, 1200), (7.0, 1200)] {
+    for (random, expected) in [(0.0, 600), (0.5, 900), (1.0, 1200), (7.0, 1200)] {
         let options = Options::default()
             .shortest_watch(Duration::from_secs(600))
-            .with_chance(move || chance);
+            .with_chance(move || random);
         let mut machine = Machine::new(options, Try);
         let step = machine.step(Duration::ZERO, Input::Start);
         let Next::Watch(request) = step.next else {

@@ -134,7 +134,7 @@ fn is_in_key(path: &str) -> bool {
     matches!(path, "metadata.name" | "metadata.namespace")
 }
 
-/// The text of a field; empty where there is none, as in the field sets of kinds.
+/// Returns the text of a field, or an empty text where the object lacks the field, as the field sets of kinds do.
 fn text_at(body: &Value, path: &str) -> String {
     let mut at = body;
     for name in path.split('.') {

@@ -57,13 +57,13 @@ impl CacheOptions {
         self
     }
 
-    /// Sets the policy of one kind, in place of what was said about that kind before.
+    /// Sets the policy of one kind and replaces an earlier policy of that kind.
     pub fn policy(mut self, policy: CachePolicy) -> Self {
         self.policies.insert(policy.resource.clone(), policy);
         self
     }
 
-    /// What holds for a resource. Where nothing is said, the factory decides.
+    /// Returns what holds for a resource. Where no policy is set, the factory decides.
     pub(crate) fn resolve(&self, resource: &ApiResource, factory: &Factory) -> Resolved {
         let id = ResourceId::of(resource);
         let policy = self.policies.get(&id).cloned();

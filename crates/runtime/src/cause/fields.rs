@@ -27,7 +27,7 @@ pub(crate) fn changed(old: &[u8], new: &[u8]) -> Vec<String> {
     paths
 }
 
-/// The differing fields of a field, or the field itself where it is no object.
+/// Adds the fields of a field that differ, or the field itself where it is not an object.
 fn inside(name: &str, old: Option<&&RawValue>, new: Option<&&RawValue>, paths: &mut Vec<String>) {
     let (old, new) = (text(old).as_bytes(), text(new).as_bytes());
     let (Some(old), Some(new)) = (fields(old), fields(new)) else {

@@ -252,7 +252,7 @@ impl ClientError {
     }
 }
 
-/// What the server said: its message, or its reason where it says no more than that.
+/// The server's message, or its reason where the message is empty.
 fn said(status: &Status) -> &str {
     if status.message.is_empty() {
         &status.reason

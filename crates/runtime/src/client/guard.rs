@@ -70,7 +70,7 @@ pub(crate) struct Seen {
 }
 
 impl Guard {
-    /// How many things are remembered: when there is none, no read can show the past.
+    /// Counts what is remembered. At zero, no read can show the past.
     pub(crate) fn remembered(&self) -> usize {
         let floors = self.floors.values().filter(|floor| **floor > 0);
         self.pending.len() + floors.count()

@@ -31,7 +31,7 @@ pub(super) struct Fingerprint {
 
 impl Fingerprint {
     /// The fingerprint of an apply by this owner, on an object in this state. None if the object lacks a field that is set:
-    /// one that can only be written, say, so that nothing can be told of it.
+    /// a write-only field, say, whose value cannot be compared.
     pub(super) fn of(owner: &str, applied: &Value, object: &Value) -> Option<Self> {
         let fields = project(applied, object)?;
         Some(Self {
@@ -76,8 +76,8 @@ impl LastApplied {
     }
 }
 
-/// The values that an object has where an apply sets any. Lists whose length differs are taken whole: which element is whose
-/// cannot be told without the schema.
+/// The values that an object has where an apply sets any. Lists whose length differs are taken whole: without the schema
+/// it is unknown which elements belong together.
 fn project(applied: &Value, object: &Value) -> Option<Value> {
     match (applied, object) {
         (Value::Object(applied), Value::Object(object)) => {

@@ -15,7 +15,7 @@ impl Live<'_> {
     /// The object as the server has it now.
     ///
     /// # Errors
-    /// What the server says; absence is no error.
+    /// What the server answers; absence is not an error.
     pub async fn get<K: TypedObject>(self, key: &Key) -> Result<Option<K>, ClientError> {
         self.0.of::<K>().get_live(key).await
     }
@@ -33,7 +33,7 @@ impl<K: Object> Objects<K> {
     /// The object as the server has it now.
     ///
     /// # Errors
-    /// What the server says; absence is no error.
+    /// What the server answers; absence is not an error.
     pub async fn get_live(&self, key: &Key) -> Result<Option<K>, ClientError> {
         let built = self.at(key).get(key.name(), &GetParams::default());
         let answer = self.ask("get", key.as_str(), built).await;

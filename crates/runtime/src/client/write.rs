@@ -252,7 +252,7 @@ impl<K: Object> Objects<K> {
     ) -> Result<(StatusCode, T), ClientError> {
         let request =
             built.map_err(|error| self.failed(verb, name, kube::Error::BuildRequest(error)))?;
-        // Asked by the clock: a process that was held for long finds its lease gone before anybody has told it.
+        // Asked by the clock: a process that was held for long finds its lease gone before it is notified.
         if self
             .client
             .fence

@@ -87,11 +87,11 @@ pub struct History {
     listeners: Arc<Listeners>,
 }
 
-/// Those who wait for more. Mostly there are none, and then nobody needs to be told.
+/// Counts the tasks that wait for another entry. The count is zero most of the time, and then nobody is notified.
 #[derive(Debug, Default)]
 struct Listeners {
     count: AtomicUsize,
-    told: tokio::sync::Notify,
+    grown: tokio::sync::Notify,
 }
 
 /// Counted as a listener until it is dropped.
@@ -125,7 +125,7 @@ impl History {
         drop(oldest);
         // Whoever counts as a listener later than this look finds the entry in the ring.
         if self.listeners.count.load(Ordering::SeqCst) > 0 {
-            self.listeners.told.notify_waiters();
+            self.listeners.grown.notify_waiters();
         }
     }
 
@@ -156,9 +156,9 @@ impl History {
     pub fn grown(&self) -> impl Future<Output = ()> + Send + '_ {
         self.listeners.count.fetch_add(1, Ordering::SeqCst);
         let listening = Listening(&self.listeners.count);
-        let told = self.listeners.told.notified();
+        let grown = self.listeners.grown.notified();
         async move {
-            told.await;
+            grown.await;
             drop(listening);
         }
     }

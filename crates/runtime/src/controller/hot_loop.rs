@@ -1,4 +1,4 @@
-//! Finds loops: a reconcile whose own write makes it run again, and again.
+//! Finds hot loops: reconciles that run without end because each one's own write triggers the next.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

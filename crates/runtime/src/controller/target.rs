@@ -21,8 +21,8 @@ pub(crate) trait Target<R: Request>: Send + Sync + 'static {
 
     fn view(&self, client: &Client) -> Self::View;
 
-    /// Every request that there is, so that a replica which takes over from another knows what to do. None if that cannot
-    /// be told: such requests are not shared, and every replica works on all of them.
+    /// Every request that exists, so that a replica which takes over from another knows what to do. None if they cannot
+    /// be listed: such requests are not sharded, and every replica works on all of them.
     fn all(view: &Self::View) -> Option<Vec<R>>;
 
     fn reconcile(

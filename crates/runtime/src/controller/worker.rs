@@ -146,7 +146,7 @@ impl<R: Request, T: Target<R>> Work<R> for Worker<T> {
 }
 
 impl<R: Request, V> Bench<R, V> {
-    /// Waits for a request. After a stop there is none, ready or not.
+    /// Waits for a request. After a stop it returns nothing, even if a request is ready.
     async fn next(&self, stop: &CancellationToken) -> Option<Task<R>> {
         tokio::select! { biased; // After a stop no further key is taken.
             () = stop.cancelled() => None,
@@ -194,7 +194,7 @@ impl<T> Worker<T> {
     {
         let controller = &*self.name;
         let key = task.key().key();
-        // Whoever has the key instead is told of it as well, or takes it over later.
+        // The replica that has the key instead sees the same event, or takes the key over later.
         let _permit = match bench.shards.as_ref().map(|shards| shards.enter(&key)) {
             Some(None) => return Finish::Succeeded,
             Some(Some(permit)) => Some(permit),
@@ -274,7 +274,7 @@ impl<T> Worker<T> {
         consume_budget().await;
         let gates = bench.lent.client.gates();
         gates.pass(Point::Reconcile).await?;
-        // Asked by the clock: a process that was held for long finds its lease gone before anybody has told it.
+        // Asked by the clock: a process that was held for long finds its lease gone before it is notified.
         if bench
             .lease
             .as_ref()
@@ -347,7 +347,7 @@ fn ended(result: &Result<Outcome, Error>) -> Cow<'static, str> {
     }
 }
 
-/// What becomes of the request. If it runs again, that run is told why.
+/// Decides what becomes of the request. A run that follows gets the reason as its cause.
 fn finish<R: Request>(task: &mut Task<R>, result: Result<Outcome, Error>) -> Finish {
     match result {
         Ok(outcome) => {

@@ -26,11 +26,11 @@ const COMBINED: &str = "(combined from similar events): ";
 /// What to write.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Write {
-    /// A new event.
+    /// Create this event: nothing like it was recorded lately.
     Create(Record),
-    /// The count of one that is there.
+    /// Raise the count of an event that exists.
     Patch(Record),
-    /// Nothing.
+    /// Write nothing: the source records too many events.
     Skip,
 }
 

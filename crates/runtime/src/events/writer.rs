@@ -105,7 +105,7 @@ impl EventWriter {
                 0 => Duration::from_millis(self.environment.below(PAUSE.as_millis() as u64)),
                 _ => PAUSE,
             };
-            // Who is told to stop does not wait for a server that is not there.
+            // A writer that is told to stop does not wait for a server that does not answer.
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return,

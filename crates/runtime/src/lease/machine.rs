@@ -1,6 +1,6 @@
-//! The rules of an election, without time, network or chance of its own.
+//! The rules of an election, without a clock, network or random numbers of their own.
 //!
-//! One turn is a few steps: [`Machine::step`] says which request to send, and is told what came of it, until it says
+//! One turn is a few steps: [`Machine::step`] returns which request to send and takes its result, until it returns
 //! [`Action::Rest`].
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::{LeaseOptions, Standing};
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Action {
-    /// Read the lease.
+    /// Read the lease from the server.
     Get,
     /// Create it, as this.
     Create(Box<Lease>),
@@ -32,7 +32,7 @@ pub(crate) enum Seen {
     Turn,
     /// The lease was read.
     Found(Box<Lease>),
-    /// There is no lease.
+    /// The lease does not exist.
     Missing,
     /// The lease was written.
     Written(Box<Lease>),

@@ -113,10 +113,10 @@ impl Supervisor {
         let id = joined.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let place = self.running.iter().position(|(other, _)| *other == id)?;
         let (_, part) = self.running.remove(place);
-        let told = self.stages.get(&part.stage);
-        let told = told.is_some_and(|told| told.stop.is_cancelled() || told.abort.is_cancelled());
+        let stage = self.stages.get(&part.stage);
+        let stopping = stage.is_some_and(|it| it.stop.is_cancelled() || it.abort.is_cancelled());
         let ended = match joined {
-            Ok((_, Ok(()))) if told => Ended::Stopped,
+            Ok((_, Ok(()))) if stopping => Ended::Stopped,
             Ok((_, Ok(()))) => Ended::Early,
             Ok((_, Err(error))) => Ended::Failed(error),
             Err(error) => match error.try_into_panic() {

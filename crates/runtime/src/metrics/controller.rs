@@ -123,7 +123,7 @@ impl Metrics {
 
     fn hot_loops(&self) -> Labelled<Counter, 2> {
         let name = "kubewright_hot_loops_total";
-        let help = "Times that a key was found running again and again without need";
+        let help = "Times that a key was found in a hot loop";
         self.limited(name, help, &["controller", "key"], (), HOT_KEYS)
     }
 }

@@ -49,7 +49,7 @@ impl Metrics {
 }
 
 impl WebhookMetrics {
-    /// A question has come to this path.
+    /// Counts a review that arrived at this path as in flight until the result is dropped.
     pub fn begin(&self, path: &str) -> InFlight {
         let gauge = self.in_flight.with([path]);
         gauge.add(1.0);

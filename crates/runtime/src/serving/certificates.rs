@@ -71,7 +71,7 @@ impl Certificates {
     /// Finds the certificate of this operator, or makes it. It can be served when this returns.
     ///
     /// # Errors
-    /// When there is none after the patience of the options, with the last reason.
+    /// When no certificate can be served within the patience of the options; the error has the last reason.
     pub async fn prepare(
         kube: kube::Client,
         options: CertificateOptions,

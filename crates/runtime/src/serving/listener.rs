@@ -216,7 +216,7 @@ async fn respond<H: Handler>(handler: &H, request: Request<Incoming>) -> Respons
     response.map(Full::new)
 }
 
-/// The whole body, or what to answer if there is none.
+/// Reads the whole body, or returns what to answer when it cannot be read.
 async fn read(body: Incoming, largest: usize) -> Result<Bytes, Response<Bytes>> {
     match Limited::new(body, largest).collect().await {
         Ok(body) => Ok(body.to_bytes()),

@@ -1,5 +1,5 @@
 //! The certificate of a listener: one that was given, one in files that somebody renews, or one made now that nobody
-//! trusts but that hides what is said.
+//! trusts but that encrypts the traffic.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub enum TlsError {
     /// A certificate could not be made.
     #[error("the certificate could not be made: {0}")]
     Make(String),
-    /// What was given is no certificate, no key, or they do not fit.
+    /// The certificate or the key cannot be parsed, or they do not belong together.
     #[error("the certificate or key cannot be used: {0}")]
     Unusable(String),
     /// A file could not be read.
@@ -96,7 +96,7 @@ impl Tls {
     }
 
     /// As [`from_pem`](Tls::from_pem), from files that are read again when they change: at the next connection after ten
-    /// seconds. Files that cannot be used are said in the log, and what was served before is served on.
+    /// seconds. Files that cannot be used are logged, and the certificate from before is served on.
     ///
     /// # Errors
     /// When they cannot be used now.
@@ -141,7 +141,7 @@ impl Tls {
         self.current.lock().leaf.to_vec()
     }
 
-    /// The same in PEM, as clients are told whom to trust.
+    /// Returns the certificate in PEM, the form in which clients are configured to trust it.
     pub fn certificate_pem(&self) -> String {
         let encoded = base64::engine::general_purpose::STANDARD.encode(self.certificate());
         let mut pem = "-----BEGIN CERTIFICATE-----\n".to_owned();

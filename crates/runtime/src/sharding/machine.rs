@@ -1,6 +1,6 @@
 //! The rules by which members share the shards, without time, network or tasks of their own.
 //!
-//! One turn is a few steps: [`Machine::step`] says which request to send, and is told what came of it, until it says
+//! One turn is a few steps: [`Machine::step`] returns which request to send and takes its result, until it returns
 //! [`Action::Rest`]. What the worker side has to do, open and close shards, is read from [`Machine::holdings`].
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -65,11 +65,11 @@ fn refused(status: StatusCode, reason: &str) -> (StatusCode, Vec<u8>) {
     (status, json(&body))
 }
 
-/// A network of one candidate, with faults by chance while there are any.
+/// A network of one candidate, with random faults while there are any.
 #[derive(Clone)]
 struct Network {
     stored: Arc<Mutex<Stored>>,
-    chance: Environment,
+    random: Environment,
     /// Faults in a thousand, of each sort.
     faults: Arc<Mutex<u64>>,
 }
@@ -105,16 +105,16 @@ impl Network {
     /// Mostly quick, at times slow, now and then longer than anybody waits.
     async fn delay(&self) {
         let milliseconds = if self.strikes() {
-            self.chance.below(12_000)
+            self.random.below(12_000)
         } else {
-            self.chance.below(50)
+            self.random.below(50)
         };
         sleep(Duration::from_millis(milliseconds)).await;
     }
 
     fn strikes(&self) -> bool {
         let faults = *self.faults.lock();
-        self.chance.below(1000) < faults
+        self.random.below(1000) < faults
     }
 }
 
@@ -134,7 +134,7 @@ fn is_leading(leadership: &Mutex<Option<Leadership>>) -> bool {
 struct Run {
     network: Network,
     environment: Environment,
-    /// How often somebody came to lead.
+    /// How often a candidate became the leader.
     terms: Arc<Mutex<u32>>,
 }
 
@@ -144,7 +144,7 @@ impl Run {
         let environment = Environment::seeded(clock, seed);
         let network = Network {
             stored: Arc::default(),
-            chance: environment.clone(),
+            random: environment.clone(),
             faults: Arc::new(Mutex::new(environment.below(250))),
         };
         Self {

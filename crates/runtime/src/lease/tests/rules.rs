@@ -28,14 +28,14 @@ fn seconds(seconds: u64) -> Duration {
 fn written(action: Action) -> Seen {
     match action {
         Action::Create(lease) | Action::Update(lease) => Seen::Written(lease),
-        other => panic!("{other:?} is no write"),
+        other => panic!("{other:?} is not a write"),
     }
 }
 
 fn lease_of(action: &Action) -> &Lease {
     match action {
         Action::Create(lease) | Action::Update(lease) => lease,
-        other => panic!("{other:?} is no write"),
+        other => panic!("{other:?} is not a write"),
     }
 }
 
@@ -286,8 +286,8 @@ async fn lost_is_a_state_that_nobody_has_to_see_begin() {
         drop(sender);
         let (a, b) = (leadership.clone(), leadership);
         let both = async { tokio::join!(a.lost(), b.expired()) };
-        let told = tokio::time::timeout(seconds(60), both).await;
-        assert!(told.is_ok(), "{story:?}");
+        let ended = tokio::time::timeout(seconds(60), both).await;
+        assert!(ended.is_ok(), "{story:?}");
         assert!(
             now.elapsed() <= seconds(10),
             "at the deadline at the latest"

@@ -30,7 +30,7 @@ pub(super) fn issue(
         now,
         expires.saturating_add(LONGER),
     );
-    // Two authorities of one operator are trusted at once and told apart by their names as well.
+    // Two authorities of one operator are trusted at once and distinguished by their names as well.
     let name = format!("{subject} {now}");
     authority.distinguished_name.push(DnType::CommonName, name);
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));

@@ -79,7 +79,7 @@ impl Keeper {
         }
     }
 
-    /// The Secret, or an empty one of that name if there is none.
+    /// Reads the Secret. If it does not exist, returns an empty one of that name.
     pub(super) async fn read(&self) -> Result<Secret, CertificateError> {
         let found = timeout(REQUEST, self.api.get_opt(&self.name)).await;
         let found = found.map_err(|_| CertificateError::Silent)?;

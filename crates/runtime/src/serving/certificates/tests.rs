@@ -35,7 +35,7 @@ fn look(stored: Option<&Stored>, now: i64, trust: Trust) -> Option<Stored> {
 
 #[test]
 fn a_certificate_is_replaced_in_two_moves_that_everybody_can_follow() {
-    let first = look(None, 0, Trust::Incomplete).expect("there is none yet");
+    let first = look(None, 0, Trust::Incomplete).expect("nothing is served yet");
     assert_eq!(first.bundle(), "[0]");
     assert_eq!(look(Some(&first), 2399, Trust::Everywhere), None);
 
@@ -72,7 +72,7 @@ fn a_certificate_is_replaced_in_two_moves_that_everybody_can_follow() {
 
 #[test]
 fn an_expired_certificate_is_replaced_at_once() {
-    let first = look(None, 0, Trust::Incomplete).expect("there is none yet");
+    let first = look(None, 0, Trust::Incomplete).expect("nothing is served yet");
     let fresh = look(Some(&first), LIFE, Trust::Everywhere).expect("it has expired");
     assert_eq!((&*fresh.bundle(), fresh.served.issued), ("[3600]", LIFE));
     let introducing = look(Some(&first), 2400, Trust::Everywhere).expect("two thirds are over");
@@ -87,7 +87,7 @@ fn an_expired_certificate_is_replaced_at_once() {
 
 #[test]
 fn a_service_of_another_name_gets_its_certificate_at_once() {
-    let mut first = look(None, 0, Trust::Incomplete).expect("there is none yet");
+    let mut first = look(None, 0, Trust::Incomplete).expect("nothing is served yet");
     first.served.names = vec!["b".to_owned()];
     let next = look(Some(&first), 10, Trust::Incomplete).expect("the name is another");
     assert_eq!((&*next.bundle(), next.served.issued), ("[10][0]", 10));
