@@ -1,4 +1,4 @@
-//! What one handler has still to be told.
+//! The events that one handler has not received yet.
 //!
 //! Up to a capacity every change is kept, in order. What comes on top is merged by key: a slow handler skips states in
 //! between, never the last one, and its backlog is bounded by the number of objects. The order of changes of one
@@ -22,8 +22,8 @@ pub(crate) enum Next {
     Synced,
 }
 
-/// The backlog of one handler. `merged` is used only when `queue` is full, and is told after it: while there is anything
-/// in it, everything new goes there.
+/// The backlog of one handler. `merged` is used only when `queue` is full, and is delivered after it: while there is
+/// anything in it, everything new goes there.
 #[derive(Debug)]
 pub(crate) struct Backlog {
     queue: VecDeque<Item>,
@@ -38,12 +38,12 @@ enum Item {
     Synced,
 }
 
-/// The objects of a snapshot, as far as they are not told yet.
+/// The objects of a snapshot, as far as they are not delivered yet.
 #[derive(Debug)]
 struct Walk {
     blocks: Blocks,
     at: usize,
-    /// How many objects are not told yet.
+    /// How many objects are not delivered yet.
     left: usize,
     purpose: Purpose,
 }
@@ -68,7 +68,7 @@ enum Entry {
     Synced,
 }
 
-/// What became of one object since the handler was told of it last.
+/// What became of one object since the handler's last event about it.
 #[derive(Debug)]
 struct Pending {
     /// What the handler knows.
@@ -241,7 +241,7 @@ impl Pending {
             }
             Change::Deleted { last, observed } => {
                 self.now = None;
-                // Of several objects with one name the handler is told of the one that it knows.
+                // Of several objects with one name the handler hears of the one that it knows.
                 if self
                     .seen
                     .as_ref()

@@ -1,17 +1,17 @@
-//! How long to wait after a failure: longer each time, with random in it, and short again after a quiet while.
+//! How long to wait after a failure: longer each time, with jitter, and short again after a quiet while.
 
 use std::time::Duration;
 
 /// A delay that doubles with each use, from `first` to `cap`, and starts again after `reset` without use.
 ///
-/// Each delay is stretched by up to its own length by random, so that many clients do not come back together.
+/// A random jitter of up to the delay's own length is added, so that many clients do not come back together.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Backoff {
     first: Duration,
     cap: Duration,
     reset: Duration,
-    /// The next delay, before random.
+    /// The next delay, before jitter is added.
     delay: Duration,
     /// When the last delay that was given ends.
     quiet_since: Option<Duration>,
@@ -42,7 +42,7 @@ impl Backoff {
         self
     }
 
-    /// The next delay. `random` is from 0 to 1.
+    /// Returns the next delay. `random` is from 0 to 1 and sets how much jitter is added.
     pub(crate) fn next(&mut self, now: Duration, random: f64) -> Duration {
         if self
             .quiet_since
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn randomness_stretches_a_delay_by_at_most_its_own_length() {
+    fn jitter_stretches_a_delay_by_at_most_its_own_length() {
         assert_eq!(delays(&mut Backoff::default(), 1.0, 2), [1.6, 3.2]);
     }
 

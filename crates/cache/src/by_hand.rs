@@ -72,7 +72,7 @@ pub async fn watch(
     })
 }
 
-/// An open watch.
+/// An open watch, which is read change by change with [`Watch::next`].
 pub struct Watch {
     lines: Lines,
     intake: Intake,

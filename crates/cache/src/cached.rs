@@ -18,7 +18,7 @@ use crate::value::{self, Known};
 
 /// How many values that nobody uses may still take memory: a `Weak` keeps the allocation, not what is in it.
 const UNUSED: usize = 256;
-/// How many of the last values of events stay when nobody uses them: a change is told to one handler after the other, and
+/// How many of the last values of events stay when nobody uses them: a change is delivered to one handler after the other, and
 /// a reconcile reads what it was called for. What is read from the store does not stay: it is any of many objects, and
 /// those who read would meet at one lock.
 const LAST: usize = 64;
@@ -43,7 +43,7 @@ pub struct Cached<K> {
 /// What becomes of a value that nobody uses any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stay {
-    /// It goes.
+    /// It is dropped at once.
     No,
     /// It stays until other values have come.
     ForAWhile,
@@ -244,9 +244,9 @@ fn free(object: &Object) -> bool {
 #[error("{key} does not decode: {message}")]
 #[non_exhaustive]
 pub struct Undecodable {
-    /// The object.
+    /// The key of the object.
     pub key: Key,
-    /// What the decoder says.
+    /// The decoder's error message.
     pub message: String,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Core {
     options: Mutex<Option<reflector::Options>>,
     pub(crate) store: Arc<Shared>,
     pub(crate) decoder: Arc<Decoder>,
-    /// Held while deltas are applied and told, and while handlers come and go. No code of users runs under it.
+    /// Held while deltas are applied and passed on, and while handlers come and go. No code of users runs under it.
     audience: Mutex<Audience>,
     starting: Mutex<Vec<Starting>>,
     came: Notify,
@@ -102,7 +102,7 @@ impl Core {
                 tasks.spawn(starting.run(self.clone()));
             }
             tokio::select! {
-                biased; // An order must not depend on chance; the end is worth most.
+                biased; // The order must not be random; cancellation comes first.
                 () = cancel.cancelled() => {}
                 () = self.came.notified() => {}
                 Some(ended) = tasks.join_next() => pass_on_panic(ended),
@@ -264,7 +264,7 @@ impl Status {
 impl Audience {
     fn apply(&mut self, prepared: Prepared, store: &Shared) -> Result<(), Prepared> {
         let listeners = &self.listeners;
-        // The first state is told as a walk over the store, which costs nothing while it waits.
+        // The first state is delivered as a walk over the store, which costs nothing while it waits.
         let first = !self.hub.is_synced();
         self.hub.apply(prepared, |change| {
             for listener in listeners.iter().filter(|_| !first) {

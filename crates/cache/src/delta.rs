@@ -2,7 +2,7 @@
 //!
 //! Guarantees: strictly first in, first out; bounded, a full queue makes the reflector wait and with it the server; a
 //! replacement of everything is one element. Coalescing: a bookmark that follows a bookmark takes its place, and
-//! nothing else is ever merged or dropped. Slow handlers are no concern of this queue: they have their own.
+//! nothing else is ever merged or dropped. Slow handlers do not hold this queue up: each has a backlog of its own.
 //!
 //! A delta that finds everybody at rest need not wait for somebody to wake up: within an informer the reflector applies it
 //! itself, see `Sender::hand_over`.
@@ -50,7 +50,7 @@ pub fn queue(capacity: usize) -> (Sender, Receiver) {
     (sender, Receiver(shared))
 }
 
-/// The reflector's end.
+/// The reflector's end of the queue.
 pub struct Sender {
     shared: Arc<Shared>,
     taker: Option<Taker>,
@@ -59,7 +59,7 @@ pub struct Sender {
 /// Does with a delta what is done with those that come out of the queue.
 type Taker = Box<dyn FnMut(Delta) + Send>;
 
-/// The informer's end.
+/// The informer's end of the queue.
 #[derive(Debug)]
 pub struct Receiver(Arc<Shared>);
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::cached::{Cached, Decoder};
 use crate::object::Object;
 
-/// A change of one object, as a handler sees it: always from the state that the same handler was told last.
+/// A change of one object, as a handler sees it: always from the state that the same handler saw last.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event<K> {
@@ -18,7 +18,7 @@ pub enum Event<K> {
     },
     /// The object changed. With the same object as old and new it is a resync.
     Updated {
-        /// The state that the handler was told before.
+        /// The state that the handler saw before.
         old: Cached<K>,
         /// The present state.
         new: Cached<K>,
@@ -27,7 +27,7 @@ pub enum Event<K> {
     Deleted {
         /// The last state that is known.
         last: Cached<K>,
-        /// Whether the server told of the deletion, with the last state. Otherwise the object was found missing, or
+        /// Whether the server reported the deletion, with the last state. Otherwise the object was found missing, or
         /// another one has its name, and there may have been later states.
         observed: bool,
     },

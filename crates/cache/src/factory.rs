@@ -80,7 +80,7 @@ struct Entry {
 pub struct FactorySyncError {
     /// The path of the resource, with selectors.
     pub resource: String,
-    /// Why.
+    /// Why the first state did not arrive.
     #[source]
     pub source: SyncError,
 }
@@ -118,20 +118,20 @@ impl Factory {
         }
     }
 
-    /// What informers look at where nothing else is said.
+    /// Sets what informers look at unless a call asks for another scope.
     #[must_use]
     pub fn scope(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self
     }
 
-    /// What informers look at where nothing else is said.
+    /// Returns what informers look at unless a call asks for another scope.
     pub fn default_scope(&self) -> Scope {
         self.scope.clone()
     }
 
     /// What becomes of objects between the wire and the store, in informers that this clone of the factory makes. An informer
-    /// that is in use stays as it is.
+    /// that is already in use does not change.
     #[must_use]
     pub fn shape(mut self, shape: Shape) -> Self {
         self.shape = shape;
@@ -143,14 +143,14 @@ impl Factory {
         self.shape.clone()
     }
 
-    /// Who is told of what goes wrong.
+    /// Sets who receives reports of what goes wrong without stopping an informer.
     #[must_use]
     pub fn reporter(mut self, reporter: Reporter) -> Self {
         self.reporter = reporter;
         self
     }
 
-    /// Where chance comes from: with a seed, informers that are made in the same order wait for the same times.
+    /// Seeds the random numbers: with a seed, informers that are made in the same order wait for the same times.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);

@@ -5,7 +5,7 @@ use memchr::memchr;
 
 use crate::source::{Chunks, Failure, FailureKind};
 
-/// A line longer than this is no watch event. API servers store objects of a few megabytes at most.
+/// A line longer than this is not a watch event. API servers store objects of a few megabytes at most.
 const LONGEST: usize = 64 << 20;
 
 /// One line of a watch.

@@ -91,8 +91,8 @@ impl<K> fmt::Debug for Callbacks<K> {
     }
 }
 
-/// Passes on what a predicate chooses. An object that comes to be chosen is told as added, one that is no longer as
-/// deleted, so that the inner handler's story stays whole.
+/// Passes on what a predicate selects. An object that begins to match is delivered as added, one that ceases to match as
+/// deleted, so that the inner handler sees a complete sequence.
 pub struct Filtered<K, P, H> {
     choose: P,
     handler: H,

@@ -70,7 +70,7 @@ impl Hub {
         if !version.is_empty() {
             self.writer.bookmark(&version);
         }
-        // An object that nobody was told of is not told as deleted.
+        // An object that no handler knows is not reported as deleted.
         let Some(known) = removed else {
             return;
         };

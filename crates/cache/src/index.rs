@@ -73,7 +73,7 @@ impl<K: Kind> Index<K> {
             Source::Value(function, _) => {
                 let decoder = decoder.clone();
                 Arc::new(move |object| {
-                    // Handlers are about to be told of the same object.
+                    // Handlers are about to receive the same object.
                     let value = decoder.value::<K>(object, Stay::ForAWhile);
                     value.map_or_else(|_| Vec::new(), |value| function(&value))
                 })
@@ -102,7 +102,7 @@ impl<K> fmt::Debug for Index<K> {
 #[error("there is an index {0:?} already")]
 pub struct IndexExists(pub String);
 
-/// There is no index of that name.
+/// A query named an index that was not added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no index {0:?}")]
 pub struct UnknownIndex(pub String);

@@ -86,7 +86,7 @@ impl Intake {
     /// Reads one line of a watch.
     ///
     /// # Errors
-    /// When it is no watch event at all: something was lost, and the watch cannot go on.
+    /// When it is not a watch event at all: something was lost, and the watch cannot go on.
     pub(crate) fn event(&self, line: &[u8]) -> Result<WatchEvent, Failure> {
         if let Some(event) = self.usual(line) {
             return Ok(event);

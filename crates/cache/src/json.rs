@@ -53,7 +53,7 @@ impl Skip {
         }
     }
 
-    /// Looks at the first byte that is no white space: it says what kind of value this is.
+    /// Looks at the first byte that is not white space: it says what kind of value this is.
     fn begin(&mut self, bytes: &[u8]) -> Option<Finished> {
         let at = skip_whitespace(bytes, self.seen);
         self.seen = at;
@@ -256,7 +256,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The first position from `at` on that is no white space.
+/// The first position from `at` on that is not white space.
 pub(crate) fn skip_whitespace(bytes: &[u8], mut at: usize) -> usize {
     while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
         at += 1;
@@ -264,7 +264,7 @@ pub(crate) fn skip_whitespace(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The text of a JSON string, escapes resolved; nothing when it is no string.
+/// The text of a JSON string, escapes resolved; nothing when it is not a string.
 pub(crate) fn text(bytes: &[u8], span: Span) -> Option<std::borrow::Cow<'_, str>> {
     use std::borrow::Cow;
     let raw = bytes.get(span)?;

@@ -1,6 +1,6 @@
 //! The latest value of something, and waiting until it is as one likes.
 //!
-//! As tokio's `watch`, but those who wait are woken in the order they came: tokio decides it by chance, and then whole
+//! As tokio's `watch`, but those who wait are woken in the order they came: tokio's order is random, and then whole
 //! runs differ.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Informers: the state of a Kubernetes cluster, kept in memory, indexed, and told to handlers as it changes.
+//! Informers: the state of a Kubernetes cluster, kept in memory, indexed, and delivered to handlers as it changes.
 //!
 //! The chain, each link usable alone:
 //!
@@ -33,8 +33,8 @@
 //! ```
 //!
 //! Objects are kept as JSON without managedFields and decoded when they are used; [`Keep`] says otherwise. No order is
-//! decided by a hash, and time (tokio's, which tests can pause) and chance can be replaced, so that a run can be
-//! repeated.
+//! decided by a hash, and time (tokio's, which tests can pause) and random numbers can be replaced, so that a
+//! run can be repeated.
 
 mod as_object;
 mod backlog;

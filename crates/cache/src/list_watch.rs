@@ -40,7 +40,7 @@ impl Scope {
         Self::default()
     }
 
-    /// One namespace.
+    /// Restricts the scope to one namespace.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
         self
@@ -289,15 +289,15 @@ fn unreachable(error: kube::Error) -> Failure {
     Failure::new(FailureKind::Other, chain(&error))
 }
 
-/// An error with what caused it, each said once.
+/// An error with its causes, each mentioned once.
 fn chain(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.contains(&said) {
+        let message = cause.to_string();
+        if !text.contains(&message) {
             text.push_str(": ");
-            text.push_str(&said);
+            text.push_str(&message);
         }
         source = cause.source();
     }

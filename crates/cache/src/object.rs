@@ -44,11 +44,11 @@ pub struct Owner {
     /// Group and version of the owner's kind.
     #[serde(default)]
     pub api_version: String,
-    /// The owner's kind.
+    /// The owner's kind, such as `ReplicaSet`.
     pub kind: String,
-    /// The owner's name.
+    /// The owner's name, in the namespace of the object.
     pub name: String,
-    /// The owner's UID.
+    /// The owner's UID, which distinguishes it from a later object of the same name.
     #[serde(default)]
     pub uid: String,
     /// Whether the owner is the managing controller.
@@ -76,7 +76,7 @@ impl Object {
         }
     }
 
-    /// Namespace and name.
+    /// Returns the object's namespace and name.
     pub fn key(&self) -> &Key {
         &self.key
     }
@@ -86,12 +86,12 @@ impl Object {
         &self.body
     }
 
-    /// The version the server gave to this state; opaque, empty when there is none.
+    /// Returns the version that the server gave to this state: opaque, and empty if the object has no version.
     pub fn resource_version(&self) -> Cow<'_, str> {
         self.text(&self.spans.resource_version)
     }
 
-    /// The identity of the object over its life; empty when there is none.
+    /// Returns the identity of the object over its life, empty if it has none.
     pub fn uid(&self) -> Cow<'_, str> {
         self.text(&self.spans.uid)
     }
@@ -106,27 +106,27 @@ impl Object {
         !self.spans.deletion_timestamp.is_empty()
     }
 
-    /// The labels.
+    /// Returns all labels, parsed at each call.
     pub fn labels(&self) -> BTreeMap<String, String> {
         self.parsed(&self.spans.labels)
     }
 
-    /// One label.
+    /// Returns the value of one label, if the object has it.
     pub fn label(&self, name: &str) -> Option<Cow<'_, str>> {
         self.entry(&self.spans.labels, name)
     }
 
-    /// The annotations.
+    /// Returns all annotations, parsed at each call.
     pub fn annotations(&self) -> BTreeMap<String, String> {
         self.parsed(&self.spans.annotations)
     }
 
-    /// One annotation.
+    /// Returns the value of one annotation, if the object has it.
     pub fn annotation(&self, name: &str) -> Option<Cow<'_, str>> {
         self.entry(&self.spans.annotations, name)
     }
 
-    /// The owners.
+    /// Returns the owner references, parsed at each call.
     pub fn owners(&self) -> Vec<Owner> {
         self.parsed(&self.spans.owner_references)
     }

@@ -6,7 +6,7 @@ use bytes::{Buf, BytesMut};
 use crate::json::{Malformed, Skip, skip_whitespace, text};
 use crate::parse::TypeMeta;
 
-/// More than this for one item or one field is no list.
+/// One item or field with more bytes than this is refused.
 const LARGEST: usize = 256 << 20;
 
 /// What a list says besides its items.
@@ -51,7 +51,7 @@ impl PageReader {
     /// Takes the next bytes and hands on the items that are complete.
     ///
     /// # Errors
-    /// When the bytes are no list.
+    /// When the bytes are not a list.
     pub(crate) fn feed(
         &mut self,
         bytes: &[u8],
@@ -71,7 +71,7 @@ impl PageReader {
         }
     }
 
-    /// What the list said, once it is complete.
+    /// The metadata of the list, once it is complete.
     ///
     /// # Errors
     /// When it is not.
@@ -167,7 +167,7 @@ impl PageReader {
         Ok(())
     }
 
-    /// The kind of the items, if the list has said it by now.
+    /// The kind of the items, if it has been read by now.
     fn types(&self) -> Option<TypeMeta> {
         let kind = self.end.kind.strip_suffix("List")?;
         (!kind.is_empty() && !self.api_version.is_empty()).then(|| TypeMeta {

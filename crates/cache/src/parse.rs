@@ -10,15 +10,15 @@ use crate::object::{Object, Spans};
 use crate::shape::{Keep, Shape};
 use crate::value::Value;
 
-/// Why bytes are no object. One such object is reported and skipped; the rest goes on.
+/// Why bytes cannot be read as an object. One such object is reported and skipped; the rest goes on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// The bytes are no JSON object.
+    /// The bytes are not a JSON object.
     #[error("not a JSON object")]
     Malformed,
-    /// There is no name in the metadata.
-    #[error("there is no metadata.name")]
+    /// The metadata lacks a name.
+    #[error("metadata.name is missing")]
     Unnamed,
     /// The object is too large.
     #[error("the object has {0} bytes")]

@@ -15,7 +15,7 @@
 //! | `reflector_failures_total` | counter | `name` |
 //!
 //! `informer_queued_items` and `informer_store_resource_version` are client-go's, the latter with its last 15 digits as there;
-//! it is left out where the server's versions are no numbers. `reflector_lists_total` and `reflector_watches_total` have
+//! it is left out where the server's versions are not numbers. `reflector_lists_total` and `reflector_watches_total` have
 //! the names that client-go declares and does not export.
 
 use std::fmt::{self, Display, Write};

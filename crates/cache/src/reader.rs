@@ -54,7 +54,7 @@ impl<K: Kind> Reader<K> {
     /// One reader of several stores that have no key in common, those of different namespaces. It has no store of its
     /// own: what it shows is what the others show at that moment, each by itself.
     ///
-    /// Nothing when there is none to read.
+    /// Returns nothing if no reader is given.
     pub fn joined(readers: impl IntoIterator<Item = Self>) -> Option<Self> {
         let mut readers: Vec<Self> = readers.into_iter().collect();
         if readers.len() == 1 {
@@ -119,7 +119,7 @@ impl<K: Kind> Reader<K> {
             .sum()
     }
 
-    /// Whether there is no object.
+    /// Returns whether the store holds no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -138,7 +138,7 @@ impl<K: Kind> Reader<K> {
         self.snapshot().iter().filter_map(|o| o.value()).collect()
     }
 
-    /// All keys, sorted.
+    /// Returns all keys, sorted as text.
     pub fn keys(&self) -> Vec<Key> {
         let parts = self.blocks();
         sorted_keys(
@@ -296,7 +296,7 @@ impl<K> Entries<K> {
         self.objects.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the snapshot holds no objects.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }

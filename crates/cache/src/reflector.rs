@@ -52,7 +52,7 @@ pub struct Options {
     pub(crate) reporter: Reporter,
 }
 
-/// Gives numbers from 0 to 1.
+/// A source of random numbers from 0 to 1.
 pub(crate) type Random = Box<dyn FnMut() -> f64 + Send>;
 
 impl Default for Options {
@@ -108,7 +108,7 @@ impl Options {
         self
     }
 
-    /// Where random comes from: numbers from 0 to 1. With a fixed source a run can be repeated.
+    /// Sets the source of random numbers, from 0 to 1. With a fixed source a run can be repeated.
     pub fn with_chance(mut self, random: impl FnMut() -> f64 + Send + 'static) -> Self {
         self.random = Box::new(random);
         self
@@ -120,7 +120,7 @@ impl Options {
         self
     }
 
-    /// Who is told of what goes wrong.
+    /// Sets who receives reports of what goes wrong without stopping the reflector.
     pub fn reporter(mut self, reporter: Reporter) -> Self {
         self.reporter = reporter;
         self

@@ -1,4 +1,4 @@
-//! What went wrong and did not stop anything: told to whoever wants to know, and to the log.
+//! Reports what went wrong and did not stop anything, to a callback and to the log.
 
 use std::fmt;
 use std::sync::Arc;

@@ -55,7 +55,7 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// Keeps `metadata.managedFields`.
+    /// Keeps `metadata.managedFields`, which is dropped by default.
     #[must_use]
     pub fn with_managed_fields(mut self) -> Self {
         self.metadata.retain(|name| name != "managedFields");

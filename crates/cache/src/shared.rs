@@ -2,7 +2,7 @@
 //!
 //! Guarantees
 //! - A handler hears of a change after it is in the store and its indexes.
-//! - Each handler hears a story without gaps: first everything that is there, then changes, each from the state it was told
+//! - Each handler hears a story without gaps: first everything that is there, then changes, each from the state it saw
 //!   last to a newer one. A slow handler may skip states in between, never the last one, and delays nobody else.
 //! - Handlers come and go while it runs. One that panics loses one event and goes on.
 //! - The server is asked once, however many handlers there are, and never for a resync.
@@ -99,7 +99,7 @@ impl<K: Kind> SharedInformer<K> {
         self.core.clone().run(cancel).await
     }
 
-    /// The store.
+    /// Returns a reader of the store, which keeps the informer alive.
     pub fn reader(&self) -> Reader<K> {
         Reader::new(self.core.store.clone(), self.core.decoder.clone())
             .keeping_alive(self.lease.clone())

@@ -30,7 +30,7 @@ pub trait Source: Send + Sync + 'static {
     fn describe(&self) -> String;
 }
 
-/// Bytes that arrive.
+/// A response body that arrives in chunks.
 pub trait Chunks: Send {
     /// The next bytes; nothing at a clean end.
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, Failure>>>;
@@ -73,7 +73,7 @@ pub struct WatchRequest {
 /// Whether a watch starts with the present state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Initial {
-    /// Only changes.
+    /// The watch sends only changes.
     #[default]
     None,
     /// Everything that exists, then a bookmark that says so, then changes.
@@ -87,9 +87,9 @@ pub enum Initial {
 pub struct Failure {
     /// What it means for what is done next.
     pub kind: FailureKind,
-    /// What was said.
+    /// What the server or the transport reported, for people.
     pub message: String,
-    /// How long to wait at least, if the server said so.
+    /// How long to wait at least, if the server asked for that.
     pub retry_after: Option<Duration>,
 }
 
@@ -113,15 +113,15 @@ pub enum FailureKind {
     Invalid,
     /// The server failed (500).
     Internal,
-    /// The connection broke.
+    /// The connection broke in the middle of an answer.
     Interrupted,
-    /// What came is no answer.
+    /// The answer cannot be parsed.
     Malformed,
-    /// A watch ended at once, without a word.
+    /// A watch ended within a second without an event.
     ShortWatch,
     /// Nothing came for too long.
     Silence,
-    /// Anything else.
+    /// Any failure that is not listed here.
     Other,
 }
 
@@ -139,7 +139,7 @@ impl Failure {
     pub fn from_status(code: u16, body: &[u8], retry_after: Option<Duration>) -> Self {
         let status: Status = serde_json::from_slice(body).unwrap_or_default();
         let code = if code == 0 { status.code } else { code };
-        let told = status.details.retry_after_seconds.map(Duration::from_secs);
+        let suggested = status.details.retry_after_seconds.map(Duration::from_secs);
         let message = if status.message.is_empty() {
             String::from_utf8_lossy(&body[..body.len().min(256)]).into_owned()
         } else {
@@ -148,7 +148,7 @@ impl Failure {
         Self {
             kind: status.kind(code),
             message,
-            retry_after: retry_after.or(told),
+            retry_after: retry_after.or(suggested),
         }
     }
 
@@ -249,7 +249,7 @@ mod tests {
                 "{code}"
             );
         }
-        let told = Failure::from_status(504, large, None).retry_after;
-        assert_eq!(told, Some(Duration::from_secs(1)));
+        let suggested = Failure::from_status(504, large, None).retry_after;
+        assert_eq!(suggested, Some(Duration::from_secs(1)));
     }
 }

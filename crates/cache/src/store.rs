@@ -33,7 +33,7 @@ pub fn new<K: Kind>() -> (Writer, Reader<K>) {
     with_reporter(Reporter::default())
 }
 
-/// Makes an empty store whose troubles are told to `reporter`.
+/// Makes an empty store that reports its troubles to `reporter`.
 pub fn with_reporter<K: Kind>(reporter: Reporter) -> (Writer, Reader<K>) {
     let decoder = Decoder::new(reporter.clone());
     let shared = Arc::new(Shared {

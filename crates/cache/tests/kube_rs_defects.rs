@@ -26,7 +26,7 @@ use support::story::Story;
 use support::strict::Strict;
 use support::wire::{Break, World, late_ones, stored, until};
 
-/// A. A subscriber that is told of an object which is gone by then loses its wake-up, and with it everybody stands still.
+/// A. A subscriber that hears of an object which is gone by then loses its wake-up, and with it everybody stands still.
 #[tokio::test(start_paused = true)]
 async fn object_that_is_gone_before_it_is_told_stops_nobody() {
     let world = World::new().await;
@@ -206,7 +206,7 @@ async fn worker_that_panics_gives_its_key_back() {
     item.done();
 }
 
-/// I. Work is done in an order that depends on chance.
+/// I. Work is done in a random order.
 #[tokio::test(start_paused = true)]
 async fn keys_are_worked_on_in_the_order_in_which_they_came() {
     let world = World::new().await;
@@ -323,15 +323,15 @@ async fn every_task_that_waits_for_the_first_state_is_woken() {
 }
 
 /// What an informer of strict ConfigMaps tells of one that is changed to something unreadable and then deleted.
-async fn told_of_unreadable(shape: Shape) -> Vec<String> {
+async fn deletions_of_unreadable(shape: Shape) -> Vec<String> {
     let world = World::new().await;
     world.create("a").await;
     world.update("a", "1").await;
     let scope = Scope::all().namespace("default");
     let source = ListWatch::typed::<Strict>(world.wire.client(), scope);
     let informer: SharedInformer<Strict> = SharedInformer::new(source, options().shape(shape));
-    let told: Arc<Mutex<Vec<String>>> = Arc::default();
-    let sink = told.clone();
+    let deletions: Arc<Mutex<Vec<String>>> = Arc::default();
+    let sink = deletions.clone();
     let handler = move |event: Event<Strict>| {
         let Event::Deleted { last, observed } = event else {
             return;
@@ -350,8 +350,11 @@ async fn told_of_unreadable(shape: Shape) -> Vec<String> {
     world.update("a", "x").await;
     world.delete("a").await;
     until("the store has no ghost", async || reader.is_empty()).await;
-    until("the handler is told", async || !told.lock().is_empty()).await;
-    told.lock().clone()
+    until("the handler hears of the deletion", async || {
+        !deletions.lock().is_empty()
+    })
+    .await;
+    deletions.lock().clone()
 }
 
 #[tokio::test(start_paused = true)]
@@ -373,7 +376,7 @@ async fn deletion_of_an_object_that_can_no_longer_be_read_is_told() {
         Shape::default().transform(refuse),
         Shape::default().transform(panic),
     ] {
-        let told = told_of_unreadable(shape).await;
-        assert_eq!(told, ["default/a Some(One) observed: false"]);
+        let deletions = deletions_of_unreadable(shape).await;
+        assert_eq!(deletions, ["default/a Some(One) observed: false"]);
     }
 }

@@ -1,6 +1,6 @@
-//! The stories of `kube_rs_defects.rs` told to kube-runtime 5.0.0: each test passes while the defect is there.
+//! The stories of `kube_rs_defects.rs` repeated with kube-runtime 5.0.0: each test passes while the defect is there.
 //!
-//! A test that fails here is good news: kube-runtime has mended something, and `docs/parity-kube-runtime.md` is out of date.
+//! A test that fails here is good news: kube-runtime has fixed something, and `docs/parity-kube-runtime.md` is out of date.
 
 mod support;
 
@@ -39,8 +39,8 @@ fn maps(world: &World) -> Api<ConfigMap> {
 
 /// Follows ConfigMaps in the background and notes the name of everything that the stream says, deletions included.
 fn follow(world: &World, config: watcher::Config) -> (JoinSet<()>, Arc<Mutex<Vec<String>>>) {
-    let told: Arc<Mutex<Vec<String>>> = Arc::default();
-    let heard = told.clone();
+    let names: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = names.clone();
     let touched = watcher::watcher(maps(world), config)
         .default_backoff()
         .touched_objects();
@@ -49,7 +49,7 @@ fn follow(world: &World, config: watcher::Config) -> (JoinSet<()>, Arc<Mutex<Vec
         heard.lock().extend(touch.map(|map| map.name_any()).ok());
         std::future::ready(())
     }));
-    (tasks, told)
+    (tasks, names)
 }
 
 /// Runs a controller in the background and notes the names it reconciles.
@@ -152,11 +152,11 @@ async fn kube_runtime_drops_the_semantic_of_a_list_in_pages() {
 async fn kube_runtime_streams_a_stale_state_and_never_falls_back_to_a_list() {
     let world = World::new().await;
     world.wire.answer_all("stream", 422, "Invalid");
-    let (_tasks, told) = follow(&world, watcher::Config::default().streaming_lists());
+    let (_tasks, names) = follow(&world, watcher::Config::default().streaming_lists());
     sleep(LONG).await;
     assert_eq!(world.wire.count("list"), 0);
     assert!(world.wire.queries()[0].contains("resourceVersion=0"));
-    assert!(told.lock().is_empty());
+    assert!(names.lock().is_empty());
 }
 
 /// G.
@@ -165,7 +165,7 @@ async fn kube_runtime_never_tells_of_deletions_across_a_relist() {
     let world = World::new().await;
     world.create("a").await;
     world.create("b").await;
-    let (_tasks, told) = follow(&world, watcher::Config::default());
+    let (_tasks, names) = follow(&world, watcher::Config::default());
     until("it watches", async || world.wire.count("watch") == 1).await;
     world.wire.answer_all("watch", 429, "TooManyRequests");
     world.wire.break_watches(Break::Reset);
@@ -174,9 +174,9 @@ async fn kube_runtime_never_tells_of_deletions_across_a_relist() {
     world.wire.heal();
     until("it lists again", async || world.wire.count("list") == 2).await;
     world.create("c").await;
-    let heard = async || told.lock().contains(&"c".to_owned());
+    let heard = async || names.lock().contains(&"c".to_owned());
     until("it goes on", heard).await;
-    let count = |name: &str| told.lock().iter().filter(|told| *told == name).count();
+    let count = |name: &str| names.lock().iter().filter(|it| *it == name).count();
     assert_eq!((count("a"), count("b")), (1, 2));
 }
 
@@ -200,9 +200,9 @@ async fn kube_runtime_ends_a_controller_whose_reconciler_panics() {
     assert!(ended.expect("a task").expect_err("it panics").is_panic());
 }
 
-/// I. The order is that of a hash with a random seed: that a hundred keys come sorted by chance will not happen.
+/// I. The order is that of a hash with a random seed: a hundred keys do not come out sorted by accident.
 #[tokio::test(start_paused = true)]
-async fn kube_runtime_reconciles_in_an_order_of_chance() {
+async fn kube_runtime_reconciles_in_a_random_order() {
     let world = World::new().await;
     for n in 0..100 {
         world.create(&format!("a{n:03}")).await;

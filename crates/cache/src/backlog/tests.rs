@@ -157,7 +157,7 @@ enum Step {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever is merged: what a handler is told leads it, without a gap, to the state that is.
+    /// Whatever is merged: the events lead a handler, without a gap, to the present state.
     #[test]
     fn handler_ends_with_the_true_state(
         steps in prop::collection::vec(prop_oneof![

@@ -213,7 +213,7 @@ fn delta(step: &Step, version: u32, model: &mut Model) -> Delta {
     }
 }
 
-/// Follows a change, insisting that it joins what was told before.
+/// Follows a change, insisting that it continues from the changes before.
 fn hear(told: &mut Model, change: &Change) {
     let state = |object: &Object| {
         let number = |text: &str| text.parse().expect("a number");
@@ -224,7 +224,11 @@ fn hear(told: &mut Model, change: &Change) {
         Change::Added { object, .. } => assert_eq!(told.insert(name, state(object)), None),
         Change::Updated { old, new } => {
             assert_eq!(told.insert(name, state(new)), Some(state(old)));
-            assert_eq!(state(old).0, state(new).0, "another object is no update");
+            assert_eq!(
+                state(old).0,
+                state(new).0,
+                "another object is not an update"
+            );
         }
         Change::Deleted { last, .. } => {
             let before = told.remove(&name).map(|(uid, _)| uid);
@@ -236,7 +240,7 @@ fn hear(told: &mut Model, change: &Change) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever comes: the store is as the server said last, and the changes lead there without a gap.
+    /// Whatever comes: the store is as the server reported last, and the changes lead there without a gap.
     #[test]
     fn changes_lead_to_what_the_deltas_say(steps in prop::collection::vec(step(), 0..60)) {
         let (writer, reader) = store::new::<Value>();

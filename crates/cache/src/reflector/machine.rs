@@ -14,7 +14,7 @@ use crate::intake::WatchEvent;
 use crate::object::Object;
 use crate::source::{Failure, FailureKind, Initial, ListRequest, StreamingList, WatchRequest};
 
-/// A watch that ends sooner than this without having said anything new is a failure.
+/// A watch that ends sooner than this without having delivered anything new is a failure.
 const VERY_SHORT: Duration = Duration::from_secs(1);
 /// A stream of initial events that is silent for so long will never end: the server does not know of such streams.
 const STREAM_SILENCE: Duration = Duration::from_secs(30);
@@ -333,7 +333,7 @@ impl Machine {
     fn watch_ended(&mut self, now: Duration, watching: &Watching) -> Step {
         let lasted = now.saturating_sub(watching.opened);
         if watching.progress == Progress::None && lasted < VERY_SHORT {
-            let message = "it ended within a second and said nothing new";
+            let message = "it ended within a second without anything new";
             let failure = Failure::new(FailureKind::ShortWatch, message);
             return self.wait(now, Some(failure), Then::Restart);
         }
@@ -342,7 +342,7 @@ impl Machine {
 
     fn watch_failed(&mut self, now: Duration, failure: Failure) -> Step {
         let then = match failure.kind {
-            // Nothing says that the version is no good.
+            // Nothing indicates that the version is invalid.
             FailureKind::ConnectionRefused
             | FailureKind::TooManyRequests
             | FailureKind::Silence => Then::Watch,
@@ -365,8 +365,8 @@ impl Machine {
 
     fn wait(&mut self, now: Duration, failure: Option<Failure>, then: Then) -> Step {
         let delay = self.backoff.next(now, (self.random)());
-        let told = failure.as_ref().and_then(|failure| failure.retry_after);
-        let delay = delay.max(told.unwrap_or_default().min(LONGEST_RETRY_AFTER));
+        let suggested = failure.as_ref().and_then(|failure| failure.retry_after);
+        let delay = delay.max(suggested.unwrap_or_default().min(LONGEST_RETRY_AFTER));
         self.phase = Phase::Waiting(then);
         Step {
             report: failure.filter(|failure| !is_ordinary(failure)),

@@ -1,4 +1,4 @@
-//! What the reflector's machine is told, what it says, and the phases between.
+//! The inputs and outputs of the reflector's machine, and the phases between.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ pub(super) struct Watching {
     pub(super) progress: Progress,
 }
 
-/// Whether a watch has said anything new.
+/// Whether a watch has delivered anything new.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Progress {
     None,

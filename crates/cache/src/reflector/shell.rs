@@ -20,7 +20,7 @@ use crate::report::Report;
 use crate::source::{Chunks, Failure, FailureKind, Initial, ListRequest};
 use crate::stats::Counters;
 
-/// How long a server may say nothing while a watch is opened or a list is read, where nothing else is said.
+/// How long a server may be silent while a watch is opened or a list is read, by default.
 pub(crate) const SILENCE: Duration = Duration::from_secs(30);
 
 impl Counters {
@@ -140,7 +140,7 @@ impl Reflector {
                 }
                 Err(failure) => Input::Ended(Some(failure)),
             },
-            // The connection went in the middle of a line; what it said will be said again.
+            // The connection went in the middle of a line; the next watch delivers that event again.
             Ok(Some(Ok(Line::Unfinished(line)))) => match self.intake.event(&line) {
                 Ok(event) => Input::Event(self.intake.selected(event)),
                 Err(_) => Input::Ended(None),
@@ -197,7 +197,7 @@ pub(crate) async fn heard<T>(
 }
 
 fn silent(silence: Duration) -> Failure {
-    let message = format!("the server said nothing for {silence:?}");
+    let message = format!("the server was silent for {silence:?}");
     Failure::new(FailureKind::Silence, message)
 }
 
@@ -240,7 +240,7 @@ async fn reselected(selections: &mut Option<watch::Receiver<u64>>) {
         None => false,
     };
     if !changed {
-        // The selection stays as it is.
+        // The sender is gone: the selection does not change any more.
         *selections = None;
         std::future::pending().await
     }

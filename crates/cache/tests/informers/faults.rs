@@ -66,7 +66,7 @@ async fn forbidden_list_or_watch_is_an_error_for_whoever_waits() {
             .await
             .expect_err("it is forbidden");
         assert!(
-            matches!(error, SyncError::Refused(failure) if failure.message == "told so: Forbidden")
+            matches!(error, SyncError::Refused(failure) if failure.message == "as planned: Forbidden")
         );
         world.wire.heal();
         until("it goes on", async || {

@@ -91,8 +91,8 @@ async fn transform_is_applied_to_what_is_listed_and_what_is_watched() {
         let shape = Shape::default().transform(mark);
         let plain = source(&world).with_streaming_list(streaming);
         let running = run(plain, options().shape(shape));
-        let told: Arc<Mutex<Vec<String>>> = Arc::default();
-        let heard = told.clone();
+        let keys: Arc<Mutex<Vec<String>>> = Arc::default();
+        let heard = keys.clone();
         let handler = move |event: Event<ConfigMap>| {
             let data = event.object().value().and_then(|map| map.data.clone());
             heard
@@ -104,8 +104,8 @@ async fn transform_is_applied_to_what_is_listed_and_what_is_watched() {
         world.create("b").await;
         world.update("b", "1").await;
         world.delete("b").await;
-        until("all is told", async || told.lock().len() == 4).await;
-        assert_eq!(*told.lock(), ["marked"; 4]);
+        until("all events arrive", async || keys.lock().len() == 4).await;
+        assert_eq!(*keys.lock(), ["marked"; 4]);
     }
 }
 
@@ -194,7 +194,7 @@ async fn failures_are_reported() {
     let reporter = Reporter::new(move |report| sink.lock().push(report.to_string()));
     let _running = run(source(&world), options().reporter(reporter));
     until("it is reported", async || !reports.lock().is_empty()).await;
-    assert_eq!(reports.lock()[0], "not allowed: told so: Forbidden");
+    assert_eq!(reports.lock()[0], "not allowed: as planned: Forbidden");
 }
 
 /// What an index function or a reporter asks of the informer is answered: they run under no lock.

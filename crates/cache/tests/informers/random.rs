@@ -15,7 +15,7 @@ use crate::wire::{Break, World, stored, until};
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-/// What really happened in a life, so that none of it is left out by chance.
+/// What really happened in a life, so that a test can assert that each kind of it did happen.
 #[derive(Debug, Default)]
 struct Tally {
     faults: BTreeMap<Fault, u32>,

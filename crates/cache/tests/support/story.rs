@@ -30,13 +30,13 @@ impl Story {
     }
 
     pub(crate) fn slow(rest: Duration) -> (Self, Arc<Mutex<Told>>) {
-        let told: Arc<Mutex<Told>> = Arc::default();
+        let record: Arc<Mutex<Told>> = Arc::default();
         (
             Self {
-                told: told.clone(),
+                told: record.clone(),
                 rest,
             },
-            told,
+            record,
         )
     }
 }

@@ -27,13 +27,13 @@ type WireBody = UnsyncBoxBody<Bytes, BoxError>;
 /// What happens to every open watch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Break {
-    /// It ends well.
+    /// It ends without an error.
     Close,
     /// The connection is reset.
     Reset,
     /// It ends in the middle of a line.
     Truncate,
-    /// A line comes that is no event.
+    /// A line arrives that is not an event.
     Garbage,
 }
 
@@ -211,12 +211,12 @@ impl Wire {
                     return Some((frame, (body, breaks, more)));
                 }
                 let open = body.as_mut()?;
-                let told = tokio::select! {
+                let next = tokio::select! {
                     biased;
                     Ok(how) = breaks.recv() => Err(how),
                     frame = open.frame() => Ok(frame?),
                 };
-                match told {
+                match next {
                     Ok(frame) => {
                         let double = shared.double_bookmarks.load(Ordering::Relaxed);
                         if double && let Some(again) = bookmark(&frame) {
@@ -259,7 +259,7 @@ fn nothing() -> WireBody {
 fn refusal(answer: &Answer) -> Response<WireBody> {
     let status = serde_json::json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure",
-        "code": answer.code, "reason": answer.reason, "message": format!("told so: {}", answer.reason),
+        "code": answer.code, "reason": answer.reason, "message": format!("as planned: {}", answer.reason),
     });
     let body = Full::new(Bytes::from(status.to_string())).map_err(|never| match never {});
     let mut response = Response::new(body.boxed_unsync());
