@@ -15,7 +15,7 @@ pub struct Resource {
     pub version: Box<str>,
     /// Plural, as in the path.
     pub plural: Box<str>,
-    /// Singular, lower case.
+    /// The singular name in lower case, which `kubectl` accepts too.
     pub singular: Box<str>,
     /// Kind of one object.
     pub kind: Box<str>,
@@ -42,7 +42,7 @@ pub struct Subresource {
     pub group: Box<str>,
     /// Version of the kind it speaks.
     pub version: Box<str>,
-    /// Kind it speaks.
+    /// The kind of the objects that it takes and returns.
     pub kind: Box<str>,
     /// What can be done with it.
     pub verbs: Vec<Verb>,
@@ -51,7 +51,7 @@ pub struct Subresource {
 /// Where the objects of a resource live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// In a namespace.
+    /// Objects live in a namespace.
     Namespaced,
     /// In the cluster as a whole.
     Cluster,
@@ -112,7 +112,7 @@ impl Verb {
 }
 
 impl Resource {
-    /// `v1` or `apps/v1`.
+    /// Returns the `apiVersion` of its objects: `v1` or `apps/v1`.
     pub fn api_version(&self) -> String {
         api_version(&self.group, &self.version)
     }
@@ -158,7 +158,7 @@ impl Resource {
     }
 }
 
-/// `v1` or `apps/v1`.
+/// Joins group and version to an `apiVersion`: `v1` for the core group, otherwise `apps/v1`.
 pub fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() {
         version.to_owned()

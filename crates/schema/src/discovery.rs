@@ -26,7 +26,7 @@ use wire::{
 /// Version of the aggregated document that a client asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aggregated {
-    /// `apidiscovery.k8s.io/v2`
+    /// The current form, `apidiscovery.k8s.io/v2`.
     V2,
     /// `apidiscovery.k8s.io/v2beta1`, the same document under an older name.
     V2Beta1,

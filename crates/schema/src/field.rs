@@ -68,7 +68,7 @@ impl FieldError {
         }
     }
 
-    /// `Required value[: detail]`
+    /// Reports that a field is missing: `Required value[: detail]`.
     pub fn required(field: impl Into<String>, detail: &str) -> Self {
         Self::new(
             field,
@@ -113,7 +113,7 @@ impl FieldError {
         Self::new(field, Reason::NotSupported, message)
     }
 
-    /// `Duplicate value: <value>`
+    /// Reports a value that occurs twice: `Duplicate value: <value>`.
     pub fn duplicate(field: impl Into<String>, value: &Value) -> Self {
         Self::new(
             field,
@@ -122,7 +122,7 @@ impl FieldError {
         )
     }
 
-    /// `Forbidden: detail`
+    /// Reports a field that may not be set: `Forbidden: detail`.
     pub fn forbidden(field: impl Into<String>, detail: &str) -> Self {
         Self::new(field, Reason::Forbidden, with_detail("Forbidden", detail))
     }
@@ -145,12 +145,12 @@ impl FieldError {
         )
     }
 
-    /// `Not found: <value>`
+    /// Reports a reference to something that does not exist: `Not found: <value>`.
     pub fn not_found(field: impl Into<String>, value: &Value) -> Self {
         Self::new(field, Reason::NotFound, format!("Not found: {value}"))
     }
 
-    /// `Internal error: detail`
+    /// Reports a failure that is not the user's: `Internal error: detail`.
     pub fn internal(field: impl Into<String>, detail: &str) -> Self {
         Self::new(
             field,

@@ -32,7 +32,7 @@ const KUBERNETES_VERSION: &str = "v1.37.0";
 /// One resource to describe, and where its schema comes from.
 #[derive(Debug, Clone, Copy)]
 pub struct Described<'a> {
-    /// The resource.
+    /// The resource that paths and operations are made for.
     pub resource: &'a Resource,
     /// Where its schema comes from.
     pub source: Source<'a>,

@@ -27,7 +27,7 @@ pub use watch::watch_frame;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtobufError {
-    /// There is nothing.
+    /// There are no bytes at all.
     #[error("empty data")]
     Empty,
     /// The bytes do not start as Kubernetes protobuf does.
@@ -78,7 +78,7 @@ pub enum ProtobufError {
 }
 
 impl ProtobufError {
-    /// Whether there is no envelope at all, so that not even the kind of the object is known.
+    /// Returns whether the envelope itself cannot be read, so that not even the kind of the object is known.
     pub fn is_outside(&self) -> bool {
         matches!(
             self,

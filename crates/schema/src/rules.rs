@@ -11,11 +11,11 @@ pub struct Rules {
     /// The declared `type`, where it is not the one that the shape implies; an empty list allows every type.
     /// Absent inside a combinator it allows every type too.
     pub types: Option<Vec<JsonType>>,
-    /// Lower bound.
+    /// The lower bound of a number.
     pub minimum: Option<f64>,
     /// The lower bound itself is not allowed.
     pub exclusive_minimum: bool,
-    /// Upper bound.
+    /// The upper bound of a number.
     pub maximum: Option<f64>,
     /// The upper bound itself is not allowed.
     pub exclusive_maximum: bool,
@@ -35,7 +35,7 @@ pub struct Rules {
     pub min_properties: Option<u64>,
     /// Largest number of properties.
     pub max_properties: Option<u64>,
-    /// The allowed values.
+    /// The `enum` keyword: the value is one of these.
     pub one_of_values: Option<Vec<Value>>,
     /// The `format` of a string or number; formats that the API server does not know are absent.
     pub format: Option<Box<str>>,
@@ -47,15 +47,15 @@ pub struct Rules {
     pub properties: Vec<(Box<str>, Rules)>,
     /// Rules on every item, inside a combinator.
     pub items: Option<Box<Rules>>,
-    /// All must hold.
+    /// Every one of these must hold.
     pub all_of: Vec<Rules>,
     /// At least one must hold.
     pub any_of: Vec<Rules>,
     /// Exactly one must hold.
     pub one_of: Vec<Rules>,
-    /// Must not hold.
+    /// These rules must not hold.
     pub not: Option<Box<Rules>>,
-    /// `x-kubernetes-validations`.
+    /// The CEL rules of `x-kubernetes-validations`.
     pub expressions: Vec<Validation>,
 }
 
@@ -78,10 +78,10 @@ pub struct Validation {
     pub optional_old_self: Option<bool>,
 }
 
-/// A boolean `additionalProperties`.
+/// What a boolean `additionalProperties` says about properties that are not listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Additional {
-    /// Not given.
+    /// The schema has no boolean `additionalProperties`.
     #[default]
     Unset,
     /// `true`: other properties are kept, but what is inside of them is not specified.
@@ -93,15 +93,15 @@ pub enum Additional {
 /// A `type` of JSON schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JsonType {
-    /// A string.
+    /// A text in double quotes.
     String,
-    /// A number.
+    /// A number, with or without a fraction.
     Number,
     /// A number without fraction.
     Integer,
-    /// `true` or `false`.
+    /// Either `true` or `false`.
     Boolean,
-    /// A list.
+    /// A list of values.
     Array,
     /// A map with string keys.
     Object,
@@ -121,7 +121,7 @@ impl JsonType {
         })
     }
 
-    /// The `type` keyword.
+    /// Returns the name that the `type` keyword uses.
     pub fn as_str(self) -> &'static str {
         match self {
             JsonType::String => "string",

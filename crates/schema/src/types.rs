@@ -72,9 +72,9 @@ pub enum Shape {
         /// Replaced as a whole by server-side apply.
         atomic: bool,
     },
-    /// An array.
+    /// An array with items of one type.
     List(List),
-    /// A single value.
+    /// A single value, such as a string or a number.
     Scalar(Scalar),
     /// Any JSON value, kept as it is (`RawExtension`, `JSON`, `x-kubernetes-preserve-unknown-fields` without a type).
     Any,
@@ -102,7 +102,7 @@ pub struct Struct {
 /// A named field of a [`Struct`].
 #[derive(Debug, Clone)]
 pub struct Field {
-    /// JSON name.
+    /// The name of the field in JSON.
     pub name: Box<str>,
     /// The type of the value.
     pub ty: TypeId,
@@ -140,7 +140,7 @@ pub struct Patch {
     pub merge_key: Option<Box<str>>,
 }
 
-/// An array type.
+/// The type of an array: what its items are, and how they merge.
 #[derive(Debug, Clone)]
 pub struct List {
     /// The type of every item.
@@ -149,21 +149,21 @@ pub struct List {
     pub kind: ListKind,
 }
 
-/// A single value.
+/// The type of a single value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scalar {
-    /// A string.
+    /// A string without further meaning.
     String,
     /// Base64 in a JSON string.
     Bytes,
-    /// `true` or `false`.
+    /// Either `true` or `false`.
     Bool,
     /// An integer of 32 bits.
     Int32,
     /// An integer of 64 bits.
     Int64,
-    /// Any JSON number.
+    /// Any number that JSON can hold.
     Double,
     /// A resource quantity such as `500m` or `1Gi`; numbers are accepted and become strings.
     Quantity,
@@ -249,7 +249,7 @@ impl Table {
         self.types.len()
     }
 
-    /// Whether there is no type.
+    /// Returns whether the table has no types.
     pub fn is_empty(&self) -> bool {
         self.types.is_empty()
     }

@@ -11,7 +11,7 @@ use super::set::Set;
 pub struct Conflict {
     /// The manager as conflicts name it: `"kubectl" using apps/v1`.
     pub manager: String,
-    /// The field.
+    /// The field that the other manager owns.
     pub path: Path,
 }
 

@@ -14,12 +14,12 @@ const MAX_UPDATERS: usize = 10;
 /// The manager of entries that were put together.
 const ANCIENT: &str = "ancient-changes";
 
-/// By what kind of request a manager came to its fields.
+/// The kind of request by which a manager got its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
-    /// Server-side apply.
+    /// The manager wrote by server-side apply.
     Apply,
-    /// Anything else.
+    /// The manager wrote by any other request: a create, an update or another kind of patch.
     Update,
 }
 
@@ -35,7 +35,7 @@ impl Operation {
 /// One manager and its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Who.
+    /// The name of the field manager.
     pub manager: String,
     /// By what kind of request.
     pub operation: Operation,
@@ -45,7 +45,7 @@ pub struct Entry {
     pub subresource: String,
     /// Since when, as in JSON.
     pub time: Option<String>,
-    /// The fields.
+    /// The fields that the manager owns.
     pub fields: Set,
 }
 
@@ -155,7 +155,7 @@ impl Entry {
 }
 
 impl Managed {
-    /// Reads the `managedFields` of an object; none are no entries.
+    /// Reads the `managedFields` of an object; if it has none, the result is empty.
     ///
     /// # Errors
     /// When an entry makes no sense.

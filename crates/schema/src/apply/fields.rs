@@ -9,7 +9,7 @@ use super::path::PathElement;
 use super::set::{Node, Set};
 use crate::encode;
 
-/// Deeper fields are not told apart: `fieldsV1` itself lies four levels deep in an object of limited depth.
+/// Deeper fields are not distinguished: `fieldsV1` itself lies four levels deep in an object of limited depth.
 const MAX_DEPTH: usize = 110;
 
 /// Why JSON is not a set of fields.
@@ -19,10 +19,10 @@ pub enum FieldsError {
     /// Something that should be an object is not.
     #[error("a set of fields is an object")]
     NotAnObject,
-    /// A key that is no element of a path.
+    /// A key is not an element of a path.
     #[error("{0:?} is not an element of a path")]
     Element(String),
-    /// Nested too deeply.
+    /// The fields are nested too deeply.
     #[error("fields are nested more than {MAX_DEPTH} levels deep")]
     TooDeep,
 }

@@ -58,7 +58,7 @@ impl<'t> Typed<'t> {
         }
     }
 
-    /// No type.
+    /// Describes values without a type: their shape is deduced from the values themselves.
     pub fn deduced(table: &'t Table) -> Self {
         Self { table, ty: None }
     }

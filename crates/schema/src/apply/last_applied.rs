@@ -1,7 +1,7 @@
 //! The annotation of client-side apply, as far as server-side apply minds it.
 //!
 //! Objects that `kubectl apply` made are owned by an update of the same person. When that person goes over to
-//! `kubectl apply --server-side`, what the annotation says was applied is no conflict; and for going back, the
+//! `kubectl apply --server-side`, what the annotation says was applied is not a conflict; and for going back, the
 //! annotation is kept up to date.
 
 use serde_json::{Map, Value};

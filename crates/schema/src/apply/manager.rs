@@ -39,7 +39,7 @@ pub(super) static UNMANAGED: LazyLock<Set> = LazyLock::new(|| {
 pub enum Force {
     /// It does not: that is a conflict.
     No,
-    /// It does.
+    /// It takes them over, without a conflict.
     Yes,
 }
 

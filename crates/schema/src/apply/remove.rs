@@ -61,7 +61,7 @@ fn remove_from_object(
     left
 }
 
-/// What stands for a field that has nothing left and that nobody said may go. Go leaves empty objects and lists out,
+/// What stands for a field that has nothing left and that nobody removed. Go leaves empty objects and lists out,
 /// but a custom resource must not have a null where its schema wants an object.
 fn emptied(members: Members<'_>, value: &Value) -> Value {
     match value {

@@ -8,7 +8,7 @@ use super::set::Set;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub enum Reset {
-    /// None.
+    /// The endpoint resets no fields.
     #[default]
     Nothing,
     /// These and all below them.

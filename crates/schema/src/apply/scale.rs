@@ -15,7 +15,7 @@ use super::set::Set;
 pub struct ScaleManager<'a> {
     /// The version of the object, not of the scale.
     pub api_version: &'a str,
-    /// Who writes.
+    /// The name of the field manager that writes.
     pub manager: &'a str,
     /// By what kind of request.
     pub operation: Operation,

@@ -26,7 +26,7 @@ impl Set {
         Self::default()
     }
 
-    /// Whether there is no field.
+    /// Returns whether the set has no fields.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }

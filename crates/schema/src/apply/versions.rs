@@ -17,7 +17,7 @@ pub trait Versions {
 /// A kind that is served at one version.
 #[derive(Debug, Clone, Copy)]
 pub struct OneVersion<'t> {
-    /// The version.
+    /// The version, such as `apps/v1`, that all objects have.
     pub api_version: &'t str,
     /// The type of its objects.
     pub typed: Typed<'t>,

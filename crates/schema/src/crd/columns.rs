@@ -16,14 +16,14 @@ const AGE_DESCRIPTION: &str = "Time since the object was created.";
 /// One entry of `columnDefinitions` in a `Table`. Serializes as the API server writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ColumnDefinition {
-    /// Heading.
+    /// The heading of the column.
     pub name: String,
     /// OpenAPI type of the cells.
     #[serde(rename = "type")]
     pub column_type: String,
     /// OpenAPI format of the cells.
     pub format: String,
-    /// Help text.
+    /// The help text of the column.
     pub description: String,
     /// Columns above 0 are shown by `-o wide` only.
     pub priority: i64,
@@ -67,7 +67,7 @@ impl Columns {
         columns
     }
 
-    /// The headings.
+    /// Returns the headings and types of all columns.
     pub fn definitions(&self) -> &[ColumnDefinition] {
         &self.definitions
     }

@@ -7,7 +7,7 @@ use super::step::{self, Step};
 use crate::types::{Shape, Type, TypeId};
 
 /// Applies the defaults of the schema. An explicit `null` where the schema does not allow it counts as absent: it
-/// takes the default, or is dropped when there is none. Doing it twice changes nothing more.
+/// takes the default, or is dropped if the schema has no default. Doing it twice changes nothing more.
 pub fn default(version: &CompiledVersion, object: &mut Value) {
     drop_nulls(version, object, version.root);
     apply(version, object, version.root);

@@ -7,9 +7,9 @@ use crate::catalog::Scope;
 /// What a CRD declares. Absent strings are empty: the checks of `validation` tell what must be there.
 #[derive(Debug, Clone, Default)]
 pub struct Definition {
-    /// API group.
+    /// The API group, such as `example.com`.
     pub group: String,
-    /// Names in `spec`.
+    /// The names in `spec.names`, as requested.
     pub names: Names,
     /// `Namespaced` or `Cluster`, as written.
     pub scope: String,
@@ -28,9 +28,9 @@ pub struct Definition {
 pub struct Names {
     /// Plural, as in the path.
     pub plural: String,
-    /// Singular, lower case.
+    /// The singular name in lower case, which `kubectl` accepts too.
     pub singular: String,
-    /// Abbreviations.
+    /// Abbreviations that `kubectl` accepts, such as `po`.
     pub short_names: Vec<String>,
     /// Kind of one object.
     pub kind: String,
@@ -53,11 +53,11 @@ pub struct Version {
     pub deprecated: bool,
     /// The text of the warning, when it is not the usual one.
     pub deprecation_warning: Option<String>,
-    /// `schema.openAPIV3Schema`.
+    /// The schema as written in `schema.openAPIV3Schema`.
     pub schema: Option<Value>,
     /// Whether there is a `status` subresource.
     pub status: bool,
-    /// The `scale` subresource.
+    /// The `scale` subresource, if the version has one.
     pub scale: Option<Scale>,
     /// Columns of `kubectl get`.
     pub columns: Vec<Column>,
@@ -79,13 +79,13 @@ pub struct Scale {
 /// One entry of `additionalPrinterColumns`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Column {
-    /// Heading.
+    /// The heading of the column.
     pub name: String,
     /// `integer`, `number`, `string`, `boolean` or `date`.
     pub column_type: String,
     /// OpenAPI format, a hint for clients.
     pub format: String,
-    /// Help text.
+    /// The help text of the column.
     pub description: String,
     /// Columns above 0 are shown by `-o wide` only.
     pub priority: i64,
@@ -97,7 +97,7 @@ pub struct Column {
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Conversion {
-    /// Only `apiVersion` changes.
+    /// Nothing but `apiVersion` changes.
     #[default]
     None,
     /// A webhook converts; its configuration as written.

@@ -1,6 +1,6 @@
 //! `x-kubernetes-validations`: rules that a CRD's author writes as expressions.
 //!
-//! They are compiled with the schema. What is wrong with them is told when the CRD is written
+//! They are compiled with the schema. What is wrong with them is reported when the CRD is written
 //! ([`definition_errors`]); objects are held to them by [`Expressions::evaluate`].
 
 mod declare;

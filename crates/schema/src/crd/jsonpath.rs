@@ -17,7 +17,7 @@ const MAX_STEPS: usize = 64;
 /// Most values that a path yields; what comes after is cut off.
 const MAX_RESULTS: usize = 10_000;
 
-/// A parsed path.
+/// A parsed JSON path, as columns and field selectors use it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JsonPath {
     steps: Vec<Step>,

@@ -19,10 +19,10 @@ pub(super) struct Schema<'a>(pub(super) &'a Value);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SizeError {
-    /// Too deep.
+    /// The schema is nested too deeply.
     #[error("schema is nested more than {MAX_DEPTH} levels deep")]
     Deep,
-    /// Too large.
+    /// The schema has too many nodes.
     #[error("schema has more than {MAX_NODES} nodes")]
     Large,
 }

@@ -18,7 +18,7 @@ pub(super) fn errors(schema: Schema<'_>, path: &str) -> Vec<FieldError> {
     check.errors
 }
 
-/// Why a schema cannot even be read as a structural one. Most of it is told better by other checks.
+/// Why a schema cannot even be read as a structural one. Other checks report most of it better.
 pub(super) fn unreadable(schema: Schema<'_>) -> Option<String> {
     let unsupported = [
         ("id", "id"),

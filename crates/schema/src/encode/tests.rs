@@ -340,7 +340,7 @@ proptest! {
     }
 }
 
-/// Each write of an object reads what an earlier one wrote: a number that drifted would never come to rest.
+/// Each write of an object reads what an earlier one wrote: a number that drifted would never settle.
 #[test]
 fn numbers_are_the_same_after_reading_what_was_written() {
     for text in [

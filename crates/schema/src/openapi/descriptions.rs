@@ -44,14 +44,14 @@ impl Descriptions {
         Self { text, types }
     }
 
-    /// What is said of a type.
+    /// Returns the descriptions of a type and its fields.
     pub(super) fn of(&self, name: &str) -> Option<About<'_>> {
         let lines = &self.text[self.types.get(name)?.clone()];
         Some(About(lines))
     }
 }
 
-/// What is said of the fields that every object has, custom ones too.
+/// The descriptions of the fields that every object has, custom ones too.
 pub(super) struct Common {
     pub(super) api_version: String,
     pub(super) kind: String,
@@ -75,7 +75,7 @@ impl Common {
     }
 }
 
-/// What is said of one type and its fields.
+/// The descriptions of one type and its fields.
 #[derive(Clone, Copy)]
 pub(super) struct About<'a>(&'a str);
 

@@ -45,7 +45,7 @@ pub(super) const PATCHES: &[&str] = &[
     "application/strategic-merge-patch+json",
 ];
 
-/// Patches of custom kinds: without merge keys there is no strategic merge.
+/// Patches of custom kinds: strategic merge needs merge keys, which they lack.
 pub(super) const CUSTOM_PATCHES: &[&str] = &[
     "application/apply-patch+yaml",
     "application/json-patch+json",
@@ -83,7 +83,7 @@ pub(super) struct Body<'a> {
 pub(super) enum Answer<'a> {
     /// An object of this definition.
     Definition(Cow<'a, str>),
-    /// Text.
+    /// Plain text, such as a log.
     Text,
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Definition<'a> {
     pub(super) id: TypeId,
     /// The kinds that the type is.
     pub(super) kinds: &'a [GroupVersionKind<'a>],
-    /// What is said of the type and its fields.
+    /// The descriptions of the type and its fields.
     pub(super) about: Option<About<'a>>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Written here rather than taken from a crate, because every operation has to count against limits: a few hundred bytes
 //! of `copy` can grow a document a thousandfold, and `move` can nest it deeper than any later step survives.
-//! Where the library of the API server is more forgiving than the RFC, so is this: `replace` of an absent member adds it,
+//! Where the library of the API server is more lenient than the RFC, so is this: `replace` of an absent member adds it,
 //! and `test` takes an absent member for `null`.
 
 mod budget;

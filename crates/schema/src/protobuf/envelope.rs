@@ -20,7 +20,7 @@ pub struct Envelope<'a> {
     pub api_version: String,
     /// Empty when the client did not say.
     pub kind: String,
-    /// The message.
+    /// The bytes of the message inside the envelope.
     pub raw: &'a [u8],
 }
 

@@ -24,9 +24,9 @@ pub struct FieldTerm {
 /// How a field and a value relate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FieldOperator {
-    /// `=` or `==`
+    /// The field has this value: `=` or `==`.
     Equals,
-    /// `!=`
+    /// The field has another value: `!=`.
     NotEquals,
 }
 
@@ -48,7 +48,7 @@ impl FieldSelector {
         Ok(Self { terms })
     }
 
-    /// Selects every object.
+    /// Returns a selector that matches every object.
     pub fn everything() -> Self {
         Self::default()
     }

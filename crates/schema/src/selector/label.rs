@@ -104,14 +104,14 @@ impl LabelSelector {
         })
     }
 
-    /// Selects every object.
+    /// Returns a selector that matches every object.
     pub fn everything() -> Self {
         Self {
             requirements: Some(Vec::new()),
         }
     }
 
-    /// Selects no object.
+    /// Returns a selector that matches no object.
     pub fn nothing() -> Self {
         Self { requirements: None }
     }

@@ -7,11 +7,11 @@ use super::{Scalar, Shape, Table, TypeId};
 /// What a JSON value is at first sight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outline {
-    /// An object.
+    /// A JSON object, whatever its fields.
     Object,
-    /// An array.
+    /// A JSON array, whatever its items.
     Array,
-    /// `true` or `false`.
+    /// Either `true` or `false`.
     Bool,
     /// A string or a number.
     Single,

@@ -13,7 +13,7 @@ pub(super) enum Places {
     /// By the hash of the name, those that collide one after the other. The length is a power of two, and at least half of
     /// them are free.
     Hashed(Box<[u16]>),
-    /// Sorted by name.
+    /// The positions in the order of the names, for a binary search.
     Sorted(Box<[u16]>),
 }
 

@@ -359,7 +359,7 @@ fn kubectl_takes_over_from_itself() {
     let applied = Write::of("v1", "ConfigMap")
         .by("kubectl")
         .apply(&live, &wanted, Force::No);
-    let applied = applied.expect("what was applied by the client is no conflict");
+    let applied = applied.expect("what was applied by the client is not a conflict");
     assert_eq!(applied["data"], json!({ "a": "2", "b": "1" }));
     let annotation =
         &applied["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"];

@@ -162,7 +162,7 @@ proptest! {
 
     #[test]
     fn applying_twice_changes_nothing(writes in vec(write(), 0..5), config in object()) {
-        // A null over a container that the same apply empties is told the second time only, as by the real server.
+        // A null over a container that the same apply empties is reported the second time only, as by the real server.
         prop_assume!(!has_null(&config));
         let version = schema();
         let versions = Same(typed(&version));
@@ -261,7 +261,7 @@ fn with_owner(mut config: Value) -> Value {
     config
 }
 
-/// A value of another kind replaces what others own in it, and that is no conflict.
+/// A value of another kind replaces what others own in it, and that is not a conflict.
 fn without_kinds(mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.remove("any");

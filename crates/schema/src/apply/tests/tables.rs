@@ -80,7 +80,7 @@ fn take(world: &mut World<'_>, step: &Value, name: &Value) {
             assert_eq!(found, step[3], "{name}: conflicts");
         }
         "update" => world.update(manager, object),
-        other => panic!("{name}: {other} is no step"),
+        other => panic!("{name}: {other} is not a step"),
     }
 }
 

@@ -21,7 +21,7 @@ const TOTAL_LIMIT: u64 = 100_000_000;
 pub(in super::super) enum Costs {
     /// Those of every rule, and their sum.
     Each,
-    /// Their sum alone.
+    /// Only the sum of all rules.
     OnlyTotal,
 }
 
@@ -57,7 +57,7 @@ struct Place {
     path: String,
     /// How many values of the type an object can have, when lists and maps around it have limits.
     cardinality: Option<u64>,
-    /// The outermost list around it whose items cannot be told apart.
+    /// The outermost list around it whose items cannot be distinguished.
     uncorrelatable: Option<String>,
 }
 

@@ -42,7 +42,7 @@ impl Expressions {
     }
 
     /// What the rules find in a default value of a type inside the schema. Rules that do not compile are reported
-    /// elsewhere, and nothing is said here then.
+    /// elsewhere, and not here.
     pub(in super::super) fn evaluate_default(
         &self,
         version: &CompiledVersion,

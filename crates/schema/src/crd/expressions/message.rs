@@ -1,4 +1,4 @@
-//! What is said about rules that do not hold or cannot be evaluated.
+//! The messages about rules that do not hold or cannot be evaluated.
 
 use serde_json::Value;
 

@@ -172,12 +172,12 @@ fn url_errors(url: &str, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The server mixes up name and namespace here: a missing name is told of the namespace, and the other way round.
+/// The server mixes up name and namespace here: it reports a missing name for the namespace, and the other way round.
 fn service_errors(service: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let text = |key: &str| service[key].as_str().unwrap_or("");
-    for (missing, told) in [("namespace", "name"), ("name", "namespace")] {
+    for (missing, reported) in [("namespace", "name"), ("name", "namespace")] {
         if text(missing).is_empty() {
-            errors.push(FieldError::required(child(path, told), ""));
+            errors.push(FieldError::required(child(path, reported), ""));
         }
     }
     let port = service["port"].as_i64().unwrap_or(443);

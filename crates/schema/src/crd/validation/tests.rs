@@ -490,7 +490,7 @@ fn unsupported_keywords_are_refused() {
     check_spec(
         json!({"type": "object", "$schema": "x"}),
         &[
-            // Nothing else complains, so the reason why the schema cannot be read is told.
+            // Nothing else complains, so the reason why the schema cannot be read is reported.
             "spec.validation.openAPIV3Schema: Invalid value: \"\": OpenAPIV3Schema 'schema' is not supported",
         ],
     );

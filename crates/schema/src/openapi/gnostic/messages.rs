@@ -17,7 +17,7 @@ pub(super) enum Content {
     Flag,
     Integer,
     Number,
-    /// Anything, as text.
+    /// Any value, kept as its YAML text.
     Any,
     Message(&'static Message),
     /// A list; a single value is a list of one.

@@ -55,7 +55,7 @@ fn decode(segment: &str) -> Option<String> {
     Some(text)
 }
 
-/// Reads an array index that must be below `length`. Signs are refused: there is no counting from the end.
+/// Reads an array index that must be below `length`. Signs are refused: nothing counts from the end.
 pub(super) fn index(key: &str, length: usize) -> Result<usize, String> {
     let digits = !key.is_empty() && key.bytes().all(|b| b.is_ascii_digit());
     let at: Option<usize> = digits.then(|| key.parse().ok()).flatten();
