@@ -14,11 +14,11 @@ pub(crate) struct Node {
 pub(crate) enum Kind {
     Literal(Literal),
     Ident(Box<str>),
-    /// `operand.field`
+    /// Reads a field: `operand.field`.
     Select(Box<Node>, Box<str>),
-    /// `has(operand.field)`
+    /// Tests whether a field is present: `has(operand.field)`.
     Has(Box<Node>, Box<str>),
-    /// `operand.?field`
+    /// Reads a field that may be missing, as an optional: `operand.?field`.
     OptionalSelect(Box<Node>, Box<str>),
     Call(Call),
     /// `a && b && c`
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
     Conditional(Box<[Node; 3]>),
     List(Vec<Element>),
     Map(Vec<Entry>),
-    /// `Type{field: value}`
+    /// Makes an object of a named type: `Type{field: value}`.
     Construct(Box<Construct>),
     Fold(Box<Fold>),
 }
@@ -101,7 +101,7 @@ pub(crate) enum FoldKind {
     Exists,
     ExistsOne,
     Filter,
-    /// `map` and `transformList`.
+    /// The macros `map` and `transformList`.
     Map,
     TransformMap,
     TransformMapEntry,

@@ -11,14 +11,14 @@ pub trait Authority {
     fn decide(&self, question: &Question) -> Verdict;
 }
 
-/// What is asked.
+/// What an expression asks: may this user, or a service account, do this?
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Question {
     /// Namespace and name of a service account to ask about, instead of the user of the request.
     pub service_account: Option<(String, String)>,
     /// A path that names no resource; what follows is empty then, but for the verb.
     pub path: Option<String>,
-    /// API group.
+    /// The API group of the resource.
     pub group: String,
     /// Plural of the resource.
     pub resource: String,
@@ -32,12 +32,12 @@ pub struct Question {
     pub verb: String,
 }
 
-/// The answer.
+/// The answer to a [`Question`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Whether it is allowed.
     pub allowed: bool,
-    /// Why; empty when there is nothing to tell.
+    /// The reason, or an empty text if there is no explanation.
     pub reason: String,
 }
 

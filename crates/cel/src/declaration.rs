@@ -12,7 +12,7 @@ pub const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 pub struct Declaration {
     /// What values look like.
     pub form: Form,
-    /// Most items, properties or characters; zero where there are none to count.
+    /// Most items, properties or characters; zero for forms that have nothing to count.
     pub max_elements: u64,
     /// Fewest bytes that a value takes in JSON.
     pub min_size: u64,
@@ -36,13 +36,13 @@ pub enum ListKind {
 pub enum Form {
     /// An integer or a string (`x-kubernetes-int-or-string`).
     IntOrString,
-    /// A boolean.
+    /// Either `true` or `false`.
     Bool,
-    /// An integer.
+    /// A number without a fraction.
     Int,
     /// A number with a fraction.
     Double,
-    /// A string.
+    /// A string without further meaning.
     String,
     /// Bytes, as a string in base64 (`format: byte`).
     Bytes,
@@ -52,7 +52,7 @@ pub enum Form {
     Date,
     /// A point in time, as a string (`format: date-time`).
     DateTime,
-    /// A list.
+    /// A list with items of one type.
     List {
         /// What its items are.
         item: Arc<Declaration>,

@@ -85,7 +85,7 @@ pub use value::{EvalError, Evaluated, Key, List, Map, Text, Value};
 /// Most patterns that one expression keeps compiled.
 const MAX_PATTERNS: usize = 100;
 
-/// A compiled expression.
+/// A compiled expression, which can be evaluated many times.
 #[derive(Debug)]
 pub struct Expression {
     node: Node,
@@ -173,7 +173,7 @@ impl Expression {
         &self.ty
     }
 
-    /// The most that evaluating it may cost, as far as that can be told.
+    /// Returns an upper estimate of what evaluating it may cost.
     pub fn estimated_cost(&self) -> u64 {
         self.cost
     }

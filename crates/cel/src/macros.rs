@@ -7,11 +7,11 @@ use super::source::Issue;
 /// How the arguments of a macro are laid out.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
-    /// `(x, body)`
+    /// A variable and a body: `(x, body)`.
     One,
-    /// `(x, filter, body)`
+    /// A variable, a filter and a body: `(x, filter, body)`.
     OneFiltered,
-    /// `(key, value, body)`
+    /// Two variables and a body: `(key, value, body)`.
     Two,
     /// `(key, value, filter, body)`
     TwoFiltered,

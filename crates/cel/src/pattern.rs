@@ -55,8 +55,8 @@ impl PatternBudget {
     /// As [`Pattern::new`], and when the budget is used up. A pattern that is too large costs as much as the largest.
     pub fn compile(&mut self, source: &str) -> Result<Pattern, PatternError> {
         let translated = checked(source)?;
-        // The size of a program is not told. The smallest limit that it keeps to is close enough, and the attempts below
-        // cost a third of the last.
+        // The library does not report the size of a program. The smallest limit that it keeps to is close enough, and the
+        // attempts below cost a third of the last.
         for size in SIZES.into_iter().filter(|size| *size <= self.left) {
             match build(&translated, size) {
                 Ok(regex) => {

@@ -14,7 +14,7 @@ use std::str::FromStr;
 
 use decimal::Decimal;
 
-/// Why a text is not a quantity, or a sum of quantities cannot be told.
+/// Why a text is not a quantity, or why quantities cannot be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuantityError {
@@ -34,7 +34,7 @@ pub enum QuantityError {
     OutOfRange,
 }
 
-/// A fixed-point number with a suffix, zero unless said otherwise. Compares by amount: `1Gi` equals `1024Mi`.
+/// A fixed-point number with a suffix, zero by default. Compares by amount: `1Gi` equals `1024Mi`.
 ///
 /// # Examples
 /// ```
@@ -57,11 +57,11 @@ pub struct Quantity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Format {
-    /// `12e6`
+    /// Powers of ten, written as an exponent: `12e6`.
     DecimalExponent,
-    /// `12Mi`
+    /// Powers of 1024, written as a suffix: `12Mi`.
     BinarySi,
-    /// `12M`
+    /// Powers of 1000, written as a suffix: `12M`.
     #[default]
     DecimalSi,
 }
@@ -83,7 +83,7 @@ impl Quantity {
         parse::parse(text)
     }
 
-    /// A whole number.
+    /// Makes a quantity from a whole number.
     pub fn from_integer(value: i64, format: Format) -> Self {
         Self::from_decimal(Decimal::new(i128::from(value), 0), format)
     }

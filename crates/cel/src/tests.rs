@@ -271,10 +271,10 @@ impl Authority for Breakglass {
         let asked = [&question.group, &question.resource, &question.subresource];
         let asked = asked.map(String::as_str).join("/");
         let place = format!("{}/{}", question.namespace, question.name);
-        let told = format!("{account}:{path}:{asked}:{place}:{}", question.verb);
+        let reason = format!("{account}:{path}:{asked}:{place}:{}", question.verb);
         Verdict {
             allowed: question.verb == "breakglass",
-            reason: told,
+            reason,
         }
     }
 }

@@ -13,19 +13,19 @@ pub enum Type {
     Dyn,
     /// The type of what has failed to check; fits everywhere, so that one mistake is reported once.
     Error,
-    /// `null`
+    /// The type of `null`.
     Null,
-    /// `true` or `false`
+    /// The type of `true` and `false`.
     Bool,
     /// A signed integer of 64 bits.
     Int,
     /// An unsigned integer of 64 bits.
     Uint,
-    /// A floating-point number.
+    /// A floating-point number of 64 bits.
     Double,
-    /// A text.
+    /// A text of Unicode characters.
     String,
-    /// Bytes.
+    /// A sequence of bytes.
     Bytes,
     /// A point in time.
     Timestamp,
@@ -51,17 +51,17 @@ pub enum Type {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Opaque {
-    /// An IP address.
+    /// An IP address, as `ip()` makes it.
     Ip,
-    /// A network.
+    /// A network with its prefix length, as `cidr()` makes it.
     Cidr,
-    /// A URL.
+    /// A URL, as `url()` makes it.
     Url,
-    /// A resource quantity.
+    /// A resource quantity, as `quantity()` makes it.
     Quantity,
-    /// A semantic version.
+    /// A semantic version, as `semver()` makes it.
     Semver,
-    /// A named format.
+    /// A named format that texts are validated against, as `format.named()` finds it.
     Format,
     /// Who may do what.
     Authorizer,
@@ -99,7 +99,7 @@ impl Type {
         Type::List(Arc::new(item))
     }
 
-    /// A map. Only scalars can be keys, so nothing is said of other ones; that also keeps types from growing without
+    /// A map. Only scalars can be keys, so other key types are not recorded; that also keeps types from growing without
     /// bound when maps are nested in keys and values alike.
     pub(crate) fn map(key: Type, value: Type) -> Self {
         let key = match key {

@@ -23,25 +23,25 @@ use crate::quantity::Quantity;
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Value<'a> {
-    /// `null`
+    /// The value `null`, as JSON writes it.
     Null,
-    /// `true` or `false`
+    /// Either `true` or `false`.
     Bool(bool),
-    /// A signed integer.
+    /// A signed integer of 64 bits.
     Int(i64),
-    /// An unsigned integer.
+    /// An unsigned integer of 64 bits.
     Uint(u64),
-    /// A floating-point number.
+    /// A floating-point number of 64 bits.
     Double(f64),
-    /// A text.
+    /// A text, borrowed or made while evaluating.
     Text(Text<'a>),
-    /// Bytes.
+    /// A sequence of bytes.
     Bytes(Rc<[u8]>),
     /// A point in time.
     Timestamp(Moment),
     /// A length of time in nanoseconds.
     Duration(i64),
-    /// A list.
+    /// A list, borrowed or made while evaluating.
     List(List<'a>),
     /// A map or an object.
     Map(Map<'a>),
@@ -49,17 +49,17 @@ pub enum Value<'a> {
     Type(&'static str),
     /// A value that may be missing.
     Optional(Option<Rc<Value<'a>>>),
-    /// An IP address.
+    /// An IP address, made by `ip()`.
     Ip(IpAddr),
-    /// A network.
+    /// A network with its prefix length, made by `cidr()`.
     Cidr(Cidr),
-    /// A URL.
+    /// A URL, made by `url()`.
     Url(Rc<Url>),
-    /// A resource quantity.
+    /// A resource quantity, made by `quantity()`.
     Quantity(Rc<Quantity>),
-    /// A semantic version.
+    /// A semantic version, made by `semver()`.
     Semver(Rc<Semver>),
-    /// A named format.
+    /// The name of a format that texts are validated against.
     Format(&'static str),
     /// A question about access, as far as it has been put together.
     Inquiry(Inquiry<'a>),
@@ -74,7 +74,7 @@ pub enum Value<'a> {
 pub enum Text<'a> {
     /// Part of the object or of the expression.
     Borrowed(&'a str),
-    /// Made while evaluating.
+    /// A text that was made while evaluating.
     Made(Rc<str>),
 }
 
@@ -101,7 +101,7 @@ pub enum List<'a> {
         /// How items are identified.
         kind: &'a ListKind,
     },
-    /// Made while evaluating.
+    /// A list that was made while evaluating.
     Made(Rc<[Value<'a>]>),
 }
 
@@ -121,11 +121,11 @@ pub enum Map<'a> {
 /// A key of a map. Numbers are equal across their types.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
-    /// `true` or `false`
+    /// Either `true` or `false`.
     Bool(bool),
     /// A signed or unsigned integer.
     Number(i128),
-    /// A text.
+    /// A text of Unicode characters.
     Text(Rc<str>),
 }
 

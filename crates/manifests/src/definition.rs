@@ -1,7 +1,7 @@
 //! Custom resource definitions from kinds: what kube's derive knows of names, columns and subresources, and a schema of our
 //! own making.
 //!
-//! The schema is read from schemars before it is squeezed into the API's type, because that loses what cannot be said there.
+//! The schema is read from schemars before it is squeezed into the API's type, because that loses what it has no field for.
 //! What comes out is structural, whatever the Rust types are:
 //!
 //! - Unsigned and small numbers have bounds instead of formats that the server does not know.
@@ -13,7 +13,7 @@
 //! - Choices of serde's enums become one struct with all their fields, and `oneOf` says which belong together.
 //! - Descriptions of Kubernetes' own types are short, see [`Limits`].
 //!
-//! What cannot be said in a structural schema (a list of different types, a text or an object) keeps unknown fields and is
+//! What a structural schema cannot express (a list of different types, a text or an object) keeps unknown fields and is
 //! not validated. Checks of a finished definition are in `kubewright-manifests`' other modules, which an operator does not
 //! carry with it.
 

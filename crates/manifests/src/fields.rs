@@ -4,7 +4,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 
-/// Deeper schemas are no valid ones; what is below is not looked at.
+/// Deeper schemas are not valid; what is below is not checked.
 pub(crate) const MAX_DEPTH: usize = 64;
 /// Larger ones neither.
 const MAX_FIELDS: usize = 50_000;

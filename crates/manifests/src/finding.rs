@@ -35,7 +35,7 @@ pub struct Finding {
     pub severity: Severity,
     /// Where: the definition, its version and the field, as in `foos.example.com v1 .spec.size`.
     pub path: String,
-    /// What it is.
+    /// What is wrong, in one sentence.
     pub message: String,
     /// What to do about it.
     pub advice: String,

@@ -18,7 +18,7 @@ pub struct Inventory {
     pub definitions: Vec<CustomResourceDefinition>,
     /// What its controllers may do, as it was declared and inferred; not merged yet.
     pub rules: Vec<Rule>,
-    /// Its admission webhooks.
+    /// The admission webhooks that it serves.
     pub webhooks: Vec<Webhook>,
     /// The names of its controllers, sorted.
     pub controllers: Vec<String>,
@@ -31,11 +31,11 @@ pub struct Inventory {
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "camelCase")]
 pub struct Converted {
-    /// Its API group.
+    /// The API group of the kind.
     pub group: String,
-    /// The kind.
+    /// The name of the kind.
     pub kind: String,
-    /// The versions, sorted.
+    /// The versions that it converts, sorted.
     pub versions: Vec<String>,
 }
 
@@ -86,7 +86,7 @@ pub struct Rule {
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "camelCase")]
 pub enum WebhookKind {
-    /// Changes objects.
+    /// It may change objects before they are stored.
     Mutating,
     /// Accepts or refuses them.
     Validating,
@@ -102,23 +102,23 @@ pub struct Webhook {
     pub name: String,
     /// Where on the manager's webhook port it is served.
     pub path: String,
-    /// API groups.
+    /// The API groups that it is called for.
     pub groups: Vec<String>,
-    /// Versions of them.
+    /// The versions of these groups that it is called for.
     pub versions: Vec<String>,
-    /// Resources.
+    /// The plurals of the resources that it is called for.
     pub resources: Vec<String>,
     /// `create`, `update`, `delete`, `connect` or `*`.
     pub verbs: Vec<String>,
-    /// `Fail` or `Ignore`.
+    /// What happens when it does not answer: `Fail` or `Ignore`.
     pub failure_policy: Option<String>,
-    /// `Exact` or `Equivalent`.
+    /// Whether other versions of a resource match too: `Exact` or `Equivalent`.
     pub match_policy: Option<String>,
-    /// `None` or `NoneOnDryRun`.
+    /// Whether it changes anything but the object: `None` or `NoneOnDryRun`.
     pub side_effects: Option<String>,
     /// How long it may take.
     pub timeout_seconds: Option<i32>,
-    /// `Never` or `IfNeeded`.
+    /// Whether it is called again after later webhooks changed the object: `Never` or `IfNeeded`.
     pub reinvocation_policy: Option<String>,
     /// Versions of `AdmissionReview` that it understands.
     pub admission_review_versions: Vec<String>,

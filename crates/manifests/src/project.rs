@@ -57,7 +57,7 @@ pub struct Project {
     pub resources: Vec<Resource>,
     /// The schema of this file.
     pub version: String,
-    /// Everything else.
+    /// Fields that this version does not know; they are written back unchanged.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -102,7 +102,7 @@ impl Project {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// When it is no project of schema 3, or a name in it could not be the name of what it names.
+    /// When it is not a project of schema 3, or has a name that is not valid for what it names.
     pub fn parse(text: &str) -> Result<Self, ProjectError> {
         if text.len() > MAX_BYTES {
             return Err(ProjectError::TooLarge);
@@ -151,7 +151,7 @@ impl Project {
         Options::read(self.plugins.get(LAYOUT))
     }
 
-    /// Keeps these options.
+    /// Stores these options in the file's plugin section; defaults are left out.
     pub fn set_options(&mut self, options: &Options) {
         match options.write(self.plugins.get(LAYOUT)) {
             Some(value) => drop(self.plugins.insert(LAYOUT.to_owned(), value)),

@@ -15,7 +15,7 @@ use crate::Rule;
 pub enum RoleDocument {
     /// For all namespaces, and for what has none.
     ClusterRole(ClusterRole),
-    /// For one namespace.
+    /// For what is in one namespace.
     Role(Role),
 }
 

@@ -21,7 +21,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use self::build::Builder;
 use crate::fields::{items, properties, property, type_of};
 
-/// Why there are no types.
+/// Why no Rust types can be generated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RustTypesError {
@@ -45,8 +45,8 @@ pub enum RustTypesError {
         /// The others.
         fields: Vec<String>,
     },
-    /// The kind is no name in Rust.
-    #[error("the kind {kind:?} is no name of a Rust type")]
+    /// The kind is not a valid name of a Rust type.
+    #[error("the kind {kind:?} is not a valid name of a Rust type")]
     Kind {
         /// The kind.
         kind: String,

@@ -31,7 +31,7 @@ const NEAR_BUDGET: usize = 500;
 /// How many values of each kind are made for a field.
 const VARIANTS: usize = 4;
 
-/// Why there is no sample.
+/// Why no sample can be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SampleError {

@@ -108,7 +108,7 @@ impl<'a> Checker<'a> {
                 other => self.mismatch(at, &Type::map(Type::Dyn, Type::Dyn), &other),
             },
             FoldKind::OptionalMap | FoldKind::OptionalFlatMap => {
-                unreachable!("optionals are no ranges")
+                unreachable!("optionals are not ranges")
             }
         }
     }

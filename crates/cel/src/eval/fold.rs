@@ -27,7 +27,7 @@ impl<'a> Evaluator<'a> {
             FoldKind::Filter | FoldKind::Map | FoldKind::SortBy => self.listed(fold, steps),
             FoldKind::TransformMap | FoldKind::TransformMapEntry => self.mapped(fold, steps),
             FoldKind::OptionalMap | FoldKind::OptionalFlatMap => {
-                unreachable!("optionals are no ranges")
+                unreachable!("optionals are not ranges")
             }
         }
     }

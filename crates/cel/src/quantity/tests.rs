@@ -77,7 +77,7 @@ fn exponent_quantities_stay_exponents() {
     ]);
 }
 
-// Found by fuzzing: the canonical text of the second, 1e2147483649, is no quantity.
+// Found by fuzzing: the canonical text of the second, 1e2147483649, is not a quantity.
 #[test]
 fn exponents_that_could_not_be_read_again_are_refused() {
     assert!(Quantity::parse("1e2147483647").is_ok());

@@ -140,7 +140,7 @@ fn structure(path: &str, old: &JSONSchemaProps, new: &JSONSchemaProps, report: &
         None => false,
     };
     if open(old) && !open(new) && !preserves_unknown(new) {
-        let advice = "keep additionalProperties: entries that are no fields are pruned";
+        let advice = "keep additionalProperties: entries that are not fields are pruned";
         report.error(path, "it was a map, and no longer takes any key", advice);
     }
     if preserves_unknown(old) && !preserves_unknown(new) {

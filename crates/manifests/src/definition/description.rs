@@ -10,7 +10,7 @@ use super::marks::DESCRIPTION_LIMIT;
 pub struct Limits {
     /// In types of one's own.
     pub own: Option<usize>,
-    /// In Kubernetes' types.
+    /// In the types of Kubernetes.
     pub foreign: Option<usize>,
 }
 
@@ -25,7 +25,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Limits for all.
+    /// Sets the limits of one's own types and of the types of Kubernetes.
     pub fn new(own: Option<usize>, foreign: Option<usize>) -> Self {
         Self { own, foreign }
     }

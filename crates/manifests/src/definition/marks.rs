@@ -17,11 +17,11 @@ pub struct Marks<'a>(&'a mut Schema);
 /// A rule in CEL.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {
-    /// The expression.
+    /// The expression, which is true for valid values.
     pub rule: &'static str,
-    /// What is said when it does not hold.
+    /// The message when it does not hold.
     pub message: Option<&'static str>,
-    /// An expression for what is said.
+    /// An expression that makes the message.
     pub message_expression: Option<&'static str>,
     /// The reason in the answer.
     pub reason: Option<&'static str>,
@@ -37,7 +37,7 @@ impl<'a> Marks<'a> {
         Self(schema)
     }
 
-    /// Sets a key.
+    /// Sets a key of the schema to a value, and replaces what it had.
     pub fn set(self, key: &str, value: impl Serialize) -> Self {
         self.0.insert(key.to_owned(), json(&value));
         self
@@ -90,7 +90,7 @@ impl<'a> Marks<'a> {
 /// A value as JSON.
 ///
 /// # Panics
-/// When the value cannot be JSON, such as a map with keys that are no texts: a mistake in an attribute, which shows as soon
+/// When the value cannot be JSON, such as a map with keys that are not texts: a mistake in an attribute, which shows as soon
 /// as the schema is made.
 pub fn json(value: &impl Serialize) -> Value {
     match serde_json::to_value(value) {
@@ -99,7 +99,7 @@ pub fn json(value: &impl Serialize) -> Value {
     }
 }
 
-/// `{}`.
+/// Returns an empty object, `{}`.
 pub fn empty_object() -> Value {
     json!({})
 }

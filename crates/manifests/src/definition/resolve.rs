@@ -161,7 +161,7 @@ impl Resolver<'_> {
         }
         let tuple = schema.remove("prefixItems");
         let items = match tuple {
-            // A list whose elements differ cannot be told; one whose elements are all alike can.
+            // A structural schema cannot describe a list whose elements differ; one whose elements are all alike it can.
             Some(Value::Array(items)) => {
                 if items.windows(2).all(|pair| pair[0] == pair[1]) {
                     items.into_iter().next()

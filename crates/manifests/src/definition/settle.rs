@@ -118,7 +118,7 @@ pub(super) fn finish(schema: &mut Schema) {
 
 /// Drops what the API has no key for.
 pub(super) fn keep_known(schema: &mut Schema) {
-    // What kube writes for `StructMerge` is no key of the API; this is the one that is meant.
+    // The API does not know the key that kube writes for `StructMerge`; this is the one that is meant.
     if let Some(merge) = schema.remove("x-kubernetes-struct-type") {
         schema.entry("x-kubernetes-map-type").or_insert(merge);
     }
@@ -137,12 +137,12 @@ pub(super) fn int_or_string(schema: &mut Schema) {
 
 /// Every part of a structural schema says its type, or that it does not know.
 fn typed(schema: &mut Schema) {
-    let said = [
+    let keys = [
         "type",
         "x-kubernetes-int-or-string",
         "x-kubernetes-preserve-unknown-fields",
     ];
-    if said.iter().any(|key| schema.contains_key(*key)) {
+    if keys.iter().any(|key| schema.contains_key(*key)) {
         return;
     }
     let words = schema.get("enum").and_then(Value::as_array);

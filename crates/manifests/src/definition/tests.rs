@@ -171,10 +171,10 @@ fn words_are_an_enum_and_keep_their_explanations() {
     #[derive(JsonSchema)]
     #[allow(dead_code)]
     enum Policy {
-        /// Lets
-        /// it be.
+        /// Lets all
+        /// requests pass.
         Allow,
-        /// Does not.
+        /// Refuses every other request.
         Forbid,
         Other,
     }
@@ -182,7 +182,7 @@ fn words_are_an_enum_and_keep_their_explanations() {
     assert_eq!(schema["enum"], json!(["Other", "Allow", "Forbid"]));
     assert_eq!(
         schema["description"],
-        "What to do.\n\nPossible values:\n - `Allow`: Lets it be.\n - `Forbid`: Does not."
+        "What to do.\n\nPossible values:\n - `Allow`: Lets all requests pass.\n - `Forbid`: Refuses every other request."
     );
 }
 

@@ -1,7 +1,7 @@
 //! Who may reach the manager: whoever scrapes metrics, and the API server where there are webhooks.
 //!
 //! Policies are about the ports of pods, not of services. The kubelet's probes come from the node and are never
-//! stopped by one. The API server is no pod, so that no selector would match it: webhooks are open to all.
+//! stopped by one. The API server is not a pod, so that no selector would match it: webhooks are open to all.
 
 use serde_json::{Value, json};
 

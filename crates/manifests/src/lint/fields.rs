@@ -111,7 +111,7 @@ fn check_integer(field: &Field<'_>, report: &mut Report) {
         let advice = "use int32 or int64 with a minimum of 0";
         report.warning(
             &field.path,
-            format!("{format} is no format of Kubernetes: servers ignore it"),
+            format!("{format} is not a format that Kubernetes knows: servers ignore it"),
             advice,
         );
     } else if field.name == Some("replicas") && format != "int32" {

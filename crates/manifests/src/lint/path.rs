@@ -7,7 +7,7 @@ use crate::fields::{items, preserves_unknown, property, type_of, values};
 /// Where a path leads.
 #[derive(Debug, PartialEq)]
 pub(super) enum Target<'a> {
-    /// To this field.
+    /// The path leads to this field.
     Field(&'a JSONSchemaProps),
     /// Somewhere that the schema says nothing of.
     Unknown,

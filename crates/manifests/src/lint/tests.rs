@@ -294,7 +294,7 @@ fn fields_follow_the_conventions() {
     check_field(
         json!({"type": "integer", "format": "uint32"}),
         Warning,
-        "uint32 is no format of Kubernetes",
+        "uint32 is not a format that Kubernetes knows",
     );
     check_field(
         json!({"type": "integer"}),

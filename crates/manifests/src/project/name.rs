@@ -14,11 +14,11 @@ pub enum Name {
     Group,
     /// A version of an API.
     Version,
-    /// A kind.
+    /// A kind, in upper camel case.
     Kind,
     /// The plural of a kind, as in paths.
     Plural,
-    /// A controller.
+    /// A controller: a DNS label.
     Controller,
 }
 

@@ -31,7 +31,7 @@ pub struct Resource {
     /// The first part of its group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub group: String,
-    /// The kind.
+    /// The kind, in upper camel case.
     pub kind: String,
     /// Where its type is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,12 +39,12 @@ pub struct Resource {
     /// Its plural, if it is irregular.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plural: Option<String>,
-    /// The version.
+    /// The version of the API, such as `v1`.
     pub version: String,
-    /// Its webhooks.
+    /// Which webhooks it has, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhooks: Option<WebhookFlags>,
-    /// Everything else.
+    /// Fields that this version does not know; they are written back unchanged.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -52,11 +52,11 @@ pub struct Resource {
 /// A controller with a name of its own.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 pub struct NamedController {
-    /// The name.
+    /// The name of the controller: a DNS label.
     pub name: String,
 }
 
-/// What is said of a type.
+/// How the type of a resource is served.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiFlags {
@@ -66,31 +66,31 @@ pub struct ApiFlags {
     /// Whether its objects live in namespaces.
     #[serde(default, skip_serializing_if = "is_false")]
     pub namespaced: bool,
-    /// Everything else.
+    /// Fields that this version does not know; they are written back unchanged.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// What is said of webhooks.
+/// Which webhooks a resource has.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookFlags {
     /// Whether versions are converted.
     #[serde(default, skip_serializing_if = "is_false")]
     pub conversion: bool,
-    /// Whether objects are completed.
+    /// Whether a mutating webhook sets defaults.
     #[serde(default, skip_serializing_if = "is_false")]
     pub defaulting: bool,
     /// Versions that are converted from the hub.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spoke: Vec<String>,
-    /// Whether objects are judged.
+    /// Whether a validating webhook accepts or refuses objects.
     #[serde(default, skip_serializing_if = "is_false")]
     pub validation: bool,
     /// The version of its configurations.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub webhook_version: String,
-    /// Everything else.
+    /// Fields that this version does not know; they are written back unchanged.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }

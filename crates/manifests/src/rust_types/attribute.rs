@@ -61,7 +61,7 @@ fn joined(items: &[Item]) -> String {
         .join(", ")
 }
 
-/// `#[name(items)]` with its margin and the end of the line; nothing when there are no items.
+/// Writes `#[name(items)]` with its indentation and the end of the line, or nothing if `items` is empty.
 pub(super) fn line(name: &str, items: &[Item], indent: usize) -> String {
     if items.is_empty() {
         return String::new();

@@ -16,7 +16,7 @@ use crate::fields::{
 pub(super) struct Builder {
     taken: BTreeSet<String>,
     pub(super) definitions: Vec<Definition>,
-    /// What could not be said in Rust.
+    /// What the Rust types could not express.
     pub(super) notes: Vec<String>,
 }
 

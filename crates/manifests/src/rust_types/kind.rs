@@ -77,7 +77,7 @@ pub(super) fn attributes(
     items
 }
 
-/// The plural is said unless nobody could guess another.
+/// The plural is written unless it follows from the kind.
 fn names_of(definition: &CustomResourceDefinition) -> Vec<Item> {
     let names = &definition.spec.names;
     let lower = names.kind.to_lowercase();

@@ -24,7 +24,7 @@ pub(super) fn file(
         version.name
     );
     if !builder.notes.is_empty() {
-        out.push_str("//!\n//! The definition also has what is not said here:\n");
+        out.push_str("//!\n//! The definition also has what Rust types cannot express:\n");
         for note in &builder.notes {
             out.push_str(&format!("//! - {note}\n"));
         }

@@ -304,7 +304,7 @@ fn what_cannot_be_said_is_named() {
             "properties": {"m": {"type": "object", "additionalProperties": {"type": "string", "minLength": 1}}},
         }},
     })));
-    let header = "//!\n//! The definition also has what is not said here:\n//! - what `.spec.m{}` says about values\n\
+    let header = "//!\n//! The definition also has what Rust types cannot express:\n//! - what `.spec.m{}` says about values\n\
                   //! - `oneOf` of `.spec`\n//! - the rule on the whole object: `self.metadata.name == 'a'`\n";
     assert!(source.contains(header), "{source}");
 }

@@ -321,7 +321,8 @@ fn rule_that_nothing_satisfies_is_named() {
 
 #[test]
 fn version_that_does_not_exist_is_an_error() {
-    let error = of(&definition(json!({"type": "object"})), "v2").expect_err("there is none");
+    let error =
+        of(&definition(json!({"type": "object"})), "v2").expect_err("the version is missing");
     assert!(matches!(error, SampleError::Version { .. }));
     assert_eq!(error.to_string(), "bars.ex.io has no version v2");
 }

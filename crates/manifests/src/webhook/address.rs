@@ -22,8 +22,8 @@ impl Address {
         }
     }
 
-    /// A definition or configuration that refers to the manager's service, which then refers to this address. What
-    /// refers to an address already stays as it is.
+    /// Makes a definition or configuration that refers to the manager's service refer to this address instead. What
+    /// refers to an address already is not changed.
     ///
     /// ```
     /// use kubewright_manifests::webhook::Address;

@@ -7,7 +7,7 @@ use super::ambiguous::is_ambiguous;
 /// The ways to write a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Style {
-    /// As it is.
+    /// Without quotes, as the text is.
     Plain,
     /// Between `'`, because of its punctuation.
     Single,
