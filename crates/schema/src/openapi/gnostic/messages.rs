@@ -17,7 +17,7 @@ pub(super) enum Content {
     Flag,
     Integer,
     Number,
-    /// Any value, kept as its YAML text.
+    /// Any value, written as text in a message of its own.
     Any,
     Message(&'static Message),
     /// A list; a single value is a list of one.
