@@ -33,12 +33,12 @@ use sources::Sources;
 
 /// How often sources are looked at.
 const LOOK: Duration = Duration::from_millis(300);
-/// What is applied is what the program says, whoever said otherwise.
+/// What is applied is what the program declares, whatever others wrote.
 const APPLYING: Applying = Applying {
     dry_run: false,
     force_conflicts: true,
 };
-/// What the program is told, unless the user says otherwise: two of them may run on one machine.
+/// The flags of the program, unless the user sets others: two of them may run on one machine.
 const GIVEN: [&str; 1] = ["--health-probe-bind-address=0"];
 /// How long kinds may take to be served; it takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -293,7 +293,7 @@ impl Session<'_> {
 
     /// Whether the program answers as soon as it runs. If not, nobody is led to it, and dev goes on.
     async fn answers(&self, running: &mut Running) -> bool {
-        // A program that ends says itself why; to wait for it would be in vain.
+        // A program that ends prints the reason itself; there is nothing to wait for.
         let served = tokio::select! {
             biased;
             _ = running.end() => return false,

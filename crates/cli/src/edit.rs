@@ -71,7 +71,7 @@ pub(crate) struct Edit {
 /// Who makes the certificates of a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Certificates {
-    /// the manager itself
+    /// the manager itself, in a Secret that its replicas share
     Manager,
     /// cert-manager, which the cluster has to have
     CertManager,

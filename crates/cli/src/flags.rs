@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Flags(BTreeMap<String, Vec<String>>);
 
 impl Flags {
-    /// Takes arguments apart. What is no flag and follows none is left out: these programs take no other arguments.
+    /// Takes arguments apart. What is neither a flag nor its value is left out: these programs take no other arguments.
     pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Self {
         let mut flags = BTreeMap::<String, Vec<String>>::new();
         let mut arguments = arguments.into_iter().peekable();

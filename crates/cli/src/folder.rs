@@ -33,19 +33,17 @@ impl Place {
     /// Opens the project. What a command that was killed left half done is put back first.
     ///
     /// # Errors
-    /// When there is none, or its `PROJECT` cannot be read.
+    /// When the folder is not in a project, or its `PROJECT` cannot be read.
     pub(crate) fn open(&self) -> anyhow::Result<Folder> {
         let root = self.root()?;
         if transaction::recover(&root)? {
-            eprintln!(
-                "An earlier command did not come to its end; what it had written was put back."
-            );
+            eprintln!("An earlier command was interrupted; what it had written was put back.");
         }
         let file = root.join(FILE);
         let text = read_text(&file)?.with_context(|| format!("{} is gone", file.display()))?;
         let project = Project::parse(&text).with_context(|| {
             format!(
-                "{} cannot be used; mend it, or take it from your version control",
+                "{} cannot be used; fix it, or restore it from your version control",
                 file.display()
             )
         })?;
@@ -57,7 +55,7 @@ impl Place {
         if let Some(folder) = &self.folder {
             if !folder.join(FILE).is_file() {
                 bail!(
-                    "{} is no project: it has no file {FILE}. {missing}",
+                    "{} is not a project: it has no file {FILE}. {missing}",
                     folder.display()
                 );
             }
@@ -69,7 +67,9 @@ impl Place {
             .find(|folder| folder.join(FILE).is_file());
         match found {
             Some(root) => Ok(root.to_path_buf()),
-            None => bail!("this is no project: no file {FILE} here or above. {missing}"),
+            None => {
+                bail!("this is not a project: there is no file {FILE} here or above. {missing}")
+            }
         }
     }
 }

@@ -16,21 +16,21 @@ use crate::scaffold::writing::{Writing, Written};
 /// What can be generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Artifact {
-    /// config/crd
+    /// config/crd, the definitions of the kinds
     Crd,
-    /// config/rbac
+    /// config/rbac, the roles of the manager
     Rbac,
-    /// config/webhook
+    /// config/webhook, the configurations of webhooks
     Webhook,
-    /// dist/install.yaml
+    /// dist/install.yaml, everything in one file
     Install,
-    /// config/samples
+    /// config/samples, an object of each kind
     Samples,
-    /// docs/api.md
+    /// docs/api.md, the reference of the kinds
     Docs,
     /// dist/chart, from now on with everything else
     Helm,
-    /// all of it
+    /// everything that the project has
     All,
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn after_scaffold(folder: &Folder) -> anyhow::Result<()> {
     println!("\nBuilding the program, to generate config/ from it. The first time takes a while.");
     let inventory = Source::default().inventory(folder);
     let inventory = inventory.map_err(|error| {
-        error.context("the files are written, config/ is not; mend it and run: kubewright generate")
+        error.context("the files are written, config/ is not; fix it and run: kubewright generate")
     })?;
     let files = layout::files(&folder.project, &inventory, &Settings::default())?;
     let (plan, _) = plan(folder, files, &[], Existing::Refuse)?;

@@ -170,7 +170,7 @@ impl Build {
                 .collect();
         }
         let machines = self.machines()?;
-        // All that is missing is said before anything is compiled.
+        // Everything that is missing is reported before anything is compiled.
         let targets: Vec<Option<&str>> = machines
             .iter()
             .map(|machine| self.target(*machine))

@@ -132,7 +132,7 @@ impl Init {
             None => env::current_dir().context("the current folder cannot be found")?,
         };
         if folder.exists() && !folder.is_dir() {
-            bail!("{} is no folder", folder.display());
+            bail!("{} is not a folder", folder.display());
         }
         Ok(folder)
     }

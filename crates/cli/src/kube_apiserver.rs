@@ -84,7 +84,7 @@ fn address(flags: &Flags) -> anyhow::Result<SocketAddr> {
     let port = match flags.value("secure-port") {
         Some(text) => text
             .parse()
-            .with_context(|| format!("--secure-port={text} is no port"))?,
+            .with_context(|| format!("--secure-port={text} is not a port"))?,
         None => 6443,
     };
     Ok(SocketAddr::new(ip, port))

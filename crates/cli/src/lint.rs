@@ -102,7 +102,7 @@ impl Lint {
 /// The definitions of a revision.
 fn at(folder: &Folder, revision: &str) -> anyhow::Result<Vec<CustomResourceDefinition>> {
     if revision.starts_with('-') {
-        bail!("{revision:?} is no git revision");
+        bail!("{revision:?} is not a git revision");
     }
     let listed = git(
         &folder.root,
@@ -129,8 +129,8 @@ fn git(root: &Path, arguments: &[&str]) -> anyhow::Result<String> {
         .output();
     let output = output.context("git cannot be run; --against needs it")?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("git {} failed: {}", arguments.join(" "), said.trim());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        bail!("git {} failed: {}", arguments.join(" "), stderr.trim());
     }
-    String::from_utf8(output.stdout).context("git says something that is no text")
+    String::from_utf8(output.stdout).context("the output of git is not valid UTF-8")
 }

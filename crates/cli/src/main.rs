@@ -91,14 +91,14 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{}", told(&error));
+            eprintln!("{}", with_causes(&error));
             ExitCode::FAILURE
         }
     }
 }
 
 /// An error and its causes, a line each. What people did wrong has no backtrace, whatever the environment says.
-fn told(error: &anyhow::Error) -> String {
+fn with_causes(error: &anyhow::Error) -> String {
     let causes = error
         .chain()
         .skip(1)
@@ -162,11 +162,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_told_with_their_causes_and_without_a_backtrace() {
+    fn errors_are_printed_with_their_causes_and_without_a_backtrace() {
         let error = anyhow::anyhow!("no such file").context("PROJECT cannot be used");
-        let told = told(&error);
+        let text = with_causes(&error);
         assert_eq!(
-            told,
+            text,
             "Error: PROJECT cannot be used\n  because: no such file"
         );
     }

@@ -1,4 +1,4 @@
-//! What people have to know about what they have just deployed, said at the end.
+//! What people have to know about what they have just deployed, printed at the end.
 
 use kubewright_manifests::Inventory;
 use serde_json::Value;
@@ -81,9 +81,9 @@ mod tests {
         };
         assert_eq!(left_out(&inventory("None")), None);
         assert_eq!(conversions(&[definition("None")]), None);
-        let told = left_out(&inventory("Webhook")).expect("there is something to say");
-        assert!(told.contains("A serve their stored version"), "{told}");
-        let told = conversions(&[definition("Webhook")]).expect("there is something to say");
-        assert!(told.starts_with("A: "), "{told}");
+        let note = left_out(&inventory("Webhook")).expect("there is something to say");
+        assert!(note.contains("A serve their stored version"), "{note}");
+        let note = conversions(&[definition("Webhook")]).expect("there is something to say");
+        assert!(note.starts_with("A: "), "{note}");
     }
 }

@@ -2,7 +2,7 @@
 
 use kubewright_console::{Console, Running};
 
-/// Starts the page for a cluster of this process. That it cannot be shown is no reason for the cluster not to run.
+/// Starts the page for a cluster of this process. If it cannot be shown, the cluster runs all the same.
 pub(crate) async fn beside(page: Console) -> Option<Running> {
     match page.listen(([127, 0, 0, 1], 0).into()).await {
         Ok(running) => Some(running),

@@ -66,7 +66,7 @@ impl Source {
 /// more ends it.
 ///
 /// # Errors
-/// When it cannot be built; the compiler has said why.
+/// When it cannot be built; the compiler has printed why.
 pub(crate) async fn build(folder: &Folder, profile: Profile) -> anyhow::Result<PathBuf> {
     build_for(folder, profile, None).await
 }
@@ -74,7 +74,7 @@ pub(crate) async fn build(folder: &Folder, profile: Profile) -> anyhow::Result<P
 /// As [`build`], for a target other than that of this machine.
 ///
 /// # Errors
-/// When it cannot be built; the compiler has said why.
+/// When it cannot be built; the compiler has printed why.
 pub(crate) async fn build_for(
     folder: &Folder,
     profile: Profile,

@@ -38,10 +38,10 @@ impl Target {
     /// Finds the place of an object; none if the server does not know its kind.
     ///
     /// # Errors
-    /// When it is no object, or the server cannot be asked.
+    /// When the value is not an object, or the server does not answer.
     pub(crate) async fn find(client: &kube::Client, value: &Value) -> anyhow::Result<Option<Self>> {
         let object: DynamicObject =
-            serde_json::from_value(value.clone()).context("this is no Kubernetes object")?;
+            serde_json::from_value(value.clone()).context("this is not a Kubernetes object")?;
         let types = object.types.clone().context("an object has no kind")?;
         let kind = GroupVersionKind::try_from(&types).context("an object has no usable kind")?;
         let found = match discovery::pinned_kind(client, &kind).await {

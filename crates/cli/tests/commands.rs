@@ -207,7 +207,7 @@ fn folder_that_cannot_be_written_to_is_named() {
     let said = call(&place, "init --project file/below").fails();
     assert!(said.contains("cannot be"), "{said}");
     let said = call(&place, "init --project file").fails();
-    assert!(said.contains("is no folder"), "{said}");
+    assert!(said.contains("is not a folder"), "{said}");
     fs::write(place.join("src"), "a file where a folder should be").expect("it can be written");
     let before = tree(&place);
     call(&place, "init").fails();

@@ -132,8 +132,8 @@ fn main() -> kubewright::Result {
         .build()?;
     runtime.block_on(async {
         let fact = "a deployed operator converts, admits and replaces its certificates under load";
-        let told = timeout(PATIENCE, story()).await;
-        told.unwrap_or_else(|_| panic!("{fact}: timed out after {PATIENCE:?}"));
+        let result = timeout(PATIENCE, story()).await;
+        result.unwrap_or_else(|_| panic!("{fact}: timed out after {PATIENCE:?}"));
         println!("test {fact} ... ok");
         Ok(())
     })

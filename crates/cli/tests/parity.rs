@@ -46,7 +46,7 @@ fn every_claim_of_parity_names_a_test_that_exists() {
         claims += 1;
         assert!(!shown.is_empty(), "nothing shows {what:?}");
         for name in shown.split(", ") {
-            assert!(known.contains(name), "{what:?}: there is no {name}");
+            assert!(known.contains(name), "{what:?}: no test is called {name}");
         }
     }
     assert!(claims > 40, "the table is read");

@@ -240,8 +240,8 @@ impl Running {
 
     async fn stop(mut self) {
         let id = self.child.id().expect("it runs").to_string();
-        let told = Command::new("kill").args(["-TERM", &id]).status().await;
-        assert!(told.expect("a signal").success());
+        let sent = Command::new("kill").args(["-TERM", &id]).status().await;
+        assert!(sent.expect("a signal").success());
         // What it says on the way has to go somewhere.
         while self.log.next_line().await.is_ok_and(|line| line.is_some()) {}
         assert!(self.child.wait().await.expect("it ends").success());

@@ -364,10 +364,10 @@ async fn waiting_for_a_revision_ends_with_it_or_with_the_time() {
 fn an_observer_hears_of_every_change_in_order_and_of_nothing_else() {
     let (store, _) = store(HistoryLimits::default());
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let told = heard.clone();
+    let log = heard.clone();
     let observer = move |name: &str, event: &Event| {
         let key = event.record().key().to_owned();
-        told.lock().push((name.to_owned(), key, event.revision()));
+        log.lock().push((name.to_owned(), key, event.revision()));
     };
     store.observe(observer).expect("nobody observes");
     assert_eq!(store.observe(|_, _| {}), Err(Observed));

@@ -63,7 +63,7 @@ pub(crate) fn core_domain(group: &str) -> &'static str {
 /// Where the type of a kind is that is not the project's own; `written` tells of one that was written from a definition.
 ///
 /// # Errors
-/// When nobody said where.
+/// When neither Kubernetes, nor a flag, nor a definition on file has the type, or the flag is not a path.
 pub(crate) fn find(
     resource: &Resource,
     given: Option<&str>,
@@ -97,7 +97,7 @@ fn check_path(path: &str, kind: &str) -> anyhow::Result<()> {
             && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     };
     if !path.split("::").all(word) || path.rsplit("::").next() != Some(kind) {
-        bail!("--external-api-path {path:?} is no path of a Rust type {kind}");
+        bail!("--external-api-path {path:?} is not the path of a Rust type {kind}");
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ pub(super) struct Screen {
 enum Form {
     /// Draws over the last picture, which had so many lines.
     Picture { drawn: usize, last: String },
-    /// Says each piece of news once; so many have been said.
+    /// Prints each piece of news once; these are the numbers that have been printed.
     Lines { said: usize, notes: usize },
 }
 
@@ -71,7 +71,7 @@ impl Screen {
     }
 }
 
-/// A reader that has gone away is no reason to stop.
+/// A reader that has gone away does not stop the demo.
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -21,7 +21,7 @@ pub(super) struct Story {
     pub(super) news: Vec<News>,
     states: BTreeMap<String, String>,
     events: BTreeSet<(String, i32)>,
-    /// The number of the last reconcile that was told.
+    /// The number of the last reconcile that was shown.
     reconciled: u64,
 }
 

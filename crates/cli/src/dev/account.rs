@@ -33,7 +33,7 @@ const TOKEN_SECONDS: i64 = 30 * 24 * 3600;
 pub(super) enum Identity {
     /// With its own service account, by this kubeconfig.
     Own(PathBuf),
-    /// As the administrator.
+    /// As the administrator of the cluster.
     Admin,
 }
 
@@ -158,7 +158,7 @@ fn namespaces(objects: &[Value]) -> Vec<Value> {
     names.into_iter().map(namespace).collect()
 }
 
-/// What a manager is told of the namespaces that it watches.
+/// The namespaces that a manager is configured to watch, as `WATCH_NAMESPACE` has them.
 fn watched_namespaces(object: &Value) -> Option<String> {
     let container = &object["spec"]["template"]["spec"]["containers"][0];
     let mut environment = container["env"].as_array()?.iter();

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 /// How long it may take to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What the program logs unless it is told otherwise: also why each reconcile ran, and what it wrote.
+/// What the program logs unless it is configured otherwise: also why each reconcile ran, and what it wrote.
 const DEV_LOG_LEVEL: &str = "info,kubewright::reconcile=debug";
 /// Tells a program which namespaces it watches.
 const WATCH_NAMESPACE: &str = "WATCH_NAMESPACE";
@@ -25,7 +25,7 @@ pub(super) struct Launch<'a> {
     pub(super) program: &'a Path,
     pub(super) root: &'a Path,
     pub(super) kubeconfig: &'a Path,
-    /// The namespaces that it is told to watch, unless the user says otherwise.
+    /// The namespaces that it watches, unless the user sets others.
     pub(super) watched: Option<String>,
     pub(super) arguments: Vec<String>,
 }
@@ -50,7 +50,7 @@ impl Running {
         Ok(Self(child))
     }
 
-    /// Waits for the end of the program; for ever if there is none.
+    /// Waits for the end of the program, forever if no program runs.
     pub(super) async fn ended(running: &mut Option<Self>) -> String {
         match running {
             Some(running) => running.end().await,

@@ -58,7 +58,7 @@ impl Dockerfile<'_> {
     }
 }
 
-/// Whether anything is done, or only said.
+/// Whether the build runs, or is only printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     Run,

@@ -36,7 +36,7 @@ impl Machine {
     /// The machine of a platform such as `linux/arm64`.
     ///
     /// # Errors
-    /// When there are no images for it.
+    /// When no images exist for its architecture.
     pub(super) fn of_platform(platform: &str) -> anyhow::Result<Self> {
         let architecture = platform.strip_prefix("linux/").unwrap_or_default();
         let found = MACHINES
@@ -99,7 +99,7 @@ impl Program {
         let machine = MACHINES.into_iter().find(|it| it.number == number);
         let machine = machine.with_context(|| {
             format!(
-                "{} is for a machine that there are no images for here",
+                "images cannot be made for the architecture of {}",
                 path.display()
             )
         })?;

@@ -286,7 +286,7 @@ impl Repository {
         let mut call = Call::new(Method::GET, self.place(&format!("blobs/{digest}")));
         call.largest = LARGEST_BLOB;
         let mut answer = self.send(&call).await?;
-        // Registries keep blobs elsewhere. That place has its own ways, and is not told our password.
+        // Registries keep blobs elsewhere. That host must not get our password.
         if answer.status().is_redirection() {
             let location = answer
                 .headers()
@@ -311,7 +311,7 @@ impl Repository {
     }
 
     async fn send(&self, call: &Call<'_>) -> anyhow::Result<Response<Vec<u8>>> {
-        // An upload may be somewhere else, which is not told our password unless it is the registry.
+        // An upload may be somewhere else, which does not get our password unless it is the registry.
         let is_registry = call.uri.starts_with(&format!("{}/", self.reference.url()));
         let authorization = self.authorization.as_deref().filter(|_| is_registry);
         self.send_as(call, authorization).await
@@ -364,8 +364,8 @@ fn accepted(answer: Response<Vec<u8>>, what: &str) -> anyhow::Result<Response<Ve
     if answer.status().is_success() {
         return Ok(answer);
     }
-    let said: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
-    let reason = said["errors"][0]["message"]
+    let body: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
+    let reason = body["errors"][0]["message"]
         .as_str()
         .unwrap_or("no reason is given");
     bail!(

@@ -44,7 +44,7 @@ async fn until(
     state: impl Fn(&Value) -> Result<(), String>,
     end: Instant,
 ) -> anyhow::Result<()> {
-    let mut told = String::new();
+    let mut printed = String::new();
     loop {
         let object = target.api.get(target.name()).await;
         let object = object.with_context(|| format!("{} cannot be read", target.shown()))?;
@@ -57,9 +57,9 @@ async fn until(
                 target.shown()
             );
         }
-        if reason != told {
+        if reason != printed {
             println!("  {} waits: {reason}", target.shown());
-            told = reason;
+            printed = reason;
         }
         sleep(STEP).await;
     }

@@ -29,11 +29,11 @@ limitations under the License.
 /// What Rust files begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum License {
-    /// whose it is, and the Apache License 2.0
+    /// the owner and the Apache License 2.0
     Apache2,
-    /// whose it is
+    /// the owner, without a license
     Copyright,
-    /// nothing
+    /// no header at all
     None,
 }
 
@@ -56,11 +56,11 @@ pub(crate) struct Licensing {
 /// What becomes of the header of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Header {
-    /// Nobody asked for anything: it stays as it is.
+    /// Nobody asked for a change: the header is kept.
     Kept,
-    /// There is none from now on.
+    /// Files have no header from now on.
     Gone,
-    /// It is this from now on.
+    /// Files begin with this header from now on.
     New(String),
 }
 

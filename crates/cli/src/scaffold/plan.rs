@@ -211,7 +211,7 @@ impl Plan {
     }
 }
 
-/// How changes are told of.
+/// The words that a summary of changes uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Verbs {
     create: &'static str,

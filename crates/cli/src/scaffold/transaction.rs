@@ -72,7 +72,7 @@ fn commit_with(plan: &Plan, mut before: impl FnMut(usize) -> io::Result<()>) -> 
     finish(plan, &folder)
 }
 
-/// Puts back what a command that did not come to its end has changed. Says whether there was one.
+/// Puts back what a command that was interrupted has changed. Returns whether there was one.
 ///
 /// # Errors
 /// When a file cannot be put back.

@@ -138,7 +138,7 @@ fn file_changed_since_the_plan_stops_it() {
 }
 
 #[test]
-fn folder_that_cannot_be_written_to_stays_as_it_is() {
+fn folder_that_cannot_be_written_to_does_not_change() {
     let folder = folder();
     let mut plan = Plan::new(folder.path());
     // A file where a folder should be: nobody can write below it, not even the administrator.
