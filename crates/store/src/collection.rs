@@ -40,7 +40,7 @@ pub enum Write {
         /// Its next version.
         draft: Draft,
     },
-    /// Removes an object.
+    /// Removes the object from the collection.
     Delete {
         /// Its key.
         key: String,
@@ -79,7 +79,7 @@ pub enum CommitError {
         /// That object.
         current: Arc<Record>,
     },
-    /// Update or delete: there is no object under that key.
+    /// Update or delete: no object has that key.
     #[error("the object does not exist")]
     NotFound,
     /// Update or delete: the writer has not seen the present version.

@@ -19,7 +19,7 @@ pub trait Clock: Send + Sync + 'static {
     fn now(&self) -> Timestamp;
 }
 
-/// The machine's clock.
+/// A clock that shows the time of the machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -53,7 +53,7 @@ impl Environment {
         }
     }
 
-    /// The present moment.
+    /// Returns the present moment of the clock.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }

@@ -94,7 +94,7 @@ impl Event {
         self.record.revision
     }
 
-    /// What happened.
+    /// Returns what happened to the object.
     pub fn change(&self) -> &Change {
         &self.change
     }

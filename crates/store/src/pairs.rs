@@ -15,7 +15,7 @@ impl Pairs {
         self.iter().count()
     }
 
-    /// Whether there is no pair.
+    /// Returns whether there are no pairs.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }

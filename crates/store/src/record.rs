@@ -37,7 +37,7 @@ pub struct Record {
 pub struct Draft {
     /// The object's `metadata.uid`. An update must carry the uid of what it updates.
     pub uid: Box<str>,
-    /// `metadata.labels`.
+    /// The object's `metadata.labels`, which label selectors match.
     pub labels: Pairs,
     /// Values of the fields that field selectors can name. The names are the caller's own: short ones save memory.
     pub fields: Pairs,
@@ -77,7 +77,7 @@ impl Record {
         self.key.split_once('/').map_or(&self.key, |(_, name)| name)
     }
 
-    /// `metadata.uid`.
+    /// Returns the object's `metadata.uid`.
     pub fn uid(&self) -> &str {
         &self.uid
     }
@@ -92,7 +92,7 @@ impl Record {
         self.create_revision
     }
 
-    /// `metadata.labels`.
+    /// Returns the object's `metadata.labels`.
     pub fn labels(&self) -> &Pairs {
         &self.labels
     }

@@ -24,9 +24,9 @@ pub struct Snapshot {
 /// Which revision to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
-    /// The present one.
+    /// The present revision, when the read begins.
     Latest,
-    /// Exactly this one.
+    /// Exactly this revision, if it is not compacted.
     Revision(u64),
 }
 
@@ -100,7 +100,7 @@ impl Snapshot {
         self.root.is_empty()
     }
 
-    /// One object.
+    /// Returns one object, if the snapshot has it.
     pub fn get(&self, key: &str) -> Option<&Arc<Record>> {
         self.root.get(key)
     }

@@ -38,7 +38,7 @@ pub(super) struct Inner {
     environment: Environment,
     /// Where changes are made durable; none in memory.
     journal: Option<Journal>,
-    /// Who is told of every change.
+    /// Called with every change, in order.
     observer: OnceLock<Observer>,
 }
 
@@ -65,7 +65,7 @@ pub(super) enum Refusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the present revision is {current}")]
 pub struct FutureRevision {
-    /// The present revision.
+    /// The present revision of the store.
     pub current: u64,
 }
 
@@ -166,7 +166,7 @@ impl Store {
         }
     }
 
-    /// The present revision.
+    /// Returns the present revision: that of the last write.
     pub fn revision(&self) -> u64 {
         self.inner.revision()
     }
@@ -225,7 +225,7 @@ impl Store {
 
     /// Calls this with every change from now on, in the order of revisions and before anybody else can see it, with the
     /// name of its collection. It holds up all writers: it must be quick and must not come back to the store. What
-    /// [`Store::restore`] does is no change; a fork is not observed.
+    /// [`Store::restore`] does is not a change; a fork is not observed.
     ///
     /// # Errors
     /// When there is an observer.

@@ -59,11 +59,11 @@ pub(super) struct Progress {
 /// Whether a write may be done now.
 #[derive(Debug)]
 pub(crate) enum Admission {
-    /// Yes.
+    /// The write may be done now.
     Granted,
     /// Not before the writing thread has caught up.
     Wait,
-    /// Never again.
+    /// No write is possible any more, for this reason.
     Refused(Arc<str>),
 }
 
@@ -85,7 +85,7 @@ pub struct Durability {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the write could not be made durable: {reason}")]
 pub struct NotDurable {
-    /// What went wrong.
+    /// What went wrong while writing to disk.
     pub reason: Arc<str>,
 }
 

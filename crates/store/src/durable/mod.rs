@@ -110,11 +110,11 @@ impl OpenOptions {
 pub struct Recovery {
     /// The revision that the store continues from.
     pub revision: u64,
-    /// Objects there are.
+    /// The number of objects in the store.
     pub objects: usize,
     /// Records read from the log, beyond the image.
     pub records: u64,
-    /// Log segments read.
+    /// The number of log segments that were read.
     pub segments: usize,
     /// Whether the store was closed; if not, the revision has jumped over those that were reserved.
     pub closed: bool,

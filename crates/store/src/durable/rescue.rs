@@ -40,7 +40,7 @@ pub struct Examination {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {
-    /// The file.
+    /// The file that is damaged.
     pub path: PathBuf,
     /// Where in the file the damage begins.
     pub offset: u64,
@@ -69,7 +69,7 @@ pub struct Repair {
 /// Reads a data directory and changes nothing in it.
 ///
 /// # Errors
-/// When there is no such directory, it is in use, or it cannot be read at all. Damage is no error here.
+/// When there is no such directory, it is in use, or it cannot be read at all. Damage is not an error here.
 pub fn examine(path: &Path) -> Result<Examination, OpenError> {
     if !path.is_dir() {
         return Err(OpenError::Missing { path: path.into() });
@@ -188,7 +188,7 @@ impl Examination {
     }
 
     /// Makes a sound store of what can be read. The files as they were are kept in a folder beside it. A store that is
-    /// not damaged stays as it is, and none is returned.
+    /// not damaged is left alone, and nothing is returned.
     ///
     /// # Errors
     /// When the disk refuses something. The store is then as damaged as before, or sound.

@@ -33,8 +33,8 @@ pub(super) struct Watermark {
 }
 
 impl Watermark {
-    /// Replaces the file, at once or not at all. There is none where nothing is forced to the disk: an older one stays,
-    /// and stays true.
+    /// Replaces the file atomically. Where nothing is synced to disk, no file is written: an older one stays, and stays
+    /// true.
     pub(super) fn create(directory: &Directory, mark: Mark) -> io::Result<Option<Self>> {
         if !directory.forces() {
             return Ok(None);

@@ -14,7 +14,7 @@ use super::segment::Segment;
 use super::watermark::{Mark, Watermark};
 use super::{Fsync, OpenError, OpenOptions, Recovered, entry, image};
 
-/// Segments that may pile up, by opening again and again, before an image replaces them.
+/// Segments that may pile up, one with each opening, before an image replaces them.
 const MAX_SEGMENTS: usize = 16;
 /// Larger buffers are given back after use.
 const KEEP_BUFFER: usize = 1 << 20;
