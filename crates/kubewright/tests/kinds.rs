@@ -79,9 +79,9 @@ struct Volume {
 
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 enum Mode {
-    /// All of it.
+    /// Copies all of it every time.
     Full,
-    /// What has changed.
+    /// Copies only what has changed.
     Incremental,
 }
 
@@ -112,7 +112,7 @@ fn backup(name: &str, change: impl FnOnce(&mut BackupSpec)) -> Backup {
     Backup::new(name, spec)
 }
 
-/// What is said of it, and what is wrong.
+/// What the error has to contain, and the mistake that leads to it.
 type Wrong = (&'static str, fn(&mut BackupSpec));
 
 async fn refused(api: &Api<Backup>, backup: &Backup, expected: &str) {

@@ -25,7 +25,7 @@ pub struct GuestbookSpec {
     /// How many guests fit in.
     #[schemars(range(min = 1, max = 10))]
     pub size: Option<i32>,
-    /// Where it listens.
+    /// The ports that it listens on.
     #[k8s(list = map(name), rule("self.size() > 1", message = "one is not enough"))]
     #[serde(default)]
     pub ports: Vec<Port>,
@@ -34,27 +34,27 @@ pub struct GuestbookSpec {
     pub owner_name: Option<String>,
 }
 
-/// A port.
+/// A port that it listens on.
 #[kubewright::schema]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct Port {
-    /// Its name.
+    /// The name of the port.
     pub name: String,
-    /// Its number.
+    /// The number of the port.
     #[k8s(min = 1, multiple_of = 2)]
     pub number: u16,
 }
 
-/// How it is.
+/// The observed state of a guestbook.
 #[kubewright::schema]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct GuestbookStatus {
-    /// What is known.
+    /// The conditions of the guestbook.
     #[serde(default)]
     pub conditions: Vec<Condition>,
-    /// Of which state.
+    /// The generation that was observed last.
     pub observed_generation: Option<i64>,
 }
 

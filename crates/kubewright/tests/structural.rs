@@ -40,7 +40,7 @@ struct Tree {
 #[derive(JsonSchema)]
 #[allow(dead_code, reason = "it is here for its schema")]
 enum Kind {
-    /// Nothing above it.
+    /// The node has no parent.
     Root,
     Leaf {
         value: Box<Tree>,

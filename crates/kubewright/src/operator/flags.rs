@@ -44,7 +44,7 @@ pub(super) struct CertificateFlags {
 pub(super) enum Task {
     /// Tell what is registered.
     Inventory,
-    /// Run.
+    /// Run the operator with these flags.
     Run(Box<Flags>),
 }
 
@@ -91,8 +91,8 @@ fn command(name: &'static str, version: &'static str) -> Command {
         .arg(text("webhook-cert-key", "FILE").default_value("tls.key").help("The key in it"))
         .arg(text("cert-secret", "NAME").help("Make certificates for webhooks and metrics, and keep them in this Secret of the operator's namespace"))
         .arg(text("cert-service", "NAME").action(ArgAction::Append).requires("cert-secret").help("A Service that they are valid for"))
-        .arg(text("mutating-webhook-configuration", "NAME").action(ArgAction::Append).requires("cert-secret").help("A configuration that is told to trust them"))
-        .arg(text("validating-webhook-configuration", "NAME").action(ArgAction::Append).requires("cert-secret").help("A configuration that is told to trust them"))
+        .arg(text("mutating-webhook-configuration", "NAME").action(ArgAction::Append).requires("cert-secret").help("A configuration that gets their CA bundle"))
+        .arg(text("validating-webhook-configuration", "NAME").action(ArgAction::Append).requires("cert-secret").help("A configuration that gets their CA bundle"))
         .arg(text("cert-lifetime", "TIME").default_value("90d").value_parser(duration).help("How long they are valid; they are replaced after two thirds of that"))
         .arg(text("cert-settle", "TIME").default_value("5m").value_parser(duration).help("How long everybody is given to notice a new one"))
         .arg(text("health-probe-bind-address", "ADDRESS").default_value(":8081").help("Where /healthz and /readyz are served; `0` serves none"))

@@ -60,7 +60,7 @@ impl fmt::Display for Subject {
     }
 }
 
-/// Panics with everything that explains why a wait was in vain.
+/// Panics with everything that explains why a wait timed out.
 pub(super) async fn fail(world: &World, failure: Failure, stop: Stop) -> ! {
     let mut text = headline(&failure, &stop);
     if let Some(subject) = &failure.subject {

@@ -25,9 +25,9 @@ const COMMON: [&str; 3] = [
 pub(super) enum Identity {
     /// With the roles that are generated from what is registered.
     Generated,
-    /// With these.
+    /// With these permissions and no others.
     Granted(Grant),
-    /// As the administrator.
+    /// As the administrator of the cluster.
     Admin,
 }
 

@@ -30,7 +30,7 @@ const SHOWN: usize = 10;
 #[derive(Debug)]
 pub(super) enum Stop {
     TimedOut(Duration),
-    /// The operator ended.
+    /// The operator ended, for this reason.
     Ended(String),
     /// No role allows this.
     Denied(Box<Exchange>),
@@ -133,7 +133,7 @@ impl World {
     /// Waits until the operator has not written for a second.
     ///
     /// # Panics
-    /// When it writes again and again until the time limit, with the last writes and why they were made; also as
+    /// When it keeps writing until the time limit, with the last writes and why they were made; also as
     /// [`until`](World::until).
     #[track_caller]
     pub fn settled(&self) -> impl Future<Output = ()> + '_ {

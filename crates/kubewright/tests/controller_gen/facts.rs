@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Map, Value, json};
 
-/// Places and what is said there, descriptions left out.
+/// Places and what the schema has there, descriptions left out.
 pub type Facts = BTreeMap<String, Value>;
 
 /// A difference that is accepted: the place, what we say, and why.
@@ -114,7 +114,7 @@ pub fn compare(theirs: &Facts, ours: &Facts, accepted: &[Accepted]) {
                 show(right)
             )),
             Some(_) if left == right => {
-                problems.push(format!("{place}\n  is no difference any more"))
+                problems.push(format!("{place}\n  is not a difference any more"))
             }
             Some(expected) if expected.as_ref() != right => {
                 problems.push(format!(

@@ -41,7 +41,7 @@ pub(crate) struct NoteStatus {
 /// How a reconciler goes wrong.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Mistake {
-    /// Not at all.
+    /// It makes no mistake.
     #[default]
     None,
     /// Fails, after it has said so in a condition and an event.
