@@ -24,13 +24,13 @@ const UNDER_WAY: usize = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Break {
-    /// It ends well.
+    /// It ends without an error.
     Close,
     /// The connection is reset.
     Reset,
     /// It ends in the middle of a line.
     Truncate,
-    /// A line comes that is no event, and then nothing.
+    /// A line arrives that is not an event, and then nothing.
     Garbage,
     /// It stays open and nothing ever comes, as on a half-open connection.
     Silence,

@@ -15,9 +15,9 @@ pub struct Call {
     pub number: u64,
     /// What is asked for.
     pub verb: Verb,
-    /// The path.
+    /// The path of the request, without the query.
     pub path: String,
-    /// The query, empty if there is none.
+    /// The query, empty if the request has none.
     pub query: String,
     /// What roles have to allow for it; nothing for documents such as discovery.
     pub access: Option<Access>,
@@ -27,13 +27,13 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exchange {
-    /// The call.
+    /// The call as the client sent it.
     pub call: Call,
     /// What the test did to it.
     pub fault: Fault,
-    /// The code of the answer; nothing as long as there is none.
+    /// The HTTP code of the answer; nothing before it arrives.
     pub code: Option<u16>,
-    /// What the server said when it refused.
+    /// The server's message when it refused.
     pub message: Option<String>,
 }
 
@@ -82,9 +82,9 @@ impl Exchange {
 pub enum Verb {
     /// One object, or a document.
     Get,
-    /// A collection.
+    /// Read a collection of objects.
     List,
-    /// Changes.
+    /// Follow the changes of a collection.
     Watch,
     /// A new object, or a call of a subresource.
     Create,
@@ -118,7 +118,7 @@ impl fmt::Display for Exchange {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Fault {
-    /// Nothing.
+    /// The call reaches the server, and the answer the client.
     #[default]
     None,
     /// The server answers this instead.

@@ -1,4 +1,4 @@
-//! Waiting for something that has no signal: looked at again and again, by tokio's clock, which tests pause.
+//! Waits for something that has no signal: polls it by tokio's clock, which tests pause.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// How often is looked.
+/// How often a condition is polled.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The longest that a test waits for anything. With a paused clock this takes no time at all.
 const LIMIT: Duration = Duration::from_secs(600);

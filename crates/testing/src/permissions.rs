@@ -28,9 +28,9 @@ pub struct Permission {
     pub group: String,
     /// The resource with its subresource, or `*`.
     pub resource: String,
-    /// Only objects of these names; all if there are none.
+    /// Only objects of these names; an empty list means all.
     pub names: Vec<String>,
-    /// Only in this namespace; everywhere if there is none.
+    /// Only in this namespace, or everywhere if it is not set.
     pub namespace: Option<String>,
 }
 

@@ -30,7 +30,7 @@ pub enum GrantError {
     /// There is not exactly one service account.
     #[error("there is not exactly one {0}")]
     NotOne(&'static str),
-    /// There is no role, or nothing that binds one.
+    /// The role is missing, or nothing binds it.
     #[error("there is no {0}")]
     Missing(&'static str),
     /// No binding has the service account for its subject.
