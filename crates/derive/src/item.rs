@@ -127,7 +127,7 @@ fn translate(input: &mut DeriveInput) -> Result<()> {
     problems.0.map_or(Ok(()), Err)
 }
 
-/// Gathers errors, so that all are told at once.
+/// Gathers errors, so that all are reported at once.
 #[derive(Default)]
 struct Problems(Option<Error>);
 

@@ -18,11 +18,11 @@ pub(crate) use rule::Groups;
 /// Where an attribute stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// On a field.
+    /// On a field of a struct.
     Field,
     /// On a struct or an enum.
     Type,
-    /// In `items(..)`.
+    /// Inside `items(..)`: about the elements of a list.
     Items,
 }
 

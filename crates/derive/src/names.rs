@@ -6,7 +6,7 @@ use syn::{Attribute, Meta, Token};
 /// How the names of all fields of a type are changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Case {
-    /// As they are.
+    /// Names are written as the fields have them.
     Unchanged,
     Lower,
     Upper,

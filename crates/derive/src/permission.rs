@@ -88,7 +88,7 @@ fn check_verbs(verbs: &[LitStr]) -> Result<()> {
         if value.is_empty() || !value.chars().all(|c| c.is_ascii_lowercase() || c == '-') {
             return Err(Error::new_spanned(
                 verb,
-                format!("`{value}` is no verb: verbs are lower case words"),
+                format!("`{value}` is not a verb: verbs are lower case words"),
             ));
         }
         if let Some(near) = nearest(&value, VERBS) {
@@ -130,7 +130,7 @@ fn check_texts(resources: &[LitStr], urls: &[LitStr]) -> Result<()> {
                 .any(|c| c.is_ascii_uppercase() || c.is_whitespace())
         {
             let text = format!(
-                "`{value}` is no resource: write its plural in lower case, as in `deployments/status`"
+                "`{value}` is not a resource: write its plural in lower case, as in `deployments/status`"
             );
             return Err(Error::new_spanned(resource, text));
         }
@@ -140,7 +140,7 @@ fn check_texts(resources: &[LitStr], urls: &[LitStr]) -> Result<()> {
         if !value.starts_with('/') && value != "*" {
             return Err(Error::new_spanned(
                 url,
-                format!("`{value}` is no path: it begins with `/`"),
+                format!("`{value}` is not a path: it begins with `/`"),
             ));
         }
     }
@@ -190,7 +190,7 @@ mod tests {
         );
         check(
             quote!(groups = "", resources = "pods", verbs = "Get"),
-            "`Get` is no verb: verbs are lower case words",
+            "`Get` is not a verb: verbs are lower case words",
         );
         check(
             quote!(groups = "", resources = "pods"),
@@ -206,11 +206,11 @@ mod tests {
         );
         check(
             quote!(urls = "metrics", verbs = "get"),
-            "`metrics` is no path: it begins with `/`",
+            "`metrics` is not a path: it begins with `/`",
         );
         check(
             quote!(groups = "", resources = "Pod", verbs = "get"),
-            "`Pod` is no resource: write its plural in lower case, as in `deployments/status`",
+            "`Pod` is not a resource: write its plural in lower case, as in `deployments/status`",
         );
         check(
             quote!(group = "", verbs = "get"),

@@ -50,7 +50,7 @@ fn parse(text: &str) -> std::result::Result<Vec<Requirement>, String> {
 fn requirement(text: &str) -> std::result::Result<Requirement, String> {
     let wrong = || {
         format!(
-            "`{text}` is no requirement: `a=b`, `a!=b`, `a in (b,c)`, `a notin (b)`, `a` or `!a`"
+            "`{text}` is not a requirement: `a=b`, `a!=b`, `a in (b,c)`, `a notin (b)`, `a` or `!a`"
         )
     };
     let sound = |word: &str| {

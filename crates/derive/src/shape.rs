@@ -5,11 +5,11 @@ use syn::{GenericArgument, PathArguments, Type};
 /// What values of a type look like in JSON, as far as its name tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// A text.
+    /// A text, such as a `String`.
     Text,
     /// A whole number or a float.
     Number,
-    /// True or false.
+    /// Either `true` or `false`.
     Boolean,
     /// A list of such elements.
     List(Box<Shape>),

@@ -23,23 +23,23 @@ pub(super) struct Entry {
 /// What follows an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Argument {
-    /// Nothing.
+    /// Nothing: the option's name is enough.
     Flag,
     /// Nothing; the key becomes this word.
     Word(&'static str),
-    /// `= 1.5`.
+    /// A number, as in `= 1.5`.
     Number,
     /// `= 3`, not negative.
     Count,
-    /// `= "text"`.
+    /// A text literal, as in `= "text"`.
     Text,
     /// Nothing, or `= 3` which sets this bound as well.
     Bound(&'static str),
-    /// `= expression`.
+    /// Any Rust expression, as in `= expression`.
     Value,
     /// `= expression`, kept even where it is what the type has anyway.
     Default,
-    /// `(expression, ..)`.
+    /// A list of Rust expressions, as in `(expression, ..)`.
     Values,
     /// `= map(key) | set | atomic`.
     List,
@@ -96,7 +96,7 @@ const fn entry(
     }
 }
 
-/// All options, in the order in which they are told.
+/// All options, in the order in which errors list them.
 pub(super) const TABLE: &[Entry] = &[
     entry("min", "minimum", Number, About::Numbers, EVERYWHERE),
     entry("max", "maximum", Number, About::Numbers, EVERYWHERE),
