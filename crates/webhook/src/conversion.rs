@@ -20,13 +20,13 @@ pub trait Spoke<H>: Sized {
     /// The same object in the version of the hub.
     ///
     /// # Errors
-    /// When there is none; the words are shown to whoever asked.
+    /// When the object cannot be expressed in that version; the text is shown to whoever sent the request.
     fn to_hub(self) -> Result<H, String>;
 
     /// The same object in this version.
     ///
     /// # Errors
-    /// When there is none; the words are shown to whoever asked.
+    /// When the object cannot be expressed in this version; the text is shown to whoever sent the request.
     fn from_hub(hub: H) -> Result<Self, String>;
 }
 
@@ -55,7 +55,7 @@ pub trait Spoke<H>: Sized {
 ///
 ///     fn from_hub(hub: Job) -> Result<Self, String> {
 ///         let at = hub.spec.at;
-///         let (minute, hour) = at.split_once(' ').ok_or(format!("{at:?} is no time"))?;
+///         let (minute, hour) = at.split_once(' ').ok_or(format!("{at:?} is not a time"))?;
 ///         Ok(v2::Job::new("", v2::JobSpec { minute: minute.into(), hour: hour.into() }))
 ///     }
 /// }

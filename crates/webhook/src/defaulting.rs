@@ -1,4 +1,4 @@
-//! Defaulting: completes an object before it is judged and stored.
+//! Defaulting: fills in an object before it is validated and stored.
 
 use std::future::{Future, ready};
 use std::marker::PhantomData;
@@ -15,7 +15,7 @@ use crate::validating::Denial;
 ///
 /// What the type does not know of an object is left alone.
 pub trait Defaulting<K>: Send + Sync + 'static {
-    /// Fills in what is missing. Asked more than once for one object, it must come to the same.
+    /// Fills in what is missing. It may be called more than once for one object, and must then give the same result.
     ///
     /// # Errors
     /// When the object may not be stored, or cannot be completed.

@@ -26,7 +26,7 @@ use crate::validating::{Denial, Judge, Validating};
 pub enum Answer {
     /// A review, in JSON.
     Review(Bytes),
-    /// What was sent is no question; this says why.
+    /// The body is not a review; the text has the reason.
     BadRequest(String),
     /// Nobody answers at this path.
     NotFound,
@@ -88,7 +88,7 @@ impl Webhooks {
         self.admission(path, Complete { defaulting, kind })
     }
 
-    /// Judges objects of a kind.
+    /// Validates objects of a kind.
     pub fn validating<K>(self, path: &str, validating: impl Validating<K>) -> Self
     where
         K: DeserializeOwned + Send + Sync + 'static,
@@ -127,7 +127,7 @@ impl Webhooks {
         self
     }
 
-    /// Whether there is none.
+    /// Returns whether no webhook is registered.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }

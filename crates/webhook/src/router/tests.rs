@@ -237,7 +237,7 @@ impl Spoke<Job> for v2::Job {
         let at = hub.spec.at;
         let (minute, hour) = at
             .split_once(' ')
-            .ok_or_else(|| format!("{at:?} is no time"))?;
+            .ok_or_else(|| format!("{at:?} is not a time"))?;
         let (minute, hour) = (minute.to_owned(), hour.to_owned());
         Ok(v2::Job::new("ignored", v2::JobSpec { minute, hour }))
     }
@@ -350,7 +350,7 @@ async fn object_that_cannot_be_converted_fails_the_whole_and_says_why() {
     check(
         "example.com/v2",
         job("v1", json!({"at": "never"})),
-        "\"never\" is no time",
+        "\"never\" is not a time",
     )
     .await;
     check("example.com/v2", job("v1", json!({})), "does not decode").await;
