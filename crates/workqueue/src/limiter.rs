@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Retry<'a, K> {
-    /// Which key.
+    /// The key that is to be tried again.
     pub key: &'a K,
     /// How many tries were asked for before this one, since the key was last forgotten.
     pub earlier: u32,
@@ -137,14 +137,14 @@ pub struct MaxOf<K> {
 }
 
 impl<K> MaxOf<K> {
-    /// No limit yet.
+    /// Makes a limiter that does not delay anything yet.
     pub fn new() -> Self {
         Self {
             limiters: Vec::new(),
         }
     }
 
-    /// One limiter more.
+    /// Adds a limiter; the longest delay of all of them holds.
     #[must_use]
     pub fn and(mut self, limiter: impl RateLimiter<K>) -> Self {
         self.limiters.push(Box::new(limiter));
@@ -203,7 +203,7 @@ impl<K, L: RateLimiter<K>> RateLimiter<K> for MaxWait<L> {
     }
 }
 
-/// What a controller uses unless told otherwise: 5 ms doubling to 1000 s, each key for itself.
+/// What a controller uses by default: 5 ms doubling to 1000 s, each key for itself.
 ///
 /// This is the default of controller-runtime with its priority queue. There is no overall limit, so the failure of
 /// many keys does not delay one more; [`client_go_default`] has one.

@@ -8,7 +8,7 @@
 //! - after shutdown nothing is added, what is ready is still handed out, and what waits for a delay is dropped;
 //! - a limiter that panics loses no key: the key then waits as it would with the default limiter.
 //!
-//! What others must be told is collected in [`Wake`] and taken by the shell after each call.
+//! Whom to wake is collected in [`Wake`] and taken by the shell after each call.
 
 mod schedule;
 mod slot;

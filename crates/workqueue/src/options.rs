@@ -119,7 +119,7 @@ impl Add {
         Self::at(When::RateLimited)
     }
 
-    /// Other than [`Priority::NORMAL`].
+    /// Sets the priority, which is [`Priority::NORMAL`] by default.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self

@@ -8,7 +8,7 @@ use crate::priority::Priority;
 /// Whether the queue takes and gives keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
-    /// Takes and gives.
+    /// Takes new keys and gives what is ready.
     Open,
     /// Gives what is ready; somebody waits for the end of it.
     Draining,
@@ -21,7 +21,7 @@ pub(crate) enum Life {
 pub(crate) enum Next<K, N> {
     /// A key to run, to be handed back with [`Machine::done`](super::Machine::done).
     Run(Run<K, N>),
-    /// Nothing is ready.
+    /// Nothing is ready at the moment.
     Empty,
     /// Nothing is ready and nothing ever will be.
     ShutDown,

@@ -41,7 +41,7 @@ struct Model {
     running: BTreeMap<u8, Instant>,
     ended: BTreeMap<u8, Instant>,
     waiting_workers: usize,
-    /// What the limiter said last, or would have said had it not panicked.
+    /// The delay that the limiter returned last, or would have returned had it not panicked.
     delay: Duration,
 }
 
