@@ -70,9 +70,9 @@ impl ClusterError {
         let mut message = format!("the API server did not answer: {error}");
         let mut source = error.source();
         while let Some(cause) = source {
-            let said = cause.to_string();
-            if !message.contains(&said) {
-                message = format!("{message}: {said}");
+            let text = cause.to_string();
+            if !message.contains(&text) {
+                message = format!("{message}: {text}");
             }
             source = cause.source();
         }

@@ -18,7 +18,7 @@ const LARGEST: usize = 16 << 20;
 /// Gives the reconciles of an operator: an object with a list for each controller, as `/debug/causes` has it.
 pub type Causes = Arc<dyn Fn() -> Value + Send + Sync>;
 
-/// The operators that the console was told of.
+/// The operators that the console knows.
 pub(crate) struct Minds {
     operators: Vec<Operator>,
     client: Client<HttpConnector, Empty<bytes::Bytes>>,
@@ -39,9 +39,9 @@ impl Minds {
 
     /// Asks every operator for its last reconciles.
     pub(crate) async fn ask(&self) -> Vec<Value> {
-        let mut told = Vec::new();
+        let mut found = Vec::new();
         for operator in &self.operators {
-            told.push(match operator {
+            found.push(match operator {
                 Operator::Here { name, causes } => json!({"name": name, "controllers": causes()}),
                 Operator::There { address } => match self.fetch(address).await {
                     Ok(controllers) => json!({"name": address, "controllers": controllers}),
@@ -49,7 +49,7 @@ impl Minds {
                 },
             });
         }
-        told
+        found
     }
 
     async fn fetch(&self, address: &str) -> Result<Value, String> {

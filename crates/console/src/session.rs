@@ -124,7 +124,7 @@ mod tests {
         request.body(()).expect("it is a request").into_parts().0
     }
 
-    /// Headers, and what is said to them.
+    /// Headers, and the answer that they get.
     type Case<'a> = (&'a [(&'a str, &'a str)], Result<(), Refusal>);
 
     #[test]

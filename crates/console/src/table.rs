@@ -81,7 +81,7 @@ struct Event<'a> {
     object: &'a RawValue,
 }
 
-/// Makes a list of a table; anything else stays as it is. Gives the columns, if the table says them.
+/// Makes a list of a table; anything else is returned unchanged. Also returns the columns, if the table has them.
 pub(crate) fn list_of(body: Bytes) -> Result<(Bytes, Option<Vec<Column>>), serde_json::Error> {
     let table: Table<'_> = serde_json::from_slice(&body)?;
     if table.kind != "Table" {
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_list_stays_as_it_is() {
+    fn plain_list_is_not_changed() {
         let list = Bytes::from_static(br#"{"kind":"PodList","metadata":{},"items":[]}"#);
         assert_eq!(list_of(list.clone()).expect("it is JSON").0, list);
     }

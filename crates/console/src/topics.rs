@@ -21,7 +21,7 @@ use crate::{mask, overview, tree};
 const CHUNK: usize = 1_000;
 /// Changes in one message.
 const BATCH: usize = 500;
-/// How long a first state is waited for before a page is told that it takes longer.
+/// How long a first state is waited for before a page shows that it takes longer.
 const FIRST: Duration = Duration::from_millis(1_500);
 /// Pause between two states of something that is computed anew.
 const PAUSE: Duration = Duration::from_millis(80);
@@ -123,7 +123,7 @@ async fn send(page: &Page, message: &Value) -> Result<(), Left> {
     page.send(line.into()).await.map_err(|_| Left)
 }
 
-/// The kind of an id; the page is told when there is none.
+/// Finds the kind of an id. If the cluster does not serve it, the page gets the reason.
 async fn known(state: &State, page: &Page, id: &str) -> Result<Option<Kind>, Left> {
     let kind = state.feeds.kind(id).await;
     if kind.is_none() {
@@ -249,7 +249,7 @@ async fn follow_object(state: &State, page: &Page, kind: &Kind, key: &Key) -> Re
     }
 }
 
-/// The object with its events and its tree; without an object when there is none.
+/// A message with the object, its events and its tree. The object is left out if it does not exist.
 fn object_message(world: &dyn World, kind: &Kind, key: &Key) -> Value {
     let mut found = None;
     world.each(&mut |collection| {
