@@ -55,8 +55,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Replay(replay) => {
             let target = Target::named(&replay.target)?;
             let input = std::fs::read(&replay.file)?;
-            let told = work::on_a_small_stack(move || target.reader()(&input))?;
-            println!("{}: {}", target.name, told.0);
+            let outcome = work::on_a_small_stack(move || target.reader()(&input))?;
+            println!("{}: {}", target.name, outcome.0);
             Ok(ExitCode::SUCCESS)
         }
     }

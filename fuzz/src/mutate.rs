@@ -181,7 +181,7 @@ fn cut(input: &mut Vec<u8>, random: &mut StdRng) {
     input.drain(range);
 }
 
-/// Says a part again and again: nesting and repetition are what limits are for.
+/// Repeats a part many times: nesting and repetition are what limits are for.
 fn repeat(input: &mut Vec<u8>, random: &mut StdRng) {
     let range = range(input.len(), random);
     let (at, part) = (range.end, input[range].to_vec());

@@ -120,7 +120,7 @@ fn add_one(target: &mut Value, corpus: &Corpus, random: &mut StdRng) {
     }
 }
 
-/// Wraps a value again and again.
+/// Wraps a value in many lists and objects.
 fn nest(mut value: Value, random: &mut StdRng) -> Value {
     for _ in 0..1 << random.random_range(0..8) {
         value = if random.random_bool(0.5) {

@@ -119,8 +119,8 @@ fn steps(output: &Output) -> Vec<(String, Option<String>)> {
         }
     }
     let well = output.end == process::End::Exited(0);
-    let told = steps.iter().any(|(_, why)| why.is_some());
-    if (!well && !told) || steps.is_empty() {
+    let failed = steps.iter().any(|(_, why)| why.is_some());
+    if (!well && !failed) || steps.is_empty() {
         let last = output.stderr.lines().last().unwrap_or("").to_owned();
         steps.push(("end".to_owned(), Some(format!("{:?}: {last}", output.end))));
     }

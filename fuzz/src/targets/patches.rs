@@ -109,7 +109,7 @@ pub(super) fn apply(input: &[u8]) -> Told {
     let mut live = document;
     manager("first").update(None, &mut live);
     let applied = manager("second").apply(Some(&live), &patch, Force::No);
-    let told = match &applied {
+    let outcome = match &applied {
         Ok(_) => Told::accepted("apply"),
         Err(error) => Told::refused(start(&error.to_string())),
     };
@@ -125,7 +125,7 @@ pub(super) fn apply(input: &[u8]) -> Told {
             "applying twice is applying once"
         );
     }
-    told
+    outcome
 }
 
 /// An object as the server has it after decoding.

@@ -120,7 +120,7 @@ pub(super) fn query() -> Read {
     })
 }
 
-/// New objects of every kind, in a dry run so that the server stays as it is.
+/// New objects of every kind, in a dry run so that the server does not change.
 pub(super) fn create() -> Read {
     let site = Site::start();
     Box::new(move |input| {

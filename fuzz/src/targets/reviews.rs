@@ -57,10 +57,10 @@ pub(super) fn read() -> Read {
         })
         .converting("/convert", Converter::<K>::hub().spoke::<other::K>());
     Box::new(move |input| {
-        let told = hooks.paths().map(|path| told(&hooks, path, input));
-        let told: Vec<Told> = told.collect();
-        let accepted = told.iter().find(|told| told.is_accepted());
-        let all: Vec<&str> = told.iter().map(|told| told.0.as_str()).collect();
+        let all = hooks.paths().map(|path| outcome(&hooks, path, input));
+        let outcomes: Vec<Told> = all.collect();
+        let accepted = outcomes.iter().find(|it| it.is_accepted());
+        let all: Vec<&str> = outcomes.iter().map(|it| it.0.as_str()).collect();
         match accepted {
             Some(_) => Told::accepted(all.join(" ")),
             None => Told::refused(all.join(" ")),
@@ -68,7 +68,7 @@ pub(super) fn read() -> Read {
     })
 }
 
-fn told(hooks: &Webhooks, path: &str, input: &[u8]) -> Told {
+fn outcome(hooks: &Webhooks, path: &str, input: &[u8]) -> Told {
     let answer = hooks.answer(path, input).now_or_never();
     match answer.expect("these functions do not wait") {
         Answer::Review(review) => {

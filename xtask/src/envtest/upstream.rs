@@ -24,9 +24,14 @@ pub(crate) fn copy() -> Result<Result<PathBuf, Missing>> {
         Ok(output) => output,
         Err(missing) => return Ok(Err(missing)),
     };
-    let told: Value = serde_json::from_str(&output.stdout).context("go tells no JSON")?;
-    let source = told["Dir"].as_str().context("go tells no directory")?;
-    let version = told["Version"].as_str().context("go tells no version")?;
+    let module: Value =
+        serde_json::from_str(&output.stdout).context("the output of go is not JSON")?;
+    let source = module["Dir"]
+        .as_str()
+        .context("the output of go has no directory")?;
+    let version = module["Version"]
+        .as_str()
+        .context("the output of go has no version")?;
     let target = lanes::installed("controller-runtime")?;
     let copied = lanes::once(&target, version, || {
         copy_directory(Path::new(source), &target, 0)?;
