@@ -141,34 +141,6 @@ pub fn repeated_types(files: &[SourceFile]) -> BTreeMap<String, usize> {
     names
 }
 
-/// Names of public types at the top of modules that stand in more than one crate, with those crates.
-pub fn public_types_in_several_crates(
-    crates: &[(&str, Vec<SourceFile>)],
-) -> BTreeMap<String, Vec<String>> {
-    let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (krate, files) in crates {
-        let lines = files.iter().flat_map(|file| file.code.lines());
-        let mut own: Vec<&str> = lines.filter_map(public_type).collect();
-        own.sort_unstable();
-        own.dedup();
-        for name in own {
-            let places = names.entry(name.to_owned()).or_default();
-            places.push((*krate).to_owned());
-        }
-    }
-    names.retain(|_, places| places.len() > 1);
-    names
-}
-
-/// The name of the public type that a line begins to define.
-fn public_type(line: &str) -> Option<&str> {
-    let mut words = line.strip_prefix("pub ")?.split_whitespace();
-    if !matches!(words.next(), Some("struct" | "enum" | "trait")) {
-        return None;
-    }
-    words.next()?.split(|c: char| !c.is_alphanumeric()).next()
-}
-
 /// Documentation and comments, in percent of the lines that are not empty.
 pub fn comment_share(files: &[SourceFile]) -> f64 {
     let comments: usize = files.iter().map(|file| file.comment_lines).sum();

@@ -10,4 +10,5 @@ pub mod modules;
 pub mod pages;
 pub mod source;
 pub mod tree;
+pub mod type_names;
 pub mod words;

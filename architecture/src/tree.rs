@@ -7,12 +7,24 @@ use std::path::{Path, PathBuf};
 const LEFT_OUT: [&str; 4] = ["target", ".git", "node_modules", "testdata"];
 
 /// One file with its text.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TextFile {
     /// The path from the root of the repository.
     pub path: PathBuf,
     /// The whole content.
     pub text: String,
+}
+
+impl TextFile {
+    /// Returns whether the file's name ends in a dot and this extension.
+    pub fn has_extension(&self, extension: &str) -> bool {
+        self.path.extension().is_some_and(|it| it == extension)
+    }
+
+    /// Returns whether it is Rust code of a crate, tests included.
+    pub fn is_source_of_a_crate(&self) -> bool {
+        self.path.starts_with("crates") && self.has_extension("rs")
+    }
 }
 
 /// All files below a directory whose names end in one of these extensions, sorted by path.
