@@ -74,9 +74,9 @@ pub trait NodeAgents: Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PodTarget {
-    /// The pod's namespace.
+    /// The namespace of the pod.
     pub namespace: String,
-    /// The pod's name.
+    /// The name of the pod.
     pub pod: String,
     /// The pod's uid, which tells it from another pod of the same name.
     pub uid: String,
@@ -100,9 +100,9 @@ impl PodTarget {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ContainerTarget {
-    /// The pod.
+    /// The pod that the container is in.
     pub pod: PodTarget,
-    /// The container's name.
+    /// The name of the container.
     pub container: String,
 }
 
@@ -140,9 +140,9 @@ pub enum AgentError {
 /// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TerminalSize {
-    /// Columns.
+    /// The number of columns.
     pub width: u16,
-    /// Rows.
+    /// The number of rows.
     pub height: u16,
 }
 
@@ -341,7 +341,7 @@ async fn receive<T>(channel: &mut Option<mpsc::Receiver<T>>) -> Option<T> {
 pub struct Usage {
     /// Thousandths of a core.
     pub cpu: i64,
-    /// Bytes.
+    /// The working set in bytes.
     pub memory: i64,
 }
 

@@ -91,7 +91,7 @@ pub(crate) enum Caller {
 pub struct Tokens(HashMap<String, User>);
 
 impl Tokens {
-    /// Adds a token.
+    /// Adds a token; the user joins `system:authenticated`.
     pub fn insert(&mut self, token: impl Into<String>, user: User) {
         self.0.insert(token.into(), user.authenticated());
     }

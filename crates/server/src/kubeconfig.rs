@@ -29,7 +29,7 @@ impl Kubeconfig {
         ))
     }
 
-    /// The YAML text.
+    /// Returns the kubeconfig as YAML.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -21,15 +21,15 @@ pub trait PodLogs: Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogOf {
-    /// The pod's namespace.
+    /// The namespace of the pod.
     pub namespace: String,
-    /// The pod's name.
+    /// The name of the pod.
     pub pod: String,
     /// The pod's uid: another pod of the same name has another log.
     pub uid: String,
     /// The node that the pod is on.
     pub node: String,
-    /// The container's name.
+    /// The name of the container.
     pub container: String,
     /// Which of its runs.
     pub run: LogRun,
@@ -55,7 +55,7 @@ impl LogOf {
         self
     }
 
-    /// Of this run.
+    /// Asks for the log of this run instead of the current one.
     #[must_use]
     pub fn run(mut self, run: LogRun) -> Self {
         self.run = run;
@@ -84,7 +84,7 @@ pub struct LogLine {
 /// A piece of a log.
 #[derive(Debug)]
 pub struct LogPiece {
-    /// The lines.
+    /// The lines in the order in which they were written.
     pub lines: Vec<LogLine>,
     /// Where to go on.
     pub next: u64,

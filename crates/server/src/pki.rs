@@ -106,7 +106,7 @@ impl Authority {
         Self::of(KeyPair::generate().map_err(making("certificate authority's key"))?)
     }
 
-    /// The one whose key is kept in `directory`, made if there is none.
+    /// Reads the authority whose key is kept in `directory`, or makes it if it is missing.
     pub(crate) fn load_or_generate(directory: &Path) -> Result<Self, PkiError> {
         let path = directory.join("authority.key");
         let file_error = |source| PkiError::File {

@@ -121,13 +121,13 @@ impl Builder {
         self
     }
 
-    /// Limits on requests.
+    /// Sets the limits on requests, for all users and for each.
     pub fn request_limits(mut self, limits: RequestLimits) -> Self {
         self.requests = limits;
         self
     }
 
-    /// Limits on connections.
+    /// Sets the limits on connections to the socket.
     pub fn listen_limits(mut self, limits: ListenLimits) -> Self {
         self.connections = limits;
         self
@@ -511,7 +511,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// `https://127.0.0.1:6443`
+    /// Returns the address with its scheme, such as `https://127.0.0.1:6443`.
     pub fn url(&self) -> &str {
         &self.url
     }

@@ -42,13 +42,13 @@ pub(crate) struct Details {
     /// Name of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Its API group.
+    /// The API group of the resource.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub group: String,
     /// Its resource or kind, as the reason demands.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// Its uid.
+    /// The uid of the object, where it matters.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
     /// What is wrong, one by one.
@@ -62,10 +62,10 @@ pub(crate) struct Details {
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Cause {
-    /// Machine-readable class.
+    /// The machine-readable class, such as `FieldValueRequired`.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub reason: Cow<'static, str>,
-    /// Text for people.
+    /// The description for people.
     pub message: String,
     /// Path of the field, if there is one.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -77,7 +77,7 @@ pub(crate) struct Cause {
 pub(crate) struct About<'a> {
     /// API group, empty for the core group.
     pub group: &'a str,
-    /// Plural or kind.
+    /// The resource's plural, or the kind.
     pub resource: &'a str,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Attributes<'a> {
 /// What it is to be done to.
 #[derive(Debug, Clone)]
 pub(crate) enum Subject<'a> {
-    /// Objects.
+    /// Objects of a resource, or one of them.
     Resource(Resource<'a>),
     /// A path that names no objects.
     Path(Cow<'a, str>),

@@ -68,7 +68,7 @@ impl Decision {
         }
     }
 
-    /// No, for want of a rule.
+    /// Refuses, because no rule allows it.
     pub(crate) fn forbidden() -> Self {
         Self {
             allowed: false,

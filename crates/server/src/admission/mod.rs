@@ -87,13 +87,13 @@ pub enum Plugin {
     CertificateSubjectRestriction,
     /// Ingresses get the class that is marked as the default.
     DefaultIngressClass,
-    /// MutatingAdmissionPolicies.
+    /// Calls the MutatingAdmissionPolicies that match.
     MutatingAdmissionPolicy,
-    /// MutatingWebhookConfigurations.
+    /// Calls the webhooks of MutatingWebhookConfigurations that match.
     MutatingAdmissionWebhook,
-    /// ValidatingAdmissionPolicies.
+    /// Calls the ValidatingAdmissionPolicies that match.
     ValidatingAdmissionPolicy,
-    /// ValidatingWebhookConfigurations.
+    /// Calls the webhooks of ValidatingWebhookConfigurations that match.
     ValidatingAdmissionWebhook,
     /// Namespaces use no more than their quota.
     ResourceQuota,

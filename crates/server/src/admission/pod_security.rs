@@ -105,13 +105,13 @@ pub(super) fn judge(
     concern: Concern,
     (metadata, spec): (&Value, &Value),
 ) -> Verdict {
-    let told = |standard: Standard, verb: &str| {
+    let violation = |standard: Standard, verb: &str| {
         let violations = checks::run(standard, metadata, spec);
         let details = violations.details();
         details.map(|details| format!("{verb} PodSecurity \"{standard}\": {details}"))
     };
     if concern == Concern::Pod
-        && let Some(refusal) = told(policy.enforce, "violates")
+        && let Some(refusal) = violation(policy.enforce, "violates")
     {
         return Verdict {
             refusal: Some(refusal),
@@ -120,11 +120,11 @@ pub(super) fn judge(
     }
     Verdict {
         refusal: None,
-        warning: told(policy.warn, "would violate"),
+        warning: violation(policy.warn, "would violate"),
     }
 }
 
-/// What is told when a namespace becomes stricter than the pods in it.
+/// The warnings when a namespace becomes stricter than the pods in it.
 pub(super) fn judge_namespace(
     name: &str,
     policy: &Policy,

@@ -26,7 +26,7 @@ impl Side {
     }
 }
 
-/// A list of resources; what cannot be read is left out, since validation has told of it.
+/// A list of resources; what cannot be read is left out, since validation has reported it.
 pub(super) fn amounts(list: &Value) -> Amounts {
     entries(list)
         .filter_map(|(name, value)| Some((name.clone(), Quantity::parse(text(value)).ok()?)))

@@ -28,13 +28,13 @@ pub(crate) struct ListOptions {
 /// Which version of the collection is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// The newest.
+    /// The newest version there is.
     Latest,
     /// Any that is at hand (`resourceVersion=0`).
     Any,
     /// This one or a newer one.
     NotOlderThan(u64),
-    /// Exactly this one.
+    /// Exactly this version, and no other.
     Exact(u64),
 }
 

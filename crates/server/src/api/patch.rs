@@ -16,7 +16,7 @@ use crate::request::Part;
 use crate::resource::{Nature, Served};
 use crate::status::ApiError;
 
-/// A patch that has been read and can be applied again and again.
+/// A patch that has been parsed and can be applied more than once.
 pub(crate) enum Patch {
     Json(json::JsonPatch),
     Merge(Value),

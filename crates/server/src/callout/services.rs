@@ -101,7 +101,7 @@ impl ServiceDirectory {
         }
     }
 
-    /// The address of a port of a Service, or why there is none.
+    /// Finds the address of a port of a Service, or the reason why nothing can be reached there.
     pub(super) fn resolve(
         &self,
         namespace: &str,

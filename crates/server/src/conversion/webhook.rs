@@ -265,8 +265,8 @@ fn check_pairs(
         [] => Ok(()),
         [one] => Err(ConversionError(one.to_string())),
         many => {
-            let told: Vec<String> = many.iter().map(ToString::to_string).collect();
-            Err(ConversionError(format!("[{}]", told.join(", "))))
+            let messages: Vec<String> = many.iter().map(ToString::to_string).collect();
+            Err(ConversionError(format!("[{}]", messages.join(", "))))
         }
     }
 }

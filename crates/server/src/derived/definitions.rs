@@ -31,7 +31,7 @@ pub(crate) struct Prepared {
 enum Serving {
     /// As it is already.
     Same,
-    /// Not at all.
+    /// No version is served any more.
     Nothing,
     New {
         incarnation: Arc<Incarnation>,

@@ -53,7 +53,7 @@ pub(crate) struct Derived {
     teardowns: Mutex<HashMap<String, String>>,
     /// What the definition that is being committed comes to. Set and taken within one commit, under the store's lock.
     staged: Mutex<Option<Prepared>>,
-    /// Who else is told of every change.
+    /// Another observer of every change.
     observer: OnceLock<Box<Observer>>,
 }
 

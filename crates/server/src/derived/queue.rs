@@ -214,7 +214,7 @@ impl Queue {
         if matches!(taken.task, Task::ClusterRole(_)) {
             state.streak += 1;
         }
-        // One that was added again meanwhile stays as it is.
+        // One that was added again meanwhile is left alone.
         let entry = state.entries.get(&taken.task).copied();
         if let Some(entry) = entry.filter(|entry| entry.sequence == taken.sequence) {
             match outcome {

@@ -6,7 +6,7 @@
 pub struct RequestLimits {
     /// Seats for reads. Together with those for writes they are shared out among the priority levels.
     pub reads: usize,
-    /// Seats for writes.
+    /// Seats for writes, in addition to those for reads.
     pub writes: usize,
     /// Most watches at once for one user.
     pub watches_per_user: usize,

@@ -24,7 +24,7 @@ pub(crate) struct Accept {
 /// What of an object is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Representation {
-    /// The object itself.
+    /// The object itself, with all of its fields.
     Object,
     /// Rows and columns, as `kubectl get` shows them.
     Table(MetaVersion),
@@ -75,9 +75,9 @@ impl Protobuf {
 pub(crate) enum Format {
     /// JSON on one line.
     Json,
-    /// JSON for people.
+    /// JSON with indentation, for people.
     PrettyJson,
-    /// YAML.
+    /// YAML, with the same content as JSON.
     Yaml,
     /// Protobuf, where the answer is a built-in kind.
     Protobuf,

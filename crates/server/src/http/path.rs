@@ -12,31 +12,31 @@ pub(crate) enum Target {
     Index,
     /// `/healthz`, `/livez`, `/readyz` and their checks.
     Health(String),
-    /// `/version`
+    /// The server's version, at `/version`.
     Version,
-    /// `/metrics`
+    /// The server's metrics, at `/metrics`.
     Metrics,
-    /// `/openapi/v2`
+    /// The whole API as OpenAPI 2, at `/openapi/v2`.
     OpenApiV2,
-    /// `/openapi/v3`
+    /// The list of OpenAPI 3 documents, at `/openapi/v3`.
     OpenApiV3Index,
     /// `/openapi/v3/apis/apps/v1`, without the prefix.
     OpenApiV3(String),
-    /// `/api`
+    /// The versions of the core group, at `/api`.
     CoreVersions,
-    /// `/apis`
+    /// The list of API groups, at `/apis`.
     Groups,
-    /// `/apis/apps`
+    /// The versions of one group, such as `/apis/apps`.
     Group(String),
-    /// `/api/v1`, `/apis/apps/v1`
+    /// The resources of one version, such as `/api/v1` or `/apis/apps/v1`.
     GroupVersion(GroupVersion),
     /// `/.well-known/openid-configuration`: who signs the tokens of service accounts.
     OpenIdConfiguration,
     /// `/openid/v1/jwks`: with which key.
     OpenIdKeys,
-    /// Objects.
+    /// Objects of a resource, or a subresource of one.
     Resource(ResourcePath),
-    /// Nothing we serve.
+    /// A path that is not served.
     Unknown,
 }
 

@@ -114,11 +114,11 @@ pub(crate) enum Persist {
 /// What happens to unknown and duplicate fields of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldValidation {
-    /// Dropped in silence.
+    /// They are dropped without a warning.
     Ignore,
     /// Dropped with a warning.
     Warn,
-    /// Refused.
+    /// The request is refused.
     Strict,
 }
 

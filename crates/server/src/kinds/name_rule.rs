@@ -5,11 +5,11 @@ use kubewright_schema::names;
 /// Rule for the names of a kind's objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameRule {
-    /// A DNS-1123 subdomain.
+    /// A DNS-1123 subdomain of up to 253 characters.
     Subdomain,
-    /// A DNS-1123 label.
+    /// A DNS-1123 label of up to 63 characters.
     Label,
-    /// A DNS-1035 label.
+    /// A DNS-1035 label of up to 63 characters, which begins with a letter.
     Label1035,
     /// Anything that fits into one segment of a path.
     PathSegment,

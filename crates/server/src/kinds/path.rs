@@ -5,7 +5,7 @@ use std::fmt;
 /// Where a value stands in an object, such as `spec.containers[0].name`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Path<'a> {
-    /// The first field.
+    /// A field at the top of the object.
     Root(&'a str),
     /// A field of the value before.
     Field(&'a Path<'a>, &'a str),

@@ -66,7 +66,7 @@ pub(crate) enum Deletion {
 pub(crate) enum StatusMeta {
     /// All of the metadata that an update may change.
     Open,
-    /// All but labels.
+    /// All metadata except labels.
     KeepLabels,
     /// All but owner references.
     KeepOwners,
@@ -86,9 +86,9 @@ pub(crate) enum UpdateOrder {
 /// Which field selectors a kind knows, and how it refuses others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FieldLabels {
-    /// `metadata.name` and `metadata.namespace`.
+    /// Only `metadata.name` and `metadata.namespace`.
     Generic,
-    /// Exactly these.
+    /// Exactly these field labels.
     Listed(&'static [&'static str]),
     /// Exactly these, refused in the words of Jobs.
     ListedForJob(&'static [&'static str]),

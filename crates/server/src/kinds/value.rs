@@ -117,7 +117,7 @@ pub(crate) fn alike(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Whether a value cannot be told from an absent one.
+/// Whether a value means the same as an absent one.
 fn absent_alike(value: &Value) -> bool {
     match value {
         Value::Null => true,

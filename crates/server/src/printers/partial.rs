@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// Version of `meta.k8s.io` that a client asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum MetaVersion {
-    /// `v1`
+    /// The current version, `meta.k8s.io/v1`.
     #[default]
     V1,
     /// `v1beta1`, with the same content.

@@ -96,19 +96,19 @@ pub(crate) struct Options {
 pub(crate) enum Headers {
     /// The columns are described.
     Shown,
-    /// `columnDefinitions` is null.
+    /// The columns are left out: `columnDefinitions` is null.
     Omitted,
 }
 
 /// What each row carries besides its cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum IncludeObject {
-    /// Nothing.
+    /// Rows have nothing but their cells.
     None,
-    /// The object's metadata.
+    /// Rows carry the object's metadata.
     #[default]
     Metadata,
-    /// The whole object.
+    /// Rows carry the whole object.
     Object,
 }
 

@@ -5,7 +5,7 @@
 pub(crate) enum Part {
     /// Everything but the status.
     Whole,
-    /// The status.
+    /// The status, through its subresource.
     Status,
     /// The number of replicas, written as a `Scale`.
     Scale,

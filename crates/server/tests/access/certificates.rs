@@ -31,7 +31,7 @@ fn may(verb: &str, signers: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn a_request_says_who_made_it_and_stays_as_it_is() {
+async fn a_request_names_its_maker_and_never_changes() {
     let server = server().await;
     let admin = Caller::admin(&server);
     let group = "certificates.k8s.io";

@@ -187,13 +187,13 @@ async fn tokens_end_with_what_they_are_bound_to() {
     let by_pod = token(&server, bound("Pod", "p")).await;
     let by_node = token(&server, bound("Node", "n1")).await;
     let by_secret = token(&server, bound("Secret", "s")).await;
-    let told = claims(&by_pod)["kubernetes.io"].clone();
+    let bound_to = claims(&by_pod)["kubernetes.io"].clone();
     assert_eq!(
-        told["pod"],
+        bound_to["pod"],
         json!({ "name": "p", "uid": made["metadata"]["uid"] })
     );
     assert_eq!(
-        told["node"],
+        bound_to["node"],
         json!({ "name": "n1", "uid": node["metadata"]["uid"] })
     );
     for token in [&by_pod, &by_node, &by_secret] {

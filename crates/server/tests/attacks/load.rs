@@ -91,10 +91,10 @@ async fn a_socket_that_never_reads_costs_the_server_little() {
     // A hundred megabytes have passed.
     assert!(peak_memory() - memory < MEMORY);
     site.serves().await;
-    let told = lazy.remove(0).read_until("\"type\":\"ERROR\"").await;
+    let events = lazy.remove(0).read_until("\"type\":\"ERROR\"").await;
     assert!(
-        told.contains("too old resource version"),
-        "the one who wakes up is told"
+        events.contains("too old resource version"),
+        "the one who wakes up learns that it missed events"
     );
 }
 

@@ -126,8 +126,8 @@ async fn a_watch_from_before_a_restart_goes_on_or_is_told_to_list_again() {
         .send(&service)
         .await;
     let event = current.next().await.expect("an event");
-    let told = event["object"]["code"] == 410 || event["object"]["metadata"]["name"] == "after";
-    assert!(told, "nothing is lost in silence: {event}");
+    let reported = event["object"]["code"] == 410 || event["object"]["metadata"]["name"] == "after";
+    assert!(reported, "nothing is lost in silence: {event}");
 }
 
 #[tokio::test]

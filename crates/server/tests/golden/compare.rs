@@ -145,7 +145,7 @@ impl Comparison<'_> {
     fn body(&mut self, expected: &Body, actual: &Body) {
         match (expected, actual) {
             (Body::Json(want), Body::Json(got)) => self.value("", want, got),
-            // A watch of one event cannot be told from a document.
+            // A watch of one event looks the same as a document.
             (Body::Lines(want), Body::Json(got)) => self.list("", want, std::slice::from_ref(got)),
             (Body::Json(want), Body::Lines(got)) => self.list("", std::slice::from_ref(want), got),
             (Body::Lines(want), Body::Lines(got)) => self.list("", want, got),

@@ -37,11 +37,11 @@ pub(crate) struct Request {
 pub(crate) enum Body {
     /// Nothing, or white space.
     Empty,
-    /// One document.
+    /// One document of JSON.
     Json(Value),
     /// One document per line: a watch.
     Lines(Vec<Value>),
-    /// Anything else, trimmed.
+    /// Any other body, trimmed of white space.
     Text(String),
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn find<'a>(exchanges: &'a [Exchange], name: &str) -> &'a Exchange {
 ///
 /// # Panics
 ///
-/// When an exchange cannot be understood: the file is ours, so it is to be mended.
+/// When an exchange cannot be understood: the file is ours and has to be fixed.
 pub(crate) fn parse(text: &str) -> Vec<Exchange> {
     let text = format!("\n{text}");
     text.split("\n### ")

@@ -75,7 +75,7 @@ impl Model {
         self.forgotten_before = self.forgotten_before.max(revision);
     }
 
-    /// Whether a client at this revision may be told to list again.
+    /// Whether a client at this revision may have to list again.
     pub(crate) fn is_forgotten(&self, revision: u64) -> bool {
         revision < self.forgotten_before
     }
@@ -85,7 +85,7 @@ impl Model {
         all.filter(|thing| matches(thing, color)).cloned().collect()
     }
 
-    /// What a watcher that has seen everything up to a revision must be told next.
+    /// The events that a watcher which has seen everything up to a revision must get next.
     pub(crate) fn events(&self, after: u64, color: Option<usize>) -> Vec<Expected> {
         let later = self.states.range(after + 1..);
         later

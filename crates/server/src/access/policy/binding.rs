@@ -121,7 +121,7 @@ impl fmt::Display for Grounds<'_> {
     }
 }
 
-/// What is told of roles that bindings name and that do not exist.
+/// The text about roles that bindings name and that do not exist.
 pub(crate) fn missing_text(missing: &[RoleRef]) -> String {
     let mut texts: Vec<String> = Vec::new();
     for role in missing {

@@ -28,7 +28,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// The key of a directory, made when there is none; without a directory a new one.
+    /// Reads the key of a directory, or makes it there if it is missing. Without a directory the key is a new one.
     pub(super) fn load_or_generate(directory: Option<&Path>) -> Result<Self, PkiError> {
         let pem = match directory.map(|d| d.join("service-account.key")) {
             None => generate()?,

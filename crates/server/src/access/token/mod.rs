@@ -62,7 +62,7 @@ impl Refusal {
 }
 
 impl Issuer {
-    /// An issuer whose key is kept in a directory, or made anew when there is none.
+    /// Makes an issuer whose key is kept in a directory, or is a new one without a directory.
     ///
     /// # Errors
     /// When the key cannot be made, read or written.

@@ -95,13 +95,13 @@ impl Definition<Validation> {
                 Ok(Cel::Bool(true)) => {}
                 Err(why) => denials.extend(errors(why)),
                 Ok(_) => {
-                    let told = rule.message_expression.as_ref().and_then(|compiled| {
+                    let message = rule.message_expression.as_ref().and_then(|compiled| {
                         let expression = compiled.as_ref().ok()?;
                         let value =
                             variables::evaluate(expression, inputs, results.clone(), &mut budget);
                         fit_to_tell(value.ok()?)
                     });
-                    denials.push(rule.denial(told));
+                    denials.push(rule.denial(message));
                 }
             }
         }
@@ -118,9 +118,9 @@ fn fit_to_tell(value: Cel<'_>) -> Option<String> {
 }
 
 impl Validation {
-    fn denial(&self, told: Option<String>) -> Denial {
-        let message = match (told, self.message.as_str()) {
-            (Some(told), _) => told,
+    fn denial(&self, evaluated: Option<String>) -> Denial {
+        let message = match (evaluated, self.message.as_str()) {
+            (Some(evaluated), _) => evaluated,
             (None, "") => format!("failed expression: {}", self.source.trim()),
             (None, message) => message.to_owned(),
         };
@@ -132,7 +132,7 @@ impl Validation {
 }
 
 impl Policies {
-    /// Asks the validating policies. The first denial is told; others have no say in the answer.
+    /// Asks the validating policies. The first denial is the answer; later ones do not change it.
     pub(in crate::admission) async fn validate(
         &self,
         cx: AdmissionContext<'_>,

@@ -279,7 +279,7 @@ impl Ledger {
         };
         let mut ledger = self.0.lock();
         let accounts = ledger.entry(namespace.to_owned()).or_default();
-        // Its controller writes the status again and again, which changes nothing here.
+        // Its controller keeps writing the status, which changes nothing here.
         let known = accounts.get(record.name());
         if known.is_none_or(|known| known.terms.quota["spec"] != quota["spec"]) {
             accounts.insert(

@@ -170,13 +170,13 @@ impl<'a> Measure<'a> {
         if missing.is_empty() {
             return Ok(());
         }
-        let told = missing.into_iter().map(|(name, containers)| {
+        let missing = missing.into_iter().map(|(name, containers)| {
             let containers: Vec<&str> = containers.into_iter().collect();
             format!("{name} for: {}", containers.join(","))
         });
         Err(PluginRefusal(format!(
             "must specify {}",
-            told.collect::<Vec<_>>().join("; ")
+            missing.collect::<Vec<_>>().join("; ")
         )))
     }
 }

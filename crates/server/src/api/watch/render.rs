@@ -78,7 +78,7 @@ impl Renderer {
 /// How events follow each other on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// One line each.
+    /// One line of JSON each.
     Json,
     /// Protobuf after its length.
     Protobuf,

@@ -285,7 +285,7 @@ fn validate_completions(now: &Value, before: &Value, errors: &mut Errors) {
     }
 }
 
-/// Pods of a job do not change, but a job that never started may still be told where to run them.
+/// The pod template of a job does not change, but where its pods run may change before the job has started.
 fn validate_template_update(new: &Value, old: &Value, errors: &mut Errors) {
     let (now, mut before) = (&new["spec"]["template"], old["spec"]["template"].clone());
     let waiting = is_true(&old["spec"]["suspend"]) && old["status"]["startTime"].is_null();

@@ -67,7 +67,7 @@ pub(super) fn validate(
     }
 }
 
-/// Checks a write of the `ephemeralcontainers` subresource besides the pod itself: what was there stays as it is.
+/// Checks a write of the `ephemeralcontainers` subresource besides the pod itself: containers that exist do not change.
 pub(crate) fn validate_added(new: &Value, old: &Value) -> Errors {
     let path = Path::Root("spec.ephemeralContainers");
     let now: BTreeMap<&str, &Value> = items(&new["spec"]["ephemeralContainers"])

@@ -137,7 +137,7 @@ fn restore_mutable(rest: &mut Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// A pod that waits at a gate may still be told more about its node.
+/// A pod with scheduling gates may still get a narrower choice of nodes.
 fn restore_node_choice(rest: &mut Value, old: &Value, errors: &mut Errors) {
     let (now, before) = (&rest["nodeSelector"], &old["nodeSelector"]);
     if !entries(before).all(|(key, value)| now.get(key) == Some(value)) {

@@ -1,14 +1,14 @@
-//! Controllers of pods: Deployments, ReplicaSets, StatefulSets, DaemonSets and their elders.
+//! Controllers of pods: Deployments, ReplicaSets, StatefulSets, DaemonSets and the legacy kinds.
 
 mod daemonset;
 mod deployment;
-mod elders;
+mod legacy;
 mod replicaset;
 mod statefulset;
 
 pub(super) use daemonset::DAEMON_SET;
 pub(super) use deployment::DEPLOYMENT;
-pub(super) use elders::{CONTROLLER_REVISION, POD_TEMPLATE, REPLICATION_CONTROLLER};
+pub(super) use legacy::{CONTROLLER_REVISION, POD_TEMPLATE, REPLICATION_CONTROLLER};
 pub(super) use replicaset::REPLICA_SET;
 pub(super) use statefulset::STATEFUL_SET;
 
