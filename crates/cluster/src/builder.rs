@@ -168,7 +168,7 @@ impl Builder {
         self
     }
 
-    /// Where chance comes from: names and uids are the same in every run with the same seed.
+    /// Seeds the random numbers: names and uids are the same in every run with the same seed.
     pub fn seed(mut self, seed: u64) -> Self {
         self.recipe.seed = seed;
         self
@@ -208,7 +208,7 @@ impl Builder {
         self
     }
 
-    /// Changes the server in ways that this builder has no word for. Time and chance are the cluster's.
+    /// Changes the server in ways that this builder has no method for. Its clock and seed are the cluster's.
     pub fn server(
         mut self,
         change: impl FnOnce(kubewright_server::Builder) -> kubewright_server::Builder,
@@ -288,7 +288,7 @@ impl Recipe {
         Environment::seeded(self.clock.clone(), !self.seed)
     }
 
-    /// The recipe of the nth fork: the same, with a chance of its own, and measurements and logs as they are now.
+    /// The recipe of the nth fork: the same, with a seed of its own, and measurements and logs as they are now.
     pub(crate) fn fork(&self, number: u64) -> Self {
         let step = 0x9e37_79b9_7f4a_7c15_u64;
         let seed = self.seed.wrapping_add(step.wrapping_mul(number + 1));

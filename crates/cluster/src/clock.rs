@@ -14,7 +14,7 @@ use kubewright_server::environment as server;
 pub struct Clock(Arc<dyn runtime::Clock>);
 
 impl Clock {
-    /// The machine's clock.
+    /// Returns a clock that shows the machine's time.
     pub fn system() -> Self {
         Self::of(SystemClock)
     }
@@ -29,7 +29,7 @@ impl Clock {
         Self(Arc::new(clock))
     }
 
-    /// The present moment.
+    /// Returns the present moment of the clock.
     pub fn now(&self) -> Timestamp {
         self.0.now()
     }

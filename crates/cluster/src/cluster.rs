@@ -210,7 +210,7 @@ impl Cluster {
         kube::Client::new(self.server.service_as(user), "default")
     }
 
-    /// The API server.
+    /// Returns the API server of the cluster.
     pub fn server(&self) -> &Server {
         &self.server
     }

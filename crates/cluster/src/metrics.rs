@@ -1,6 +1,6 @@
 //! Measurements that autoscalers go by: what programs set, and what the annotations of pods say.
 //!
-//! Nothing is measured in a cluster without machines. A pod whose use nobody has told has no metrics, as a pod that a
+//! Nothing is measured in a cluster without machines. A pod whose use nobody has reported has no metrics, as a pod that a
 //! metrics server has not seen yet.
 
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ type Book = BTreeMap<(Measured, String), i64>;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Measured {
-    /// A pod as a whole. Goes before what is told of its containers.
+    /// A pod as a whole. It takes precedence over values of its containers.
     Pod {
         /// Its namespace.
         namespace: String,
@@ -55,7 +55,7 @@ pub enum Measured {
         /// The name of the container.
         name: String,
     },
-    /// Any object.
+    /// An object of any kind, by its name.
     Object {
         /// Its namespace.
         namespace: String,
@@ -68,7 +68,7 @@ pub enum Measured {
     External {
         /// The namespace in which autoscalers see it.
         namespace: String,
-        /// What it is told apart by.
+        /// The labels that metric selectors match.
         labels: BTreeMap<String, String>,
     },
 }
@@ -77,7 +77,7 @@ pub enum Measured {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetricError {
-    /// It is no quantity.
+    /// The value is not a quantity.
     #[error("{text:?} is no quantity")]
     Quantity {
         /// What was given.
@@ -113,7 +113,7 @@ impl Measured {
         }
     }
 
-    /// Any object.
+    /// Names an object of any kind.
     pub fn object(
         namespace: impl Into<String>,
         kind: impl Into<String>,
@@ -134,7 +134,7 @@ impl Measured {
         }
     }
 
-    /// What something outside of the cluster is told apart by; anything else stays as it is.
+    /// Adds a label to something outside of the cluster; anything else is not changed.
     #[must_use]
     pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         if let Self::External { labels, .. } = &mut self {
@@ -160,7 +160,7 @@ impl Metrics {
         Ok(())
     }
 
-    /// Forgets a value.
+    /// Forgets a value that was set.
     pub fn forget(&self, of: Measured, metric: &str) {
         self.book.lock().remove(&(of, metric.to_owned()));
     }
@@ -310,7 +310,7 @@ mod tests {
             (json!({}), None, None),
             (json!({all: "100m"}), Some(300), Some(100)),
             (json!({all: "100m", one: "1"}), Some(1200), Some(1000)),
-            // A container that nobody has told of hides the whole.
+            // A container without a value hides the whole.
             (json!({one: "1"}), None, Some(1000)),
             (json!({all: "a lot"}), None, None),
             (json!({all: "-1"}), None, None),

@@ -24,7 +24,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 /// Whether a ready pod has been so for long enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Availability {
-    /// Available.
+    /// It is available now.
     Now,
     /// Ready, and available after this time if nothing happens.
     In(Duration),
@@ -124,14 +124,14 @@ pub(crate) fn from_template(
     namespace: Option<String>,
     owner: OwnerReference,
 ) -> Pod {
-    let told = template.metadata.clone().unwrap_or_default();
+    let metadata = template.metadata.clone().unwrap_or_default();
     Pod {
         metadata: ObjectMeta {
             generate_name: Some(format!("{}-", owner.name)),
             namespace,
-            labels: told.labels,
-            annotations: told.annotations,
-            finalizers: told.finalizers,
+            labels: metadata.labels,
+            annotations: metadata.annotations,
+            finalizers: metadata.finalizers,
             owner_references: Some(vec![owner]),
             ..ObjectMeta::default()
         },

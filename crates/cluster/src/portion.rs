@@ -1,4 +1,4 @@
-//! Numbers that may be told as a part of a whole: `3` or `"25%"`.
+//! Numbers that may be given as a part of a whole: `3` or `"25%"`.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -12,8 +12,8 @@ pub(crate) enum Round {
 }
 
 /// How many of `total` are meant. None for what is neither a number nor a percentage; validation refuses those.
-pub(crate) fn of(told: &IntOrString, total: i32, round: Round) -> Option<i32> {
-    let percent = match told {
+pub(crate) fn of(portion: &IntOrString, total: i32, round: Round) -> Option<i32> {
+    let percent = match portion {
         IntOrString::Int(number) => return Some(*number),
         IntOrString::String(text) => text.strip_suffix('%')?.parse::<i32>().ok()?,
     };
@@ -27,16 +27,20 @@ pub(crate) fn of(told: &IntOrString, total: i32, round: Round) -> Option<i32> {
 mod tests {
     use super::*;
 
-    fn check(told: &str, total: i32, up: Option<i32>, down: Option<i32>) {
-        let told = match told.parse() {
+    fn check(text: &str, total: i32, up: Option<i32>, down: Option<i32>) {
+        let portion = match text.parse() {
             Ok(number) => IntOrString::Int(number),
-            Err(_) => IntOrString::String(told.to_owned()),
+            Err(_) => IntOrString::String(text.to_owned()),
         };
-        assert_eq!(of(&told, total, Round::Up), up, "{told:?} of {total}, up");
         assert_eq!(
-            of(&told, total, Round::Down),
+            of(&portion, total, Round::Up),
+            up,
+            "{portion:?} of {total}, up"
+        );
+        assert_eq!(
+            of(&portion, total, Round::Down),
             down,
-            "{told:?} of {total}, down"
+            "{portion:?} of {total}, down"
         );
     }
 
@@ -55,8 +59,8 @@ mod tests {
 
     #[test]
     fn what_is_no_number_has_no_value() {
-        for told in ["", "%", "a few", "1.5%", "99999999999%"] {
-            check(told, 10, None, None);
+        for text in ["", "%", "a few", "1.5%", "99999999999%"] {
+            check(text, 10, None, None);
         }
     }
 }

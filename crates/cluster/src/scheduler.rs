@@ -71,7 +71,7 @@ pub enum SchedulerError {
 }
 
 impl Scheduler {
-    /// The default scheduler.
+    /// Makes the scheduler of pods that name `default-scheduler`.
     pub fn new() -> Self {
         Self::default()
     }

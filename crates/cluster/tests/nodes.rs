@@ -144,11 +144,11 @@ impl World {
             let events = api.list(&Default::default()).await.expect("an answer");
             let about = events.items.into_iter();
             let about = about.filter(|e| e.involved_object.name.as_deref() == Some(name));
-            let told: Vec<_> = about
+            let found: Vec<_> = about
                 .map(|e| (e.reason.unwrap_or_default(), e.message.unwrap_or_default()))
                 .collect();
-            if told.iter().any(|(r, _)| r == reason) {
-                return told;
+            if found.iter().any(|(r, _)| r == reason) {
+                return found;
             }
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
@@ -210,7 +210,7 @@ async fn pods_are_spread_over_nodes_and_run() {
     }
     places.sort();
     assert_eq!(places, ["node-1", "node-2", "node-3"]);
-    let told = world.events("a", "Started").await;
+    let events = world.events("a", "Started").await;
     let expected = [
         ("Scheduled", "Successfully assigned default/a to node-1"),
         (
@@ -222,8 +222,8 @@ async fn pods_are_spread_over_nodes_and_run() {
     ];
     for (reason, message) in expected {
         assert!(
-            told.contains(&(reason.to_owned(), message.to_owned())),
-            "{reason}: {told:?}"
+            events.contains(&(reason.to_owned(), message.to_owned())),
+            "{reason}: {events:?}"
         );
     }
     let node = world.node("node-2", "ready", is_ready).await;
@@ -274,17 +274,17 @@ async fn pod_that_fits_nowhere_says_why_until_a_node_comes() {
     let resources = json!({"requests": {"cpu": "12"}});
     let spec = json!({"containers": [{"name": "app", "image": "app:1", "resources": resources}]});
     world.create("big", json!({}), spec).await;
-    let told = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: \
+    let message = "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: \
                 3 Preemption is not helpful for scheduling.";
     let refused = |pod: &Value| condition(pod, "PodScheduled")["reason"] == "Unschedulable";
     let pod = world.until("big", "refused", refused).await;
     let scheduled = condition(&pod, "PodScheduled");
     assert_eq!(
         (&scheduled["status"], &scheduled["message"]),
-        (&json!("False"), &json!(told))
+        (&json!("False"), &json!(message))
     );
     let events = world.events("big", "FailedScheduling").await;
-    assert!(events.contains(&("FailedScheduling".to_owned(), told.to_owned())));
+    assert!(events.contains(&("FailedScheduling".to_owned(), message.to_owned())));
     let huge = NodeSpec::new("huge").resource("cpu", "64");
     world.nodes.add(huge).await.expect("registers");
     let pod = world.running("big").await;

@@ -297,7 +297,7 @@ impl Look<'_> {
         })
     }
 
-    /// The pods of the target cannot be told.
+    /// Stops because the pods of the target cannot be determined.
     fn unselected(&mut self, reason: &'static str, message: &str) -> Stopped {
         self.warn(reason, message);
         self.condition("ScalingActive", "False", reason, message);
@@ -382,14 +382,14 @@ fn selects(selector: &Selector, pod: &Pod) -> bool {
 }
 
 fn tolerance(spec: &HorizontalPodAutoscalerSpec) -> Tolerance {
-    let told = |rules: Option<&HPAScalingRules>| {
+    let of = |rules: Option<&HPAScalingRules>| {
         let text = rules.and_then(|rules| rules.tolerance.as_ref());
-        let told = text.and_then(|text| Quantity::parse(&text.0).ok());
-        told.map_or(TOLERANCE, |told| told.approximate())
+        let parsed = text.and_then(|text| Quantity::parse(&text.0).ok());
+        parsed.map_or(TOLERANCE, |parsed| parsed.approximate())
     };
     let behavior = spec.behavior.as_ref();
     Tolerance {
-        up: told(behavior.and_then(|b| b.scale_up.as_ref())),
-        down: told(behavior.and_then(|b| b.scale_down.as_ref())),
+        up: of(behavior.and_then(|b| b.scale_up.as_ref())),
+        down: of(behavior.and_then(|b| b.scale_down.as_ref())),
     }
 }

@@ -184,8 +184,8 @@ async fn begin(cx: &Context, cron: &CronJob, run: Timestamp) -> Result<Option<Jo
 }
 
 fn make(cron: &CronJob, run: Timestamp) -> Job {
-    let told = cron.spec.job_template.metadata.clone().unwrap_or_default();
-    let mut annotations = told.annotations.unwrap_or_default();
+    let template = cron.spec.job_template.metadata.clone().unwrap_or_default();
+    let mut annotations = template.annotations.unwrap_or_default();
     annotations.insert(
         SCHEDULED.to_owned(),
         zone::shown(run, cron.spec.time_zone.as_deref()),
@@ -196,7 +196,7 @@ fn make(cron: &CronJob, run: Timestamp) -> Job {
             // The same run has the same name, so that it cannot begin twice.
             name: Some(format!("{owner}-{}", run.as_second() / 60)),
             namespace: cron.metadata.namespace.clone(),
-            labels: told.labels,
+            labels: template.labels,
             annotations: Some(annotations),
             owner_references: Some(vec![controller_reference(cron)]),
             ..ObjectMeta::default()

@@ -170,8 +170,8 @@ fn slice(
     if spec.cluster_ip.as_deref() == Some("None") {
         labels.insert(HEADLESS.to_owned(), String::new());
     }
-    let told = spec.ports.iter().flatten().zip(numbers);
-    let ports = told.filter_map(|(port, number)| {
+    let numbered = spec.ports.iter().flatten().zip(numbers);
+    let ports = numbered.filter_map(|(port, number)| {
         Some(EndpointPort {
             name: Some(port.name.clone().unwrap_or_default()),
             port: Some((*number)?),
@@ -226,8 +226,8 @@ fn endpoint(
         .filter(|ip| !ip.is_empty())?;
     let (serving, terminating) = (is_ready(pod), is_terminating(pod));
     let always = spec.publish_not_ready_addresses == Some(true);
-    let told = pod.spec.as_ref();
-    let near = told.is_some_and(|pod| pod.subdomain == service.metadata.name);
+    let pod_spec = pod.spec.as_ref();
+    let near = pod_spec.is_some_and(|pod| pod.subdomain == service.metadata.name);
     let node = Some(node_name(pod)).filter(|node| !node.is_empty());
     Some(Endpoint {
         addresses: vec![address],
@@ -236,7 +236,9 @@ fn endpoint(
             serving: Some(serving),
             terminating: Some(terminating),
         }),
-        hostname: told.and_then(|pod| pod.hostname.clone()).filter(|_| near),
+        hostname: pod_spec
+            .and_then(|pod| pod.hostname.clone())
+            .filter(|_| near),
         node_name: node.map(str::to_owned),
         zone: node.and_then(|node| zones.get(node).cloned()),
         target_ref: Some(ObjectReference {

@@ -102,9 +102,9 @@ impl Cluster {
     /// Waits until the objects of a kind are as they should be.
     async fn until<K: TypedObject>(&self, what: &str, good: impl Fn(&[Arc<K>]) -> bool) {
         let changed = Arc::new(Notify::new());
-        let told = changed.clone();
+        let signal = changed.clone();
         let informer = self.client.of::<K>().informer();
-        let registration = informer.add_handler(move |_| told.notify_one());
+        let registration = informer.add_handler(move |_| signal.notify_one());
         let registration = registration.expect("the informer runs");
         let wait = async {
             informer

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 /// Where leases of nodes are.
 const LEASES: &str = "kube-node-lease";
 
-/// Watches over nodes.
+/// Marks nodes that are silent as unreachable and evicts their pods.
 #[derive(Debug, Clone)]
 #[must_use]
 #[non_exhaustive]

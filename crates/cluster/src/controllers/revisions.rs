@@ -29,7 +29,7 @@ const PREFIX_LIMIT: usize = 223;
 /// What makes the owner's template the latest revision.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Latest {
-    /// It is already.
+    /// It is the latest revision already.
     Is(Arc<ControllerRevision>),
     /// It is an earlier one, which gets this number.
     Renumber(Arc<ControllerRevision>, i64),
@@ -92,9 +92,9 @@ where
     let hash = hash::of(&data, collisions);
     let mut prefix = owner.meta().name.clone().unwrap_or_default();
     prefix.truncate(PREFIX_LIMIT);
-    let told = template.metadata.as_ref();
-    let mut labels = told
-        .and_then(|told| told.labels.clone())
+    let metadata = template.metadata.as_ref();
+    let mut labels = metadata
+        .and_then(|metadata| metadata.labels.clone())
         .unwrap_or_default();
     labels.insert(label.to_owned(), hash.clone());
     ControllerRevision {

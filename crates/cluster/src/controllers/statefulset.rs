@@ -99,14 +99,14 @@ fn revisions_of(set: &StatefulSet, settled: &Settled) -> (Revision, Revision) {
         name: name(&*settled.latest).to_owned(),
         template: set.spec.template.clone(),
     };
-    let told = set
+    let current = set
         .status
         .as_ref()
         .and_then(|status| status.current_revision.as_deref());
     let known = settled
         .all
         .iter()
-        .find(|revision| Some(name(&***revision)) == told);
+        .find(|revision| Some(name(&***revision)) == current);
     let current = known.and_then(|revision| {
         Some(Revision {
             name: name(&**revision).to_owned(),

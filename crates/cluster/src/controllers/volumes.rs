@@ -1,7 +1,7 @@
 //! Volumes: binds claims to volumes that fit, makes simulated ones for those that ask for them, and takes them back.
 //!
 //! [`plan`] says what is to be done about a claim or a volume, [`matching`] which volume a claim gets, [`binding`] how
-//! the two are written; this file reads and writes. The storage class `standard` is made at start where there is none,
+//! the two are written; this file reads and writes. The storage class `standard` is made at start if it is missing,
 //! so that claims work in a new cluster as they do on a real one. Its volumes are simulated: nothing is written anywhere.
 //!
 //! Guarantees

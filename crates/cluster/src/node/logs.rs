@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reader_is_woken_by_more_and_told_of_the_end() {
+    async fn reader_is_woken_by_more_and_by_the_end() {
         let (logs, key, now) = (
             Logs::default(),
             Key::new("default", "p"),

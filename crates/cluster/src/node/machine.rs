@@ -70,7 +70,7 @@ impl<'a> PodMachine<'a> {
     /// Lets everything happen to a pod that is due now.
     ///
     /// # Panics
-    /// Never: a pod without a spec has no containers and stays as it is.
+    /// Never: a pod without a spec has no containers and does not change.
     pub(crate) fn step(
         now: Timestamp,
         pod: &'a Pod,
@@ -102,7 +102,7 @@ impl<'a> PodMachine<'a> {
 
     fn finish(mut self, problems: Vec<String>) -> Step {
         if status::is_terminal(self.pod) {
-            // What has ended stays as it is. Its object goes when it is told to, if nobody holds it.
+            // What has ended does not change. Its object goes when it is deleted, if no finalizer holds it.
             if self.pod.metadata.deletion_timestamp.is_some() && !status::is_held(self.pod) {
                 self.step.fate = Fate::Goes;
             }

@@ -118,7 +118,7 @@ pub(crate) enum State {
     Creating { until: Timestamp },
     /// The runtime was asked to start it.
     Starting,
-    /// It runs.
+    /// It runs since then.
     Running { since: Timestamp },
     /// It waits before it is started again.
     BackOff { until: Timestamp, pause: Duration },

@@ -161,11 +161,11 @@ pub enum Life {
 pub struct ExecTarget {
     /// The container that runs.
     pub id: ContainerId,
-    /// Its pod.
+    /// The pod that it is in.
     pub pod: std::sync::Arc<Pod>,
     /// What the pod says about the container.
     pub container: Container,
-    /// Its environment.
+    /// The environment variables, with all references resolved.
     pub env: Vec<(String, String)>,
     /// The files of its volumes.
     pub files: Vec<MountedFile>,

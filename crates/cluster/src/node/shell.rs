@@ -192,7 +192,7 @@ impl Shell<'_> {
                     }
                 }
                 Some(heard) = self.live.join_next() => {
-                    // One that panicked has been reported by the runtime; its container stays as it is.
+                    // One that panicked has been reported by the runtime; its container keeps its state.
                     if let Ok(heard) = heard {
                         self.hear_live(heard);
                     }

@@ -63,7 +63,7 @@ impl NodeSpec {
         }
     }
 
-    /// The node's name.
+    /// Returns the name of the node.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -80,7 +80,7 @@ impl NodeSpec {
         self
     }
 
-    /// An annotation.
+    /// Adds an annotation to the Node object.
     pub fn annotation(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.annotations.insert(key.into(), value.into());
         self

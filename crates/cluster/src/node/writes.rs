@@ -156,7 +156,7 @@ pub(crate) async fn register(client: kube::Client, node: Node) -> Result<String,
     api.patch_status(&name, &params, &patch).await.map(uid)
 }
 
-/// Registers a node, again and again until the server takes it or says that it never will, as the kubelet does.
+/// Registers a node and retries until the server accepts it or says that it never will, as the kubelet does.
 ///
 /// # Errors
 /// That the server will not have it.

@@ -168,10 +168,10 @@ fn adopters<K: Selecting>(client: &Client, orphan: &ObjectMeta) -> Vec<Key> {
         .iter()
         .filter(|owner| owner.key().namespace() == namespace);
     let selecting = near.filter(|owner| {
-        let told = owner
+        let selector = owner
             .value()
             .and_then(|owner| selector(&*owner.label_selector()?));
-        told.is_some_and(|selector| selects(&selector, orphan))
+        selector.is_some_and(|selector| selects(&selector, orphan))
     });
     selecting.map(|owner| owner.key().clone()).collect()
 }

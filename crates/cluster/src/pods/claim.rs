@@ -23,9 +23,9 @@ pub(crate) enum Claim {
 /// Whether an object's labels and name are what a controller looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
-    /// They are.
+    /// The object is one that the controller looks for.
     Yes,
-    /// They are not.
+    /// The object is another one.
     No,
 }
 

@@ -162,9 +162,9 @@ fn adopting_and_releasing_leave_other_owners_alone() {
 #[test]
 fn an_empty_selector_selects_nothing() {
     assert!(claim::selector(&selector(&[])).is_none());
-    let told = claim::selector(&selector(&[("app", "web")])).expect("it says something");
-    assert!(claim::selects(&told, &metadata("a")));
-    assert!(!claim::selects(&told, &ObjectMeta::default()));
+    let selector = claim::selector(&selector(&[("app", "web")])).expect("it says something");
+    assert!(claim::selects(&selector, &metadata("a")));
+    assert!(!claim::selects(&selector, &ObjectMeta::default()));
 }
 
 /// Checks that the first of two pods goes before the second, whichever way they are listed.

@@ -171,7 +171,7 @@ impl Shell {
             }
             Done::Told(_, Ok(())) => {}
             Done::Told(key, Err(error)) => {
-                tracing::debug!(%key, %error, "a pod could not be told of its scheduling");
+                tracing::debug!(%key, %error, "the scheduling condition of a pod could not be written");
                 if self.waiting.remove(&key).is_some() {
                     self.forget(&key);
                     self.queue.failed_for_now(&key);

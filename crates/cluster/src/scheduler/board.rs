@@ -121,7 +121,7 @@ impl Board {
             ports: BTreeMap::new(),
             presence: Presence::Present,
         };
-        // What is promised stays as it is.
+        // What is reserved on the node does not change.
         std::mem::swap(&mut new.used, &mut place.used);
         std::mem::swap(&mut new.ports, &mut place.ports);
         let same = new.labels == place.labels

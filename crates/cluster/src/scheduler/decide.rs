@@ -1,4 +1,4 @@
-//! The decision: the best node for a pod, or why there is none. Pure.
+//! The decision: the best node for a pod, or why no node fits. Pure.
 
 use super::board::{Board, NodeName};
 use super::demand::Demand;
@@ -10,7 +10,7 @@ use super::volumes::Volumes;
 /// Finds the node for a pod.
 ///
 /// # Errors
-/// The sentence that tells the owner of the pod why there is none.
+/// The sentence that tells the owner of the pod why no node fits.
 pub(crate) fn decide(
     board: &mut Board,
     demand: &Demand,

@@ -107,7 +107,7 @@ pub(crate) struct Claim {
 /// Where a claim comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Somebody made it.
+    /// Somebody made it, and the pod names it.
     Named,
     /// It is made for the pod of this uid.
     Ephemeral { pod: Option<String> },

@@ -54,7 +54,7 @@ pub(crate) enum Stay {
     Forever,
     /// This many seconds after the taint.
     Seconds(i64),
-    /// Not at all.
+    /// It has to leave at once.
     No,
 }
 

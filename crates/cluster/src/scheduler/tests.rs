@@ -259,7 +259,7 @@ fn spread_counts_nodes_that_have_the_keys_of_all_hard_rules() {
     let mut board = Board::default();
     board.put_node(&node("a1", json!({"metadata": {"labels": {"rack": "1"}}})));
     board.put_node(&node("b1", json!({"metadata": {"labels": {"rack": "2"}}})));
-    // Without a rack it is no domain of zone c, or nothing could be placed for want of balance with it.
+    // Without a rack it is not a domain of zone c; otherwise every placement would exceed the skew with it.
     board.put_node(&node("c1", json!({})));
     for (number, node) in [(0, "a1"), (1, "b1")] {
         let web = pod(&format!("web-{number}"), json!({"app": "web"}), json!({}));

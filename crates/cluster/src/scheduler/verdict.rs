@@ -29,7 +29,7 @@ pub(crate) enum Reason {
 /// Whether others have what is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lack {
-    /// Others have it.
+    /// Other pods use it at the moment.
     Now,
     /// The node never had that much.
     Ever,

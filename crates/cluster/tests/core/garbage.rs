@@ -82,7 +82,7 @@ async fn orphans_forget_their_owner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dependent_in_another_namespace_is_told_of_and_goes() {
+async fn dependent_in_another_namespace_is_reported_and_goes() {
     let cluster = start().await;
     create(
         &all::<Namespace>(&cluster),

@@ -150,26 +150,26 @@ fn cron(name: &str, schedule: &str, annotations: Value) -> Value {
 /// Lets time pass; now and then a node falls silent for a while.
 async fn endure(cluster: &Cluster, span: &Span) -> Result<u64, Failure> {
     let end = Instant::now() + Duration::from_secs(span.hours * 3_600);
-    let (mut chance, mut failures) = (Chance(span.seed), 0);
+    let (mut random, mut failures) = (Random(span.seed), 0);
     loop {
-        let calm = chance.minutes(&span.calm);
+        let calm = random.minutes(&span.calm);
         if Instant::now() + calm > end {
             sleep_until(end).await;
             return Ok(failures);
         }
         sleep(calm).await;
-        let node = format!("node-{}", chance.between(1, span.nodes + 1));
+        let node = format!("node-{}", random.between(1, span.nodes + 1));
         cluster.nodes().stop(&node).await?;
-        sleep(chance.minutes(&span.outage)).await;
+        sleep(random.minutes(&span.outage)).await;
         cluster.nodes().start(&node).await?;
         failures += 1;
     }
 }
 
-/// Chance from a seed (splitmix64).
-struct Chance(u64);
+/// Random numbers from a seed (splitmix64).
+struct Random(u64);
 
-impl Chance {
+impl Random {
     /// A while, to the second.
     fn minutes(&mut self, range: &Range<u64>) -> Duration {
         Duration::from_secs(self.between(range.start * 60, range.end * 60))

@@ -1,8 +1,8 @@
 //! What must hold after every single write, while users do what they like, nodes fail, and the controllers' line to the
 //! server refuses, loses, delays and breaks.
 
-mod chance;
 mod operations;
+mod random;
 mod settling;
 mod witness;
 
@@ -13,8 +13,8 @@ use kubewright_cluster::{Clock, Cluster};
 use kubewright_testing::{Break, Fault, Wire};
 use tokio::time::sleep;
 
-use chance::Chance;
 use operations::Operator;
+use random::Random;
 use witness::Witness;
 
 /// What users and nodes do in one run.
@@ -29,10 +29,10 @@ async fn start(seed: u64, line: &Slot) -> Cluster {
     let builder = Cluster::builder().nodes(3).clock(clock).seed(seed);
     let builder = builder.line(move |service| {
         let wire = Wire::new(service);
-        let late = Mutex::new(Chance(seed));
+        let late = Mutex::new(Random(seed));
         wire.delay_watches(move || {
-            let mut chance = late.lock().expect("nobody panics while holding it");
-            Duration::from_millis(chance.below(800))
+            let mut random = late.lock().expect("nobody panics while holding it");
+            Duration::from_millis(random.below(800))
         });
         let client = wire.client();
         *slot.lock().expect("nobody panics while holding it") = Some(wire);
@@ -43,17 +43,17 @@ async fn start(seed: u64, line: &Slot) -> Cluster {
 
 /// What happens to a call: mostly nothing.
 fn disturb(wire: &Wire, seed: u64) {
-    let chance = Mutex::new(Chance(!seed));
+    let random = Mutex::new(Random(!seed));
     wire.plan(move |call| {
-        let mut chance = chance.lock().expect("nobody panics while holding it");
+        let mut random = random.lock().expect("nobody panics while holding it");
         let refuse = |code, reason| Fault::Refuse { code, reason };
-        match (chance.below(100), call.verb.is_write()) {
+        match (random.below(100), call.verb.is_write()) {
             (0..2, _) => refuse(500, "InternalError"),
             (2..4, _) => refuse(429, "TooManyRequests"),
             (4..6, true) => refuse(409, "Conflict"),
             (6..9, true) => Fault::LoseAnswer,
             (9..11, _) => Fault::LoseRequest,
-            (11..14, _) => Fault::Delay(Duration::from_millis(chance.below(2_000))),
+            (11..14, _) => Fault::Delay(Duration::from_millis(random.below(2_000))),
             _ => Fault::None,
         }
     });
@@ -71,15 +71,15 @@ async fn weather(seed: u64) {
         .observe(move |collection, event| seen.see(collection, event));
     observed.expect("nobody else observes");
     disturb(&wire, seed);
-    let mut operator = Operator::new(&cluster, &witness, Chance(seed ^ 0x5eed));
+    let mut operator = Operator::new(&cluster, &witness, Random(seed ^ 0x5eed));
     for _ in 0..OPERATIONS {
         operator.act().await;
-        match operator.chance.below(8) {
+        match operator.random.below(8) {
             0 => wire.break_watches(Break::Reset),
             1 => wire.break_watches(Break::Truncate),
             _ => {}
         }
-        sleep(Duration::from_millis(operator.chance.below(90_000))).await;
+        sleep(Duration::from_millis(operator.random.below(90_000))).await;
     }
     wire.heal();
     wire.break_watches(Break::Close);

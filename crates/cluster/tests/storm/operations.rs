@@ -1,4 +1,4 @@
-//! What users and machines do, by chance. Users are on a good line.
+//! What users and machines do, at random. Users have a transport without faults.
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
@@ -10,7 +10,7 @@ use kubewright_cluster::Cluster;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::chance::Chance;
+use crate::random::Random;
 use crate::witness::Witness;
 
 /// Names of each kind; a few, so that they are used again.
@@ -20,32 +20,32 @@ const KINDS: [&str; 4] = ["deployments", "statefulsets", "daemonsets", "jobs"];
 pub(crate) struct Operator<'a> {
     cluster: &'a Cluster,
     witness: &'a Witness,
-    pub(crate) chance: Chance,
+    pub(crate) random: Random,
     /// The node that is silent.
     silent: Option<String>,
 }
 
 impl<'a> Operator<'a> {
-    pub(crate) fn new(cluster: &'a Cluster, witness: &'a Witness, chance: Chance) -> Self {
+    pub(crate) fn new(cluster: &'a Cluster, witness: &'a Witness, random: Random) -> Self {
         Self {
             cluster,
             witness,
-            chance,
+            random,
             silent: None,
         }
     }
 
     /// Does something.
     pub(crate) async fn act(&mut self) {
-        let kind = *self.chance.pick(&KINDS[..]).expect("there are some");
-        let name = *self.chance.pick(&NAMES[..]).expect("there are some");
+        let kind = *self.random.pick(&KINDS[..]).expect("there are some");
+        let name = *self.random.pick(&NAMES[..]).expect("there are some");
         // Deployments have the strictest rules: half of all is about them.
-        let kind = if self.chance.below(2) == 0 {
+        let kind = if self.random.below(2) == 0 {
             "deployments"
         } else {
             kind
         };
-        match self.chance.below(10) {
+        match self.random.below(10) {
             0..5 => self.create_or_change(kind, name).await,
             5 => self.undo(name).await,
             6 => self.delete(kind, name).await,
@@ -76,11 +76,11 @@ impl<'a> Operator<'a> {
             return;
         }
         let (size, image) = (
-            self.chance.below(5),
-            format!("app:{}", self.chance.below(3)),
+            self.random.below(5),
+            format!("app:{}", self.random.below(3)),
         );
         let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}});
-        let patch = match (kind, self.chance.below(3)) {
+        let patch = match (kind, self.random.below(3)) {
             ("jobs", _) => json!({"spec": {"suspend": size < 2}}),
             ("daemonsets", _) | (_, 0) => image,
             ("deployments", 1) => json!({"spec": {"paused": size == 0}}),
@@ -95,10 +95,10 @@ impl<'a> Operator<'a> {
         let template = json!({"metadata": {"labels": labels}, "spec": {
             "containers": [{"name": "main", "image": "app:0"}]}});
         let selector = json!({"matchLabels": labels});
-        let count = 1 + self.chance.below(4);
+        let count = 1 + self.random.below(4);
         match kind {
             "deployments" => {
-                let (surge, unavailable) = match self.chance.below(3) {
+                let (surge, unavailable) = match self.random.below(3) {
                     0 => (json!(1), json!(0)),
                     1 => (json!(0), json!(1)),
                     _ => (json!("50%"), json!("25%")),
@@ -172,7 +172,7 @@ impl<'a> Operator<'a> {
         let sets = Api::<ReplicaSet>::default_namespaced(self.cluster.client());
         let params = ListParams::default().labels(&format!("app=deployments-{name}"));
         let sets = sets.list(&params).await.expect("an answer").items;
-        let image = self.chance.pick(&sets).and_then(|set| {
+        let image = self.random.pick(&sets).and_then(|set| {
             let template = set.spec.template.as_ref()?.spec.as_ref()?;
             template.containers.first()?.image.clone()
         });
@@ -188,7 +188,7 @@ impl<'a> Operator<'a> {
     }
 
     async fn delete(&mut self, kind: &str, name: &str) {
-        let params = match self.chance.below(3) {
+        let params = match self.random.below(3) {
             0 => DeleteParams::background(),
             1 => DeleteParams::foreground(),
             _ => DeleteParams::orphan(),
@@ -227,7 +227,7 @@ impl<'a> Operator<'a> {
             .await
             .expect("an answer")
             .items;
-        let Some(pod) = self.chance.pick(&all) else {
+        let Some(pod) = self.random.pick(&all) else {
             return;
         };
         self.witness
@@ -247,7 +247,7 @@ impl<'a> Operator<'a> {
                 .await
                 .expect("it is known"),
             None => {
-                let node = format!("node-{}", 1 + self.chance.below(3));
+                let node = format!("node-{}", 1 + self.random.below(3));
                 self.cluster.nodes().stop(&node).await.expect("it is known");
                 self.silent = Some(node);
             }

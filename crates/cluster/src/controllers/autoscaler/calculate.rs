@@ -1,7 +1,7 @@
 //! How many replicas a metric asks for. Pure.
 //!
 //! All values are in thousandths. Pods that are not ready or that nobody has measured never make a scaling larger: they
-//! are thought of in the way that makes it smaller, and if that turns it around there is none.
+//! are counted in the way that makes it smaller, and if that reverses the direction, nothing is scaled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

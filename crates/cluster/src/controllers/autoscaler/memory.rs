@@ -148,8 +148,8 @@ impl Memory {
         now: Timestamp,
     ) -> (i32, Reason) {
         let window = |rules: &Option<HPAScalingRules>, default: i32| {
-            let told = rules.as_ref().and_then(|r| r.stabilization_window_seconds);
-            ago(now, told.unwrap_or(default))
+            let seconds = rules.as_ref().and_then(|r| r.stabilization_window_seconds);
+            ago(now, seconds.unwrap_or(default))
         };
         let up_from = window(&behavior.scale_up, 0);
         let down_from = window(&behavior.scale_down, DOWN_WINDOW);

@@ -36,7 +36,7 @@ pub(super) struct Asked {
 pub(super) struct Failure {
     pub(super) reason: &'static str,
     pub(super) message: String,
-    /// The same as it is told of among other metrics.
+    /// The message as it appears in a list with other metrics.
     pub(super) summary: String,
 }
 

@@ -65,7 +65,7 @@ impl Schedule {
         }))
     }
 
-    /// The first run after a moment; none if there is none in sight.
+    /// Returns the first run after a moment, or nothing if it is too far in the future.
     pub(crate) fn next(&self, after: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Every(period) => {

@@ -18,8 +18,8 @@ pub(crate) enum Fit {
 /// What a node means for pods of this spec, which has its tolerations already.
 pub(crate) fn fit(node: &Node, spec: &PodSpec) -> Fit {
     let name = node.metadata.name.as_deref().unwrap_or_default();
-    let told = spec.node_name.as_deref().unwrap_or_default();
-    if (!told.is_empty() && told != name) || !is_selected(node, spec) {
+    let wanted = spec.node_name.as_deref().unwrap_or_default();
+    if (!wanted.is_empty() && wanted != name) || !is_selected(node, spec) {
         return Fit::Leave;
     }
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());

@@ -211,8 +211,9 @@ impl<'a> View<'a> {
             .as_ref()
             .filter(|_| self.rolls());
         let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
-        let told = rolling.and_then(|rolling| rolling.max_surge.as_ref());
-        told.and_then(|told| portion::of(told, nodes, Round::Up))
+        let surge = rolling.and_then(|rolling| rolling.max_surge.as_ref());
+        surge
+            .and_then(|surge| portion::of(surge, nodes, Round::Up))
             .unwrap_or(0)
             .max(0)
     }
@@ -221,8 +222,9 @@ impl<'a> View<'a> {
     pub(super) fn unavailable(&self, nodes: i32) -> i32 {
         let strategy = self.observed.set.spec.update_strategy.as_ref();
         let rolling = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
-        let told = rolling.and_then(|rolling| rolling.max_unavailable.as_ref());
-        told.and_then(|told| portion::of(told, nodes, Round::Up))
+        let limit = rolling.and_then(|rolling| rolling.max_unavailable.as_ref());
+        limit
+            .and_then(|limit| portion::of(limit, nodes, Round::Up))
             .unwrap_or(0)
             .max(0)
     }

@@ -25,7 +25,7 @@ struct Pair<'a> {
     old: Option<&'a Arc<Pod>>,
 }
 
-/// The pods that stay on a node; none where there are several of a kind, which is to be mended first.
+/// The pods that stay on a node; none where there are several of a kind, which has to be corrected first.
 fn pair<'a>(view: &View<'_>, place: &'a Place) -> Option<Pair<'a>> {
     let mut pair = Pair {
         new: None,

@@ -10,7 +10,7 @@ use crate::controllers::revisions::POD_LABEL;
 use crate::pods::claim::controller_reference;
 use crate::pods::{from_template, label, node_name};
 
-/// The annotation by which the elders of this API counted templates.
+/// The annotation by which earlier versions of this API counted templates.
 const GENERATION: &str = "deprecated.daemonset.template.generation";
 /// The label that carries it to pods.
 const GENERATION_LABEL: &str = "pod-template-generation";
@@ -47,8 +47,8 @@ pub(crate) fn is_updated(set: &DaemonSet, pod: &Pod, hash: &str) -> bool {
 }
 
 fn generation(set: &DaemonSet) -> Option<&str> {
-    let told = set.metadata.annotations.as_ref()?.get(GENERATION)?;
-    told.parse::<i64>().is_ok().then_some(told)
+    let generation = set.metadata.annotations.as_ref()?.get(GENERATION)?;
+    generation.parse::<i64>().is_ok().then_some(generation)
 }
 
 /// Lets the scheduler put a pod on one node alone. Other required affinity was asked before and holds for it.

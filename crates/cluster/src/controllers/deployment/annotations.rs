@@ -31,8 +31,8 @@ const HISTORY_LIMIT: usize = 2000;
 
 /// The revision of a set; 0 for none or nonsense.
 pub(crate) fn revision(set: &ReplicaSet) -> i64 {
-    let told = get(&set.metadata, REVISION);
-    told.and_then(|text| text.parse().ok()).unwrap_or_default()
+    let text = get(&set.metadata, REVISION);
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 /// How many pods the Deployment wanted when the set was last scaled.
@@ -48,8 +48,8 @@ pub(crate) fn most_before(set: &ReplicaSet) -> Option<i32> {
 /// Hands the Deployment's annotations down to its new set and numbers it. A set that had a lower number is rolled
 /// back to; it remembers the old one.
 pub(crate) fn hand_down(deployment: &Deployment, set: &mut ReplicaSet, revision: i64) {
-    let told = deployment.metadata.annotations.iter().flatten();
-    let handed = told.filter(|(key, _)| !KEPT.contains(&key.as_str()));
+    let annotations = deployment.metadata.annotations.iter().flatten();
+    let handed = annotations.filter(|(key, _)| !KEPT.contains(&key.as_str()));
     let annotations = of(set);
     annotations.extend(handed.map(|(key, value)| (key.clone(), value.clone())));
     let before = annotations.get(REVISION).cloned();

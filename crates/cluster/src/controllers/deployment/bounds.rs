@@ -76,13 +76,13 @@ impl Bounds {
 }
 
 fn fence_posts(rolling: Option<&RollingUpdateDeployment>, replicas: i32) -> (i32, i32) {
-    let told =
+    let limit_of =
         |limit: Option<_>, round| limit.and_then(|limit| portion::of(limit, replicas, round));
-    let surge = told(
+    let surge = limit_of(
         rolling.and_then(|rolling| rolling.max_surge.as_ref()),
         Round::Up,
     );
-    let unavailable = told(
+    let unavailable = limit_of(
         rolling.and_then(|rolling| rolling.max_unavailable.as_ref()),
         Round::Down,
     );

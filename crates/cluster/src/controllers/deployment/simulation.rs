@@ -56,7 +56,7 @@ enum Event {
     Serve(usize),
     /// A pod stops serving.
     Fail(usize),
-    /// A new template.
+    /// The Deployment gets a new template.
     Template(u8),
 }
 
@@ -193,8 +193,8 @@ impl World {
         for _ in 0..400 {
             let moved = self.calm_down();
             let plan = self.plan();
-            let told = self.deployment.status.as_ref() != Some(&plan.status);
-            if !self.carry_out(plan) && !moved && !told {
+            let differs = self.deployment.status.as_ref() != Some(&plan.status);
+            if !self.carry_out(plan) && !moved && !differs {
                 return;
             }
         }

@@ -14,8 +14,8 @@ use crate::controllers::nonzero;
 
 /// Seconds after which a rollout without progress failed; none where the user does not care.
 pub(crate) fn deadline(deployment: &Deployment) -> Option<i32> {
-    let told = deployment.spec.progress_deadline_seconds;
-    told.filter(|seconds| *seconds != i32::MAX)
+    let deadline = deployment.spec.progress_deadline_seconds;
+    deadline.filter(|seconds| *seconds != i32::MAX)
 }
 
 /// The counts of now and whether enough pods serve. `kept` are the conditions to go on from.

@@ -238,8 +238,8 @@ fn rolling_back_gives_the_old_set_a_new_number() {
 fn annotations_are_handed_down_but_not_those_of_tools() {
     let mut wanted = deployment("a", 1, "1", "0");
     let kept = "kubectl.kubernetes.io/last-applied-configuration";
-    let told = [("note", "hello"), (kept, "{}"), (REVISION, "77")];
-    wanted.metadata.annotations = Some(crate::pods::samples::labels(&told));
+    let given = [("note", "hello"), (kept, "{}"), (REVISION, "77")];
+    wanted.metadata.annotations = Some(crate::pods::samples::labels(&given));
     let created = plan_of(&wanted, &[])
         .create
         .and_then(|set| set.metadata.annotations);

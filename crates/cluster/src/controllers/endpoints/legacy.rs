@@ -76,10 +76,10 @@ impl Reconciler<Service> for Legacy {
 }
 
 async fn write(cx: &Context, service: &Service, wanted: Endpoints) -> Result<Outcome, Error> {
-    let there = cx.client().get::<Endpoints>(cx.key()).await?;
-    let (written, what) = match &there {
+    let present = cx.client().get::<Endpoints>(cx.key()).await?;
+    let (written, what) = match &present {
         None => (cx.client().create(&wanted).await.map(drop), "Create"),
-        Some(there) => {
+        Some(present) => {
             let change = |told: &mut Endpoints| {
                 told.subsets = wanted.subsets;
                 told.metadata.labels = wanted.metadata.labels;
@@ -91,7 +91,10 @@ async fn write(cx: &Context, service: &Service, wanted: Endpoints) -> Result<Out
                     told.metadata.annotations = None;
                 }
             };
-            (cx.client().modify(there, change).await.map(drop), "Update")
+            (
+                cx.client().modify(present, change).await.map(drop),
+                "Update",
+            )
         }
     };
     match written {
@@ -99,7 +102,7 @@ async fn write(cx: &Context, service: &Service, wanted: Endpoints) -> Result<Out
         Err(error) if error.is_conflict() || error.is_already_exists() => return Err(error.into()),
         Err(error) => {
             let (service_key, error_text) = (cx.key(), said(&error));
-            let of = if there.is_none() {
+            let of = if present.is_none() {
                 "endpoint for service"
             } else {
                 "endpoint"
@@ -177,8 +180,8 @@ enum Cut {
 }
 
 fn ports(spec: &ServiceSpec, pod: &Pod) -> Vec<PortKey> {
-    let told = spec.ports.iter().flatten();
-    let found: BTreeSet<PortKey> = told
+    let ports = spec.ports.iter().flatten();
+    let found: BTreeSet<PortKey> = ports
         .filter_map(|port| {
             let protocol = port.protocol.clone().unwrap_or("TCP".to_owned());
             let app = port.app_protocol.clone();
@@ -280,8 +283,8 @@ mod tests {
     }
 
     fn service(spec: Value) -> Service {
-        let told = json!({"metadata": {"name": "web", "namespace": "n", "labels": {"tier": "front"}}, "spec": spec});
-        serde_json::from_value(told).expect("it is a service")
+        let service = json!({"metadata": {"name": "web", "namespace": "n", "labels": {"tier": "front"}}, "spec": spec});
+        serde_json::from_value(service).expect("it is a service")
     }
 
     /// Addresses, those that are not ready, and ports of each subset, as short texts.

@@ -201,8 +201,8 @@ mod tests {
     }
 
     fn service(spec: Value) -> Service {
-        let told = json!({"metadata": {"name": "db", "namespace": "n"}, "spec": spec});
-        serde_json::from_value(told).expect("it is a service")
+        let service = json!({"metadata": {"name": "db", "namespace": "n"}, "spec": spec});
+        serde_json::from_value(service).expect("it is a service")
     }
 
     #[test]

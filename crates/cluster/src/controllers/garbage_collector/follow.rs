@@ -119,9 +119,9 @@ fn id(kind: &Kind) -> Id {
 
 fn follow(collector: &Arc<Collector>, resource: &ApiResource) -> Option<Followed> {
     let informer = collector.client.factory().metadata(resource, Scope::all());
-    let (told, of) = (Arc::downgrade(collector), resource.clone());
+    let (weak, of) = (Arc::downgrade(collector), resource.clone());
     let handler = move |event: Event<PartialObjectMeta<DynamicObject>>| {
-        if let Some(collector) = told.upgrade() {
+        if let Some(collector) = weak.upgrade() {
             hear(&collector, &of, &event);
         }
     };

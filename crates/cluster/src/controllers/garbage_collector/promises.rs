@@ -1,6 +1,6 @@
 //! What established definitions promise to be served, and what of it discovery does not show yet. Pure.
 //!
-//! Discovery may be behind the event that told of a definition: it is rendered by somebody else. Whoever looked once and
+//! Discovery may be behind the event of a definition: it is rendered by somebody else. Whoever looked once and
 //! went to sleep would never follow that kind, and the dependents of its objects would stay for ever.
 
 use std::collections::BTreeMap;

@@ -78,11 +78,11 @@ pub(crate) fn count(job: &Job, spec: &JobSpec, pods: &[Arc<Pod>]) -> Count {
     };
     count.fold(&status, pods);
     if is_indexed(spec) {
-        let told = status.completed_indexes.as_deref().unwrap_or_default();
-        count.completed = indexes::parse(told, spec.completions.unwrap_or_default());
+        let ranges = status.completed_indexes.as_deref().unwrap_or_default();
+        count.completed = indexes::parse(ranges, spec.completions.unwrap_or_default());
         if is_limited(spec) {
-            let told = status.failed_indexes.as_deref().unwrap_or_default();
-            count.failed_indexes = indexes::parse(told, spec.completions.unwrap_or_default());
+            let ranges = status.failed_indexes.as_deref().unwrap_or_default();
+            count.failed_indexes = indexes::parse(ranges, spec.completions.unwrap_or_default());
             (count.failed_indexes, count.held) = per_index::look(spec, &count, pods);
         }
     }
@@ -107,7 +107,7 @@ impl Count {
             .filter(|pod| finalizer::contains(&***pod, TRACKING))
             .filter_map(|pod| pod.metadata.uid.as_deref())
             .collect();
-        let told = status.uncounted_terminated_pods.clone().unwrap_or_default();
+        let uncounted = status.uncounted_terminated_pods.clone().unwrap_or_default();
         let settle = |uids: Option<Vec<String>>, counted: Option<i32>| {
             let all = uids.unwrap_or_default();
             let before = all.len();
@@ -121,8 +121,8 @@ impl Count {
                 counted.unwrap_or_default() + settled,
             )
         };
-        let (succeeded, folded_succeeded) = settle(told.succeeded, status.succeeded);
-        let (failed, folded_failed) = settle(told.failed, status.failed);
+        let (succeeded, folded_succeeded) = settle(uncounted.succeeded, status.succeeded);
+        let (failed, folded_failed) = settle(uncounted.failed, status.failed);
         self.uncounted = UncountedTerminatedPods { failed, succeeded };
         (self.folded_succeeded, self.folded_failed) = (folded_succeeded, folded_failed);
     }
@@ -241,6 +241,6 @@ pub(super) fn ended_at(pod: &Pod, now: Timestamp) -> Timestamp {
         let ended = container.state.as_ref()?.terminated.as_ref()?;
         ended.finished_at.as_ref().map(|time| time.0)
     });
-    let told = pod.metadata.deletion_timestamp.as_ref().map(|time| time.0);
-    ends.max().or(told).unwrap_or(now)
+    let deleted = pod.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+    ends.max().or(deleted).unwrap_or(now)
 }

@@ -14,7 +14,7 @@ use super::{indexes, saturate};
 pub(crate) enum Verdict {
     /// It counts towards the limit.
     Count,
-    /// It does not.
+    /// It does not count towards the limit.
     Ignore,
     /// It counts, and its index has failed.
     FailIndex,

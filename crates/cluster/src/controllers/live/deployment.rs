@@ -204,8 +204,8 @@ async fn a_rollout_that_hangs_is_late_after_its_deadline_and_can_be_undone() {
         .await;
     let good: Deployment = cluster.get("web").await;
     let hang = |web: &mut Deployment| {
-        let told = web.spec.template.metadata.get_or_insert_default();
-        let labels = told.labels.get_or_insert_default();
+        let metadata = web.spec.template.metadata.get_or_insert_default();
+        let labels = metadata.labels.get_or_insert_default();
         labels.insert("hangs".to_owned(), "yes".to_owned());
     };
     cluster.change::<Deployment>("web", hang).await;

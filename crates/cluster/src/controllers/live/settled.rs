@@ -30,7 +30,7 @@ async fn everything(cluster: &Cluster) -> Vec<Vec<String>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_settled_stays_as_it_is() {
+async fn what_is_settled_does_not_change() {
     let cluster = Cluster::start().await;
     cluster.create::<Node>(daemonset::node("a")).await;
     cluster.create::<DaemonSet>(daemonset::set("a")).await;

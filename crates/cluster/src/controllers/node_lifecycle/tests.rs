@@ -101,12 +101,12 @@ fn renewed_lease_puts_silence_off() {
 fn silent_node_turns_unknown_once() {
     let mut silent = node("True", json!({}));
     let conditions = silent_conditions(&silent, at(50)).expect("something to say");
-    let told: Vec<_> = conditions
+    let reasons: Vec<_> = conditions
         .iter()
         .map(|c| (c.type_.as_str(), c.reason.as_deref().unwrap_or("")))
         .collect();
     assert_eq!(
-        told,
+        reasons,
         [
             ("Ready", "NodeStatusUnknown"),
             ("MemoryPressure", "NodeStatusNeverUpdated"),

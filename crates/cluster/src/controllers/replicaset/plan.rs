@@ -18,11 +18,11 @@ const REPLICA_FAILURE: &str = "ReplicaFailure";
 /// What to do about the number of pods.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
-    /// Nothing.
+    /// The number is right.
     Keep,
-    /// Create so many.
+    /// Create this many pods.
     Create(usize),
-    /// Delete these.
+    /// Delete exactly these pods.
     Delete(Vec<Arc<Pod>>),
 }
 

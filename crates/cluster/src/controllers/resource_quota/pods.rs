@@ -88,7 +88,7 @@ fn needs(spec: &PodSpec, side: Side) -> Tally {
     let overhead = list(spec.overhead.as_ref());
     match side {
         Side::Requests => running.add_all(&overhead),
-        // Without a limit there is none.
+        // Overhead counts only for resources that have a limit.
         Side::Limits => {
             for (name, amount) in overhead.iter() {
                 if !running.get(name).is_zero() {

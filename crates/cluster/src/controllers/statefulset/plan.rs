@@ -43,11 +43,11 @@ pub(crate) struct Observed<'a> {
 pub(crate) enum Change {
     /// Create a claim for the pod of this name.
     CreateClaim(String, PersistentVolumeClaim),
-    /// Create a pod.
+    /// Create this pod of the set.
     CreatePod(Pod),
     /// Say that a pod cannot be created because this claim goes away, and try again.
     AwaitClaim(String, String),
-    /// Delete a pod.
+    /// Delete this pod of the set.
     DeletePod(Arc<Pod>),
     /// Give a pod the labels of its identity.
     UpdatePod(Arc<Pod>, Pod),

@@ -9,7 +9,7 @@ use crate::pods::claim::controller_reference;
 /// Whether a pod is one that the set still wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// It is.
+    /// The set still wants it.
     Wanted,
     /// The set was scaled below it.
     Condemned,

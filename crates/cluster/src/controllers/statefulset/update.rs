@@ -36,8 +36,8 @@ fn first_updated(set: &StatefulSet, rolling: Option<&RollingUpdateStatefulSetStr
 
 /// How many pods may be missing; at least one, or nothing would move.
 fn limit(set: &StatefulSet, rolling: Option<&RollingUpdateStatefulSetStrategy>) -> usize {
-    let told = rolling.and_then(|rolling| rolling.max_unavailable.as_ref());
-    let limit = told.and_then(|told| portion::of(told, replicas(set), Round::Down));
+    let limit = rolling.and_then(|rolling| rolling.max_unavailable.as_ref());
+    let limit = limit.and_then(|limit| portion::of(limit, replicas(set), Round::Down));
     usize::try_from(limit.unwrap_or(1).max(1)).unwrap_or(1)
 }
 

@@ -88,7 +88,7 @@ impl Note {
 pub(crate) enum VolumeStep {
     /// Nothing: the claim is looked at instead.
     Leave,
-    /// Nobody has it.
+    /// No claim has it: `Available`.
     MarkAvailable,
     MarkBound,
     /// Its claim is gone: `Released`, and then what its policy says.

@@ -9,11 +9,11 @@ use crate::scheduler::taints;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Pressure {
-    /// Memory.
+    /// The node is low on memory.
     Memory,
-    /// Disk space.
+    /// The node is low on disk space.
     Disk,
-    /// Process numbers.
+    /// The node is low on process numbers.
     Pid,
 }
 

@@ -1,6 +1,6 @@
 //! What the probes of a container mean: when each is due, and what follows from what it found.
 //!
-//! Mirrors `prober.worker.doProbe`. Nothing is probed here: results come in, and who asks is told what is due.
+//! Mirrors `prober.worker.doProbe`. Nothing is probed here: results come in, and callers ask what is due.
 
 use std::time::Duration;
 

@@ -55,7 +55,7 @@ pub(crate) fn failures(pod: &Pod, sources: &dyn Sources) -> Vec<MountFailure> {
     failed.collect()
 }
 
-/// Why the claim of a volume cannot be used; nothing when it can, or when there is none.
+/// Why the claim of a volume cannot be used; nothing when it can, or when the volume has no claim.
 fn claim_failure(volume: &Volume, pod: &Pod, sources: &dyn Sources) -> Option<String> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("");
     let pod_name = pod.metadata.name.as_deref().unwrap_or("");

@@ -208,7 +208,7 @@ pub(crate) struct Plan {
 /// What a container does when it is asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stops {
-    /// It ends.
+    /// It ends as soon as it gets SIGTERM.
     WhenAsked,
     /// It has no handler for SIGTERM, which the first process of a container needs: it is killed when its grace period is
     /// over.

@@ -17,9 +17,9 @@ use crate::node::step::{Output, Written};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct PodId {
-    /// Its namespace.
+    /// The namespace of the pod.
     pub namespace: String,
-    /// Its name.
+    /// The name of the pod.
     pub name: String,
     /// Its uid, which tells it from another pod of the same name.
     pub uid: String,
@@ -57,7 +57,7 @@ impl fmt::Display for PodId {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct ContainerId {
-    /// Its pod.
+    /// The pod that it is in.
     pub pod: PodId,
     /// Its name in the pod.
     pub container: String,
@@ -84,7 +84,7 @@ pub struct MountedFile {
     pub path: String,
     /// What is in it.
     pub content: Bytes,
-    /// Its permissions.
+    /// The permissions of the file, as in `chmod`.
     pub mode: u32,
 }
 
@@ -94,7 +94,7 @@ pub struct MountedFile {
 pub struct ContainerConfig {
     /// Which run of which container this is.
     pub id: ContainerId,
-    /// The pod.
+    /// The pod that it is in.
     pub pod: Arc<Pod>,
     /// What the pod says about the container.
     pub container: Container,

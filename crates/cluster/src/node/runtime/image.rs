@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub struct ImagePattern(String);
 
 impl ImagePattern {
-    /// Reads a pattern.
+    /// Makes a pattern from its text; every text is one.
     pub fn new(pattern: impl Into<String>) -> Self {
         Self(pattern.into())
     }

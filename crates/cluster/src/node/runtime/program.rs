@@ -117,7 +117,7 @@ impl ProbeKind {
 /// What a probe found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
-    /// All is well.
+    /// The program works as it should.
     Healthy,
     /// It is not, and this is what was seen.
     Unhealthy(String),

@@ -21,12 +21,12 @@ fn made((name, _, priority, cpu, started): On) -> Pod {
 }
 
 fn budget(app: &str, allowed: i32) -> Arc<PodDisruptionBudget> {
-    let told = json!({
+    let budget = json!({
         "metadata": {"name": app, "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": app}}},
         "status": {"disruptionsAllowed": allowed, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0},
     });
-    Arc::new(serde_json::from_value(told).expect("it is a budget"))
+    Arc::new(serde_json::from_value(budget).expect("it is a budget"))
 }
 
 struct World {

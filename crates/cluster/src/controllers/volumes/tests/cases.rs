@@ -8,9 +8,9 @@ const CASES: &str = include_str!("cases.txt");
 /// What is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
-    /// `syncClaim`.
+    /// One claim, as in `syncClaim`.
     Claim,
-    /// `syncVolume`.
+    /// One volume, as in `syncVolume`.
     Volume,
     /// Everything, until nothing changes.
     All,

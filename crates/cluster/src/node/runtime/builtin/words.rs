@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Joint {
     Always,
-    /// After `&&`.
+    /// After `&&`: only if the command before succeeded.
     IfGood,
-    /// After `||`.
+    /// After `||`: only if the command before failed.
     IfBad,
 }
 

@@ -1,8 +1,8 @@
-//! Chance from a seed (splitmix64).
+//! Random numbers from a seed (splitmix64).
 
-pub(crate) struct Chance(pub(crate) u64);
+pub(crate) struct Random(pub(crate) u64);
 
-impl Chance {
+impl Random {
     /// A number below this one.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
