@@ -34,7 +34,7 @@ pub(crate) struct World {
     instances: usize,
     state: Mutex<State>,
     orders: broadcast::Sender<Order>,
-    /// How many watches have been opened and have told the initial state.
+    /// How many watches have been opened and have sent the initial state.
     opened: watch::Sender<usize>,
 }
 

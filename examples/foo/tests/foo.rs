@@ -178,13 +178,13 @@ async fn status_tells_how_many_are_available() {
         .expect("it is created");
     let mut present = until_replicas(&world, "a", 2).await;
     for available in [1, 2, 0] {
-        let told = user.modify_status(&present, |deployment| {
+        let updated = user.modify_status(&present, |deployment| {
             let status = deployment.status.get_or_insert_default();
             status.replicas = Some(2);
             status.ready_replicas = Some(2);
             status.available_replicas = Some(available);
         });
-        present = told.await.expect("the status is written").into_object();
+        present = updated.await.expect("the status is written").into_object();
         let says_so = |foo: Option<&Foo>| {
             let status = foo.and_then(|foo| foo.status.as_ref());
             status.is_some_and(|status| status.available_replicas == available)

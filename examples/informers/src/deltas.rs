@@ -69,7 +69,7 @@ impl Told {
     }
 }
 
-/// Says everything that is in a store again and again. The server is not asked.
+/// Prints everything that is in a store every 200 ms. The server is not asked.
 pub async fn sync(reader: Reader<ConfigMap>) {
     loop {
         tokio::time::sleep(Duration::from_millis(200)).await;

@@ -171,11 +171,11 @@ async fn change_of_the_source_changes_the_copies() {
         .await
         .expect("it is created");
     until_copies(&world, &["a=one", "b=one"]).await;
-    let told = async || read_synch(user).await?.status?.last_sync_time;
-    let before = told().await;
+    let last_sync = async || read_synch(user).await?.status?.last_sync_time;
+    let before = last_sync().await;
     change(user, "default", "two").await;
     until_copies(&world, &["a=two", "b=two"]).await;
-    assert!(told().await > before);
+    assert!(last_sync().await > before);
     world.stop_operator().await.expect("it ends well");
 }
 

@@ -17,7 +17,7 @@ async fn client_lists_namespaces() {
     check(env!("CARGO_BIN_EXE_s1-client"), &["default", "kube-system"]).await;
 }
 
-/// A pod has a service account: where there is none, that is what is missed.
+/// A pod has a service account: the error outside of one says that it is missing.
 #[tokio::test]
 async fn client_looks_for_the_service_account_within_a_cluster() {
     let mut inside = command(env!("CARGO_BIN_EXE_s1-client"));
