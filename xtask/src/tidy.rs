@@ -116,10 +116,13 @@ mod tests {
 
     #[test]
     fn each_rule_has_a_file_that_breaks_it() {
+        let words::BannedPhrase { phrase, instead } = words::BANNED[0];
         check(
             "crates/cli/src/a.rs",
-            "// mend it",
-            &["crates/cli/src/a.rs:1: \"mend\": write fix, reset"],
+            &format!("// {phrase}"),
+            &[&format!(
+                "crates/cli/src/a.rs:1: \"{phrase}\": write {instead}"
+            )],
         );
         check(
             "crates/cli/src/a.rs",
