@@ -1,6 +1,6 @@
 //! Events about objects, written in the background: telling of something never delays it.
 //!
-//! What is told again is counted on the event that is there. When more is told than can be written, some of it is
+//! What is reported again is counted on the event that exists. When more is reported than can be written, some of it is
 //! dropped, as real components do that limit their rate.
 
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ use crate::writes::create;
 
 /// How many events may wait.
 const WAITING: usize = 4_096;
-/// Of how many events it is remembered that they were told.
+/// How many reported events are remembered.
 const REMEMBERED: usize = 4_096;
 
 /// Takes events. Cheap to clone.

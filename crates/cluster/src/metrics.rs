@@ -78,7 +78,7 @@ pub enum Measured {
 #[non_exhaustive]
 pub enum MetricError {
     /// The value is not a quantity.
-    #[error("{text:?} is no quantity")]
+    #[error("{text:?} is not a quantity")]
     Quantity {
         /// What was given.
         text: String,
@@ -148,7 +148,7 @@ impl Metrics {
     /// Sets a value, from now on and until another is set.
     ///
     /// # Errors
-    /// When it is no quantity, below zero or too large.
+    /// When it is not a quantity, below zero or too large.
     pub fn set(&self, of: Measured, metric: &str, value: &str) -> Result<(), MetricError> {
         let quantity = Quantity::parse(value).map_err(|source| MetricError::Quantity {
             text: value.to_owned(),
@@ -173,7 +173,7 @@ impl Metrics {
         }
     }
 
-    /// Asks these runtimes for what nobody has said; set once for each cluster.
+    /// Asks these runtimes for values that nobody has set; set once for each cluster.
     pub(crate) fn measured_by(&self, engine: &Engine) {
         // A second cluster over the same measurements keeps the first one's.
         let _ = self.engine.set(engine.clone());
@@ -278,7 +278,7 @@ fn place(pod: &Pod) -> (&str, &str) {
     )
 }
 
-/// The value of an annotation of the simulation, in thousandths. What cannot be read is no value.
+/// The value of an annotation of the simulation, in thousandths. What cannot be parsed is ignored.
 fn annotated(pod: &Pod, setting: &str) -> Option<i64> {
     let annotations = pod.metadata.annotations.as_ref()?;
     let text = annotations.get(&format!("{PREFIX}{setting}"))?;

@@ -1,7 +1,7 @@
 //! The scheduler: finds a node for each pod that has none.
 //!
 //! Resources, node selectors, node affinity, taints, ports, pod affinity and anti-affinity, topology spread, volumes that
-//! wait for their first consumer. The most important pod goes first; one that fits nowhere is told why in a condition
+//! wait for their first consumer. The most important pod goes first; one that fits nowhere gets the reason in a condition
 //! and an event, in the words of the real scheduler, and is tried again when something changes. Less important pods make
 //! way for more important ones.
 //!

@@ -17,7 +17,7 @@ pub(crate) async fn patch_unchanged<K: TypedObject>(
     Ok(patched.into_object())
 }
 
-/// What the server said, or what else went wrong.
+/// The server's message, or what else went wrong.
 pub(crate) fn said(error: &ClientError) -> String {
     match error.status() {
         Some(status) => status.message.clone(),

@@ -40,7 +40,7 @@ const WIDEST: usize = 10;
 
 /// Answers requests. Cheap to clone; clones answer for the same server.
 ///
-/// It takes any HTTP request and never fails: what goes wrong is told in the answer.
+/// It takes any HTTP request and never fails: what goes wrong is in the answer.
 #[derive(Clone)]
 pub struct ApiService {
     core: Arc<Core>,
@@ -117,7 +117,7 @@ impl ApiService {
         let mut notes = Notes::default();
         let routed = match fault {
             None => self.route(&head, &info, body, &mut notes).await,
-            // Strangers are not told what is wrong with their query.
+            // Anonymous clients do not learn what is wrong with their query.
             Some(fault) => self
                 .identify(&head, &info, &mut notes.trail)
                 .and(Err(fault)),

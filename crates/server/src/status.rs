@@ -9,7 +9,7 @@ use kubewright_schema::FieldError;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// Most things that are told to be wrong with one object. A request can be wrong in more ways than are worth telling,
+/// The most errors that are reported for one object. A request can be wrong in more ways than are worth reporting,
 /// and the answer must not be many times its size.
 const MAX_CAUSES: usize = 1_000;
 

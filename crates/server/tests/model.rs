@@ -467,7 +467,7 @@ fn seen(event: &Value) -> Expected {
             Some("ADDED") => "ADDED",
             Some("MODIFIED") => "MODIFIED",
             Some("DELETED") => "DELETED",
-            other => panic!("{other:?} is no event"),
+            other => panic!("{other:?} is not an event"),
         },
         revision: thing.version,
         thing,

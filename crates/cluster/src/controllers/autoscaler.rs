@@ -66,7 +66,7 @@ struct Look<'a> {
     status: HorizontalPodAutoscalerStatus,
 }
 
-/// What a look comes to.
+/// The result of one evaluation.
 struct Decision {
     replicas: i32,
     reason: String,

@@ -1,7 +1,7 @@
 //! Generic ephemeral volumes: each gets a claim that the pod owns, made from the template in the pod.
 //!
 //! Mirrors `volume/ephemeral/controller.go: handleVolume`. A claim of that name that belongs to somebody else is never
-//! used; the pod is told and waits.
+//! used; the pod gets an event and waits.
 
 use std::sync::Arc;
 

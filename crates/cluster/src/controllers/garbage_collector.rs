@@ -170,7 +170,7 @@ impl Collector {
         Next::Done
     }
 
-    /// The object as the server has it now; nothing when it is gone, which the graph is told.
+    /// The object as the server has it now; nothing when it is gone, which is also recorded in the graph.
     async fn latest(&self, identity: &Identity) -> Result<Option<Found>, Error> {
         let kinds = self.kinds.read().clone();
         let found = match kinds.get(graph::group(&identity.api_version), &identity.kind) {

@@ -131,7 +131,7 @@ impl Cluster {
         .await;
     }
 
-    /// Waits until somebody told this.
+    /// Waits until an event says this.
     async fn until_told(&self, reason: &str, message: &str) {
         let is_it = |event: &Arc<Event>| {
             event.reason.as_deref() == Some(reason) && event.message.as_deref() == Some(message)

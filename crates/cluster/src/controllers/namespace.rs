@@ -1,7 +1,7 @@
 //! The namespace controller: a namespace that is deleted takes its content with it, pods first.
 //!
 //! Pods go before everything else, so that what still runs does not see its secrets and policies vanish. Whatever keeps
-//! the namespace is told in its conditions, in the words of Kubernetes.
+//! the namespace is reported in its conditions, in the words of Kubernetes.
 
 mod conditions;
 

@@ -1,4 +1,4 @@
-//! ReplicationControllers: the elder of ReplicaSets, kept by the same code.
+//! ReplicationControllers: the predecessor of ReplicaSets, run by the same code.
 //!
 //! As in Kubernetes (`replication/conversion.go`) a ReplicationController is looked at as a ReplicaSet, and the status of
 //! that is written back. Its conditions and pods are the same but for the kind of the owner.

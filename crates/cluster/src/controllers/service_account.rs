@@ -78,7 +78,7 @@ fn is_active(namespace: &Namespace) -> bool {
     namespace.metadata.deletion_timestamp.is_none()
 }
 
-/// A namespace may come to an end between the look and the write, and another may have been faster.
+/// A namespace may be deleted between the read and the write, and another may have been faster.
 fn settled<T>(result: Result<T, ClientError>) -> Result<Outcome, Error> {
     match result {
         Ok(_) => Ok(Outcome::done()),

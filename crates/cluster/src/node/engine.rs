@@ -10,7 +10,7 @@ use super::runtime::{ImagePull, Life, PullError, Runtime, Simulation};
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Engine {
     pub(crate) simulation: Simulation,
-    /// Runs everything that tests have not said what it does.
+    /// Runs every image that no test has given a behaviour.
     pub(crate) other: Option<Arc<dyn Runtime>>,
 }
 

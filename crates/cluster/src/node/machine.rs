@@ -301,7 +301,7 @@ impl<'a> PodMachine<'a> {
         self.run.volumes = Volumes::Unmounted { until, pause };
     }
 
-    /// Whether the main containers, or an init container on the way there, have come to an end that stays.
+    /// Whether the main containers, or an init container on the way there, have ended for good.
     fn is_over(&self) -> bool {
         let failed = |c: &super::run::ContainerRun| {
             c.role == Role::Init && c.end().is_some_and(|end| end.code != 0)

@@ -34,7 +34,7 @@ pub(crate) struct Run {
     pub(crate) ended: Option<Ended>,
     /// A hash of the status that was written last.
     pub(crate) published: Option<u64>,
-    /// What was said about the annotations, so that it is said once.
+    /// What was reported about the annotations, so that it is reported once.
     pub(crate) complained: Vec<String>,
     /// What happened to the pod since it was looked at last.
     pub(crate) signals: Vec<Signal>,

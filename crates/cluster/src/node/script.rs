@@ -16,7 +16,7 @@ use super::runtime::{Life, Plan, ProbeKind, Stops};
 
 /// What annotations of the simulation begin with.
 pub(crate) const PREFIX: &str = "sim.kubewright.dev/";
-/// What a container is said to use, for autoscalers.
+/// What a container is declared to use, for autoscalers.
 const MEASURED: [&str; 2] = ["cpu", "memory"];
 /// Longest delay that is taken.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);

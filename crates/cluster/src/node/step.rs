@@ -12,7 +12,7 @@ use super::signal::Order;
 pub(crate) struct Step {
     /// The status, if it differs from the one that was written last.
     pub(crate) status: Option<PodStatus>,
-    /// What is told about the pod.
+    /// The events about the pod.
     pub(crate) notes: Vec<Note>,
     /// What the containers wrote.
     pub(crate) output: Vec<Output>,

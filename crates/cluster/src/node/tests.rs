@@ -42,7 +42,7 @@ fn pod(annotations: Value, spec: Value) -> Pod {
     serde_json::from_value(pod).expect("a pod")
 }
 
-/// A pod on a node that is stepped through time; statuses are written as soon as they are told.
+/// A pod on a node that is stepped through time; statuses are written as soon as they change.
 struct Life {
     pod: Pod,
     run: Run,
@@ -939,7 +939,7 @@ fn commands_that_are_plain_are_done() {
         with(json!(["true"]), "Always"),
         &[(0, "Running NotReady [CrashLoopBackOff] restarts 1")],
     );
-    // What the simulation is told wins.
+    // What a test gives the simulation wins.
     check(
         json!({"exit-after": "never"}),
         with(json!(["true"]), "Never"),

@@ -51,7 +51,7 @@ impl PodWrite {
     /// Writes the status, and deletes the pod if it goes.
     ///
     /// # Errors
-    /// What the server says. A pod that is gone, or another one, is no error: the informer tells.
+    /// What the server answers. A pod that is gone, or another one, is not an error: the informer reports it.
     pub(crate) async fn send(self, client: kube::Client) -> Result<Outcome, kube::Error> {
         let namespace = self.key.namespace().unwrap_or("default");
         let mut outcome = Outcome {
@@ -296,7 +296,7 @@ async fn replace_lease(
 /// Deletes the object of a node and its lease.
 ///
 /// # Errors
-/// What the server says; what is gone already is no error.
+/// What the server answers; what is gone already is not an error.
 pub(crate) async fn deregister(client: kube::Client, name: &str) -> Result<(), kube::Error> {
     let api: Api<Node> = Api::all(client.clone());
     ignore_missing(api.delete(name, &DeleteParams::default()).await)?;

@@ -25,7 +25,7 @@ pub(crate) trait Selecting: TypedObject {
 /// Why something could not be claimed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClaimError {
-    /// The cache or the server said no.
+    /// The cache or the server refused.
     #[error("claiming failed")]
     Client(#[source] ClientError),
     /// The cache shows an owner that is no more.

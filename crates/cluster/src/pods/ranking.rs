@@ -1,7 +1,7 @@
 //! Which pods go first when there are too many.
 //!
 //! The order is that of the real controller, made total. There, two pods of nearly the same age are compared by their
-//! uid at once, but two of exactly the same age by their restarts first, which is no order at all for three pods. Here
+//! uid at once, but two of exactly the same age by their restarts first, which is not an order for three pods. Here
 //! ages are compared by their power of two and ties go on to the next rule; the uid decides last.
 
 use std::cmp::Reverse;

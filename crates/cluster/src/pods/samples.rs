@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     LabelSelector, ObjectMeta, OwnerReference, Time,
 };
 
-/// A moment, told in seconds after an arbitrary one.
+/// A moment, in seconds after an arbitrary one.
 pub(crate) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + seconds).expect("tests stay near the epoch")
 }

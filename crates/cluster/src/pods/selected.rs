@@ -16,7 +16,7 @@ pub(crate) async fn candidates(
     namespace: &str,
     selector: &BTreeMap<String, String>,
 ) -> Result<Vec<Arc<Pod>>, ClientError> {
-    // Labels that come last in the alphabet are no rarer than others, but the choice has to be the same every time.
+    // Labels that come last in the alphabet are not rarer than others, but the choice has to be the same every time.
     let Some((key, value)) = selector.last_key_value() else {
         return client.list(Query::all().namespace(namespace)).await;
     };

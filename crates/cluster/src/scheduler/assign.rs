@@ -1,4 +1,4 @@
-//! What follows from a decision: the pod is bound, waits for its volumes, or is told why it has no node.
+//! What follows from a decision: the pod is bound, waits for its volumes, or gets the reason why it has no node.
 
 use std::sync::Arc;
 use std::time::Duration;

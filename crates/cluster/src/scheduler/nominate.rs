@@ -1,4 +1,5 @@
-//! What comes of preemption: victims are told and deleted, and their room is kept for the pod they make way for.
+//! What follows from preemption: victims get a condition and are deleted, and their room is kept for the pod they make way
+//! for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -151,7 +152,7 @@ impl Shell {
         }
     }
 
-    /// Whether pods are on their way out that were told to go for this one.
+    /// Whether pods are terminating that were evicted for this one.
     fn victims_leave(&self, key: &Key, pod: &Pod, demand: &Demand) -> bool {
         let known = self.nominations.pods.get(key);
         let node = known.map(|known| &*known.node).or_else(|| nominated(pod));

@@ -58,7 +58,7 @@ impl Resources {
         }
     }
 
-    /// Takes amounts away again. What comes to nothing is forgotten, so that sums are equal when their parts are.
+    /// Takes amounts away again. An amount of zero is forgotten, so that sums are equal when their parts are.
     pub(crate) fn subtract(&mut self, less: &Self) {
         self.cpu = self.cpu.saturating_sub(less.cpu);
         self.memory = self.memory.saturating_sub(less.memory);

@@ -19,7 +19,7 @@ const TAINTS: i64 = 3;
 const LEAST_ALLOCATED: i64 = 1;
 const BALANCED_ALLOCATION: i64 = 1;
 
-/// The best of these nodes. Equally good ones are told apart by the number of pods on them, then by name, so that the
+/// The best of these nodes. Equally good ones are ordered by the number of pods on them, then by name, so that the
 /// same question always has the same answer.
 pub(crate) fn best(
     board: &mut Board,

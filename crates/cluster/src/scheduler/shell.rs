@@ -42,7 +42,7 @@ pub(super) struct Shell {
     pub(super) announcer: Announcer,
     pub(super) writes: JoinSet<Done>,
     stirred: BTreeSet<Key>,
-    /// Pods that were given a node of which the informer has not told yet.
+    /// Pods that were bound to a node, as long as the informer has not reported it.
     pub(super) assumed: BTreeMap<Key, String>,
     pub(super) waiting: BTreeMap<Key, Waiting>,
     /// Pods with claims that found no node, or that wait for their volumes.

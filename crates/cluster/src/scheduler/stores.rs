@@ -1,4 +1,4 @@
-//! What the scheduler looks up, and what it is told.
+//! What the scheduler looks up, and the events that it gets.
 
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use crate::resource::Served;
 use crate::status::{About, ApiError};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
-/// Most missing rules that are told.
+/// The most missing rules that an error lists.
 const MAX_LINES: usize = 1_000;
 const NEEDS_EVERYTHING: &str = "must have cluster-admin privileges to use the aggregationRule";
 

@@ -1,6 +1,6 @@
 //! Roles and bindings as they are stored, for the policy that is in force.
 //!
-//! The policy is what the stored roles and bindings come to, rules of aggregated ClusterRoles included. Those are
+//! The policy follows from the stored roles and bindings, rules of aggregated ClusterRoles included. Those are
 //! computed when such a role is written; when another write makes one outdated, the server writes it again
 //! (`reconcile`).
 
@@ -33,7 +33,7 @@ pub(crate) fn is_policy_collection(collection: &str) -> bool {
     collection.starts_with(GROUP) && COLLECTIONS.contains(&collection)
 }
 
-/// Gives an aggregated ClusterRole the rules that it comes to, whatever its writer says.
+/// Computes the rules of an aggregated ClusterRole, whatever its writer sent.
 pub(crate) fn aggregate(access: &Access, served: &Served, value: &mut Value) {
     if !served.is(GROUP, "ClusterRole") {
         return;
@@ -43,7 +43,7 @@ pub(crate) fn aggregate(access: &Access, served: &Served, value: &mut Value) {
     }
 }
 
-/// Follows one change; names the aggregated ClusterRoles that are no longer what they come to.
+/// Follows one change; returns the aggregated ClusterRoles whose rules are outdated.
 pub(crate) fn apply(policy: &mut Policy, collection: &str, event: &Event) -> Vec<String> {
     let record = event.record();
     let before = policy.labels(record.key());

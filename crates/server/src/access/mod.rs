@@ -46,7 +46,7 @@ pub enum Authorization {
 /// What the server needs to decide.
 pub(crate) struct Access {
     mode: Authorization,
-    /// What the stored roles and bindings come to; `derived` keeps it in step with them.
+    /// The policy of the stored roles and bindings; `derived` keeps it in step with them.
     pub(crate) policy: Arc<RwLock<Policy>>,
     pub(crate) issuer: Arc<Issuer>,
     pub(crate) audit: Option<AuditLog>,

@@ -1,6 +1,6 @@
 //! `ResourceQuota`: a namespace uses no more than it may.
 //!
-//! What is used is what the stored objects come to ([`Ledger`]), not what the quota's status says: the limit holds
+//! What is used is the sum over the stored objects ([`Ledger`]), not what the quota's status says: the limit holds
 //! whether or not a controller keeps that status.
 
 mod ledger;

@@ -46,7 +46,7 @@ pub(super) fn add(to: &mut Amounts, more: &Amounts) {
     }
 }
 
-/// Takes away from each amount. What comes to nothing is forgotten.
+/// Takes away from each amount. An amount of zero is forgotten.
 pub(super) fn subtract(from: &mut Amounts, less: &Amounts) {
     for (name, quantity) in less {
         let rest = from

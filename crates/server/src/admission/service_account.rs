@@ -33,7 +33,7 @@ pub(super) fn is_mirror(pod: &Value) -> bool {
     !pod["metadata"]["annotations"][MIRROR].is_null()
 }
 
-/// The account that a pod runs as, which is written down when it was not said.
+/// The account that a pod runs as, which is written into the pod if it is missing.
 pub(super) fn name(pod: &mut Value) -> String {
     let spec = ensure(pod, "spec");
     if text(&spec["serviceAccountName"]).is_empty() {

@@ -20,7 +20,7 @@ use crate::request::RequestInfo;
 use crate::status::{About, ApiError};
 use crate::storage::At;
 
-/// Over which time amounts are said to be measured.
+/// The window over which amounts are reported to be measured.
 const WINDOW: &str = "10s";
 
 /// Answers a request for measurements.

@@ -88,7 +88,7 @@ impl Token {
     }
 }
 
-/// A token that is not JSON is told apart the way the API tells it.
+/// The message about a token that is not JSON, in the API's words.
 fn parse_error(json: &[u8], error: &serde_json::Error) -> String {
     match json.first() {
         Some(b) if *b != b'{' => {

@@ -1,7 +1,7 @@
 //! Watches: what exists, what changes, bookmarks, and a clean end.
 //!
 //! A watch is a cursor on the store's history, read when the client takes more. A client that does not read costs
-//! nothing; when it comes back too late it is told that its version expired.
+//! nothing; when it comes back too late it gets the error that its version expired.
 
 mod render;
 
@@ -30,7 +30,7 @@ use crate::resource::Served;
 use crate::status::ApiError;
 use crate::storage::{At, Cursor, Delivery, Event, Record};
 
-/// How long after a change that does not concern a watch it is told how far it is, so that it can go on from there.
+/// How long after a change that does not concern a watch a bookmark is sent, so that it can go on from there.
 const BOOKMARK_AFTER: Duration = Duration::from_secs(60);
 /// How often a bookmark is sent while no change passes a watch by. An event tells its version itself, and every watch is
 /// told at its end how far it is, which for most clients is after some minutes; a cluster at rest has a hundred watches
@@ -53,7 +53,7 @@ pub(crate) async fn watch(call: &Call) -> Result<Answer, ApiError> {
         end,
     } = Beginning::of(call, options.start, &matcher).await?;
     let framing = Framing::of(call);
-    // A version from the future is waited for: what happens until then is not told.
+    // A version from the future is waited for: what happens until then is not sent.
     let from = after.min(call.core.store.revision());
     let cursor = match call.served.collection.watch(from) {
         Ok(cursor) => cursor,
@@ -98,7 +98,7 @@ pub(crate) async fn watch(call: &Call) -> Result<Answer, ApiError> {
 
 /// Where a watch starts.
 struct Beginning {
-    /// Events up to here are not told.
+    /// Events up to here are not sent.
     after: u64,
     /// What is there already, when the client wants to know.
     initial: Vec<Arc<Record>>,
@@ -147,7 +147,7 @@ struct Watcher {
     matcher: Matcher,
     renderer: Renderer,
     framing: Framing,
-    /// Events up to here are not told.
+    /// Events up to here are not sent.
     after: u64,
     initial: std::vec::IntoIter<Arc<Record>>,
     /// The version at which the initial events end, when the client wants to know.
@@ -161,7 +161,7 @@ struct Watcher {
     _permit: WatchPermit,
 }
 
-/// When a watcher is told how far it is.
+/// When the next bookmark is due.
 struct Bookmarks(Pin<Box<Sleep>>);
 
 impl Bookmarks {
@@ -169,7 +169,7 @@ impl Bookmarks {
         Self(Box::pin(sleep_until(now + IDLE_BOOKMARK_EVERY)))
     }
 
-    /// A change has passed the watcher by: it is told soon how far it is.
+    /// A change does not concern the watcher: its next bookmark comes soon.
     fn hasten(&mut self) {
         let due = Instant::now() + BOOKMARK_AFTER;
         if self.0.deadline() > due {
@@ -303,7 +303,7 @@ impl Watcher {
                 self.batch.reverse();
                 Wake::Events(result.map_err(|e| e.oldest))
             }
-            // After the events: those from before the change are still told.
+            // After the events: those from before the change are still sent.
             () = redefined => Wake::Redefined,
             () = bookmark => Wake::Bookmark,
         }

@@ -19,7 +19,7 @@ const SCHEDULER: &str = "system:kube-scheduler";
 const MANDATORY: [&str; 2] = ["exempt", "catch-all"];
 
 impl Core {
-    /// Makes sure that all of the objects are there, and are what they should be unless users said otherwise.
+    /// Makes sure that all of the objects are there, and are what they should be unless users changed them.
     pub(crate) async fn ensure_flow_control(&self) -> Result<(), ApiError> {
         self.ensure_flow_objects(|_| true).await?;
         self.load_flow_control().map(drop)

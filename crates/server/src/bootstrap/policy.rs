@@ -163,7 +163,7 @@ fn complete_binding(binding: &mut Value, wanted: &Value) {
     }
 }
 
-/// The objects that a description comes to.
+/// The objects that follow from a description.
 struct Defaults(Vec<Value>);
 
 impl Defaults {

@@ -19,7 +19,7 @@ use super::target::{Place, Target};
 
 /// Largest answer of a webhook: an object of the largest size, in base64, and more than that.
 const MAX_ANSWER: usize = 8 * 1024 * 1024;
-/// Most of an unexpected answer that is told.
+/// The most bytes of an unexpected answer that an error shows.
 const MAX_SHOWN: usize = 256;
 
 /// Calls webhooks on behalf of a server.

@@ -1,4 +1,4 @@
-//! The head of a request, and what can be said of it before anything else is known.
+//! The head of a request, and what follows from it before anything else is known.
 
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use super::meta;
 use super::name_rule::NameRule;
 use super::value::{alike, copy, ensure, remove, set, text};
 
-/// What a new object is told about itself. Its name is in its metadata already.
+/// The facts about a new object that its kind may use. Its name is in its metadata already.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CreateContext<'a> {
     /// The object's `uid`.
@@ -114,7 +114,7 @@ pub(crate) struct Strategy {
     pub(crate) returns_deleted_object: bool,
     /// What happens to dependents by default.
     pub(crate) default_propagation: Propagation,
-    /// What a client is told that deletes an object without saying what becomes of its dependents.
+    /// The warning when a delete does not say what becomes of the dependents.
     pub(crate) orphaning_warning: Option<&'static str>,
     /// How objects go away.
     pub(crate) deletion: Deletion,

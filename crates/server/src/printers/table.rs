@@ -215,7 +215,7 @@ impl<'a> Table<'a> {
         self.out
     }
 
-    /// The end of the initial events is told in metadata, so it is sent even to those who want none.
+    /// An annotation marks the end of the initial events, so metadata is sent even to those who want none.
     fn included(&self, object: &Value) -> IncludeObject {
         let is_end = || {
             let annotations = at(object, "metadata.annotations");

@@ -66,7 +66,7 @@ impl Incarnation {
             && self.spec == fingerprint(&definition["spec"])
     }
 
-    /// Whether this is what the stored definition comes to.
+    /// Whether this was made from the stored definition.
     pub(crate) fn is_of(&self, record: &Record) -> bool {
         self.uid == record.uid() && self.revision.load(Ordering::Acquire) == record.revision()
     }

@@ -1,4 +1,4 @@
-//! Objects that come in: decoded, checked for their type, and told apart from what they should be.
+//! Objects that come in: decoded, checked for their type, and compared with what they should be.
 
 use kubewright_schema::protobuf::ProtobufError;
 use kubewright_schema::{Table, TypeId, crd, decode};
@@ -8,7 +8,7 @@ use super::{Nature, Served};
 use crate::http::body::{BodyError, BodyFormat};
 use crate::status::ApiError;
 
-/// Most unknown and duplicate fields that are told, as for built-in kinds.
+/// The most unknown and duplicate fields that are reported, as for built-in kinds.
 const MAX_STRICT: usize = 100;
 
 /// An object as a client sent it.

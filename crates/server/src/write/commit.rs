@@ -1,4 +1,4 @@
-//! The one way into the store: a write, what it depends on, and what it comes to.
+//! The one way into the store: a write, what it depends on, and its result.
 
 use super::effects::kind_accepts;
 use crate::admission::{QuotaCheck, QuotaError};

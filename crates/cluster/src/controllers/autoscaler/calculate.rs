@@ -127,7 +127,7 @@ impl Goal<'_> {
 /// What a metric of each pod asks for.
 ///
 /// # Errors
-/// With the words of the real controller, when nothing can be said.
+/// When nothing can be calculated; the message is the real controller's.
 pub(super) fn by_pods(
     crowd: &Crowd<'_>,
     mut samples: Samples,

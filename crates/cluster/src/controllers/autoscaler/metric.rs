@@ -1,4 +1,4 @@
-//! One metric of an autoscaler: what it asks for, how it is shown, and what is said when it cannot be had. Pure.
+//! One metric of an autoscaler: what it asks for, how it is shown, and what is reported when it is not available. Pure.
 
 mod of_others;
 mod of_pods;

@@ -31,7 +31,7 @@ pub(crate) struct Calendar {
     months: u64,
     weekdays: u64,
     zone: TimeZone,
-    /// Whether a day has to be in both `days` and `weekdays`: one of them was told as `*`.
+    /// Whether a day has to be in both `days` and `weekdays`: one of them is `*`.
     both_days: bool,
 }
 

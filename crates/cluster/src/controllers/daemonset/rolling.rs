@@ -12,7 +12,7 @@ use crate::pods::is_terminating;
 pub(super) fn roll(view: &View<'_>, moves: &mut Moves) {
     let desired = view.desired();
     match (view.surge(desired), view.unavailable(desired)) {
-        // Validation lets nobody ask for neither, but a percentage of few nodes may come to that.
+        // Validation lets nobody ask for neither, but a percentage of few nodes may round to zero.
         (0, 0) => replace(view, 1, moves),
         (0, unavailable) => replace(view, unavailable, moves),
         (surge, _) => add(view, surge, desired, moves),

@@ -117,7 +117,13 @@ fn nodes_that_do_not_fit_get_no_pod() {
         from_ref(&there),
         &["-web-a-new"],
     );
-    check("a wish is no order", &set, &[soft], &[], &["+a"]);
+    check(
+        "a preference is not a requirement",
+        &set,
+        &[soft],
+        &[],
+        &["+a"],
+    );
     check(
         "stays through trouble",
         &set,

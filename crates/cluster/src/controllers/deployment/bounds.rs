@@ -39,7 +39,7 @@ pub(crate) fn strategy(deployment: &Deployment) -> Strategy {
 }
 
 impl Bounds {
-    /// The limits that a Deployment sets. Surge rounds up and unavailability down; where both come to nothing one pod
+    /// The limits that a Deployment sets. Surge rounds up and unavailability down; where both are zero one pod
     /// may be missing, or no rollout would ever start.
     pub(crate) fn of(deployment: &Deployment) -> Self {
         let replicas = replicas(deployment);

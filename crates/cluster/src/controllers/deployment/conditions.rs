@@ -80,7 +80,7 @@ pub(crate) fn set(conditions: &mut Vec<DeploymentCondition>, condition: Deployme
     replace(conditions, condition);
 }
 
-/// Sets a condition even where it says what it said, so that its time of update shows progress.
+/// Sets a condition even where it does not change, so that its time of update shows progress.
 pub(crate) fn replace(
     conditions: &mut Vec<DeploymentCondition>,
     mut condition: DeploymentCondition,

@@ -94,7 +94,7 @@ pub(crate) fn age(metadata: &ObjectMeta) -> (Option<Timestamp>, String) {
     (created, metadata.name.clone().unwrap_or_default())
 }
 
-/// Whether two templates make the same pods. The hash in the labels names a template, it is no part of it.
+/// Whether two templates make the same pods. The hash in the labels names a template and is not part of it.
 pub(crate) fn same_template(one: &PodTemplateSpec, other: &PodTemplateSpec) -> bool {
     one.spec == other.spec && without_hash(one) == without_hash(other)
 }

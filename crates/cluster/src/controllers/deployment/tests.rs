@@ -71,7 +71,7 @@ fn limits_round_up_for_surge_and_down_for_unavailability() {
     check(10, "25%", "25%", (3, 2));
     check(1, "25%", "25%", (1, 0));
     check(3, "1", "0", (1, 0));
-    // Both come to nothing: one pod may be missing, or no rollout would start.
+    // Both are zero: one pod may be missing, or no rollout would start.
     check(2, "0%", "1%", (0, 1));
     check(1, "0", "0", (0, 1));
     check(3, "0", "100%", (0, 3));
@@ -463,7 +463,7 @@ fn progress_is_judged_by_what_changed() {
         ("True", "ReplicaSetUpdated"),
         Some(601),
     );
-    // A pod that dies after the rollout is no failed rollout.
+    // A pod that dies after the rollout does not make the rollout fail.
     let arrived = Some(("True", "NewReplicaSetAvailable", -10_000));
     check(
         "a pod died",

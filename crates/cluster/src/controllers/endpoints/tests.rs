@@ -13,7 +13,7 @@ fn service(spec: Value) -> Service {
     serde_json::from_value(service).expect("it is a service")
 }
 
-/// A pod that serves, but for what is said of it.
+/// A pod that serves, with these fields changed.
 fn pod(name: &str, changes: Value) -> Arc<Pod> {
     let mut pod = json!({
         "metadata": {"name": name, "namespace": "n", "uid": name, "labels": {"app": "web"}},
@@ -185,7 +185,7 @@ fn slices_hold_a_hundred_pods_with_the_same_ports() {
             .map(|slice| slice.endpoints.as_ref().map_or(0, Vec::len));
         assert_eq!(sizes.collect::<Vec<_>>(), expected, "{count} pods");
     }
-    // The same name of a port is another number in other pods: those are told apart.
+    // The same name of a port is another number in other pods: those are distinguished.
     let other = json!({"spec": {"containers": [{"name": "main", "ports": [{"name": "web", "containerPort": 9001}]}]}});
     let by_name = service(json!({"ports": [{"port": 80, "targetPort": "web"}]}));
     assert_eq!(

@@ -149,7 +149,7 @@ impl Graph {
         work
     }
 
-    /// Forgets an object that is gone, as a watch or the server itself has said.
+    /// Forgets an object that is gone, as a watch or the server itself has reported.
     pub(crate) fn remove(&mut self, uid: &Uid) -> Vec<Work> {
         self.gone.insert(uid);
         let mut work: Vec<_> = self.dependents_of(uid).map(Work::Examine).collect();

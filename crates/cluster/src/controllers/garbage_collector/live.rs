@@ -200,7 +200,7 @@ pub(super) async fn report(
     owner: &Reference,
 ) -> Result<(), Error> {
     let now = environment.now();
-    // Objects of the cluster have their events where nothing else is said.
+    // Events about objects of the cluster are in the default namespace.
     let namespace = match &*dependent.namespace {
         "" => "default",
         namespace => namespace,
@@ -230,7 +230,7 @@ pub(super) async fn report(
     event.metadata.namespace = Some(namespace.to_owned());
     let events = Api::<Event>::namespaced(client.kube().clone(), namespace);
     match events.create(&Default::default(), &event).await {
-        // The namespace is on its way out, or told already.
+        // The namespace is terminating, or the event was written already.
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404 | 409) => Ok(()),
         other => other.map(drop).map_err(Error::from),
     }

@@ -231,7 +231,7 @@ pub(super) fn wait_after(failures: usize, last: Timestamp, now: Timestamp) -> Op
     (!left.is_zero()).then_some(left)
 }
 
-/// When a pod ended: with its last container, or when it was told to go.
+/// When a pod ended: with its last container, or when it was deleted.
 pub(super) fn ended_at(pod: &Pod, now: Timestamp) -> Timestamp {
     let status = pod.status.as_ref();
     let containers = status

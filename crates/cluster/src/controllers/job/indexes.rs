@@ -19,7 +19,7 @@ pub(crate) fn parse(text: &str, end: i32) -> BTreeSet<i32> {
     found
 }
 
-/// The text of a set; two neighbours are told one by one, three and more as a range.
+/// The text of a set; two neighbours are listed one by one, three and more as a range.
 pub(crate) fn format(indexes: &BTreeSet<i32>) -> String {
     let mut parts: Vec<(i32, i32)> = Vec::new();
     for index in indexes {

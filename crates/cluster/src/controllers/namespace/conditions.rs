@@ -1,4 +1,4 @@
-//! What keeps a namespace, told in its conditions. Pure.
+//! What keeps a namespace, as its conditions report it. Pure.
 
 use std::collections::BTreeMap;
 

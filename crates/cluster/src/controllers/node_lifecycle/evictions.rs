@@ -32,7 +32,7 @@ impl Evictions {
                 self.forget(key);
                 Change::Cancelled
             }
-            // What was said once stands, unless it comes earlier.
+            // A time that was set stands, unless the new one is earlier.
             (Some(at), Some(before)) if at >= before => Change::None,
             (Some(at), _) => {
                 self.forget(key);

@@ -44,12 +44,12 @@ struct Heard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Voice {
     Speaks,
-    /// It has said nothing for longer than it may.
+    /// It has been silent for longer than it may.
     Silent,
 }
 
 impl Monitor {
-    /// Takes up what a node said last, and judges.
+    /// Takes up the last report of a node, and decides.
     pub(super) fn judge(
         &mut self,
         node: &Node,
@@ -79,7 +79,7 @@ impl Monitor {
         heard.voice(grace, now)
     }
 
-    /// Takes up a lease of a node that has said nothing else.
+    /// Takes up a lease of a node that has reported nothing else.
     pub(super) fn renewed(&mut self, name: &str, renewed: Timestamp, now: Timestamp) {
         if let Some(heard) = self.nodes.get_mut(name)
             && Some(renewed) > heard.renewed

@@ -43,7 +43,7 @@ struct Shell {
     /// Where each pod is, and who is on each node.
     place: BTreeMap<Key, String>,
     on_node: BTreeMap<String, BTreeSet<Key>>,
-    /// Nodes whose pods were told that they are not ready.
+    /// Nodes whose pods were marked as not ready.
     unready: BTreeSet<String>,
     known: BTreeMap<String, Known>,
     /// The taints that evict, of the nodes that have some.
@@ -236,7 +236,7 @@ impl Shell {
         self.look_when_silent(name, now);
     }
 
-    /// Sees to it that a node that speaks is looked at once it has said nothing for too long.
+    /// Schedules a check of a node for when it will have been silent for too long.
     fn look_when_silent(&mut self, name: &str, now: Timestamp) {
         let heard = self.monitor.heard(name);
         let silent = heard.map(|at| at + self.options.grace);

@@ -92,7 +92,7 @@ fn renewed_lease_puts_silence_off() {
     assert_eq!(monitor.heard("unknown"), None);
     assert_eq!(monitor.last("n", GRACE, at(71)), Voice::Speaks);
     assert_eq!(monitor.last("n", GRACE, at(72)), Voice::Silent);
-    // The same renewal told once more says nothing new.
+    // The same renewal a second time is not news.
     monitor.renewed("n", at(30), at(72));
     assert_eq!(monitor.last("n", GRACE, at(72)), Voice::Silent);
 }

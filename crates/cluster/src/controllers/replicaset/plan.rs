@@ -31,7 +31,7 @@ pub(crate) enum Step {
 pub(crate) struct Failure {
     /// `FailedCreate` or `FailedDelete`.
     pub(crate) reason: &'static str,
-    /// What the server said.
+    /// The message of the server.
     pub(crate) message: String,
 }
 

@@ -42,7 +42,7 @@ pub(super) fn usage(pod: &Pod, now: Timestamp) -> Tally {
     tally
 }
 
-/// A pod has ended when it says so, or when its time to end is up and nobody has said anything.
+/// A pod has ended when it says so, or when its grace period is over without a report.
 fn has_ended(pod: &Pod, now: Timestamp) -> bool {
     let phase = pod
         .status
@@ -81,7 +81,7 @@ fn needs(spec: &PodSpec, side: Side) -> Tally {
         }
     }
     running.at_least(&before);
-    // What is said of the pod as a whole counts instead.
+    // What the pod declares as a whole counts instead.
     for (name, amount) in amounts(spec.resources.as_ref(), side).iter() {
         running.set(name, amount.clone());
     }

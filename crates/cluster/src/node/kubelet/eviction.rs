@@ -53,7 +53,7 @@ impl Pressure {
         }
     }
 
-    /// What is said of a pod that goes. A real node adds how much was left and how much the pod used.
+    /// The message on a pod that is evicted. A real node adds how much was left and how much the pod used.
     pub(crate) fn message(self) -> String {
         format!("The node was low on resource: {}. ", self.resource())
     }

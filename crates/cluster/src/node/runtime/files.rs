@@ -8,7 +8,7 @@ use super::config::MountedFile;
 
 /// Most bytes that a container keeps; what is beyond cannot be written.
 const MOST_BYTES: usize = 64 << 20;
-/// Where commands begin when nothing else is said.
+/// The working directory of commands by default.
 pub(super) const ROOT: &str = "/";
 
 /// Files by their absolute path. Directories are there when something is in them, or when they were made.

@@ -89,7 +89,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Whether a test has said what an image does.
+    /// Returns whether a test has given an image a behaviour.
     pub fn has_program(&self, image: &str) -> bool {
         self.program(image).is_some()
     }

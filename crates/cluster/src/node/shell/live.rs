@@ -148,7 +148,7 @@ impl Shell<'_> {
         }
     }
 
-    /// The runtime has said something.
+    /// The runtime has reported something.
     pub(super) fn hear_live(&mut self, heard: Heard) {
         let Heard { key, id, what } = heard;
         let what = match what {

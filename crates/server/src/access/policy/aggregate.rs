@@ -1,4 +1,4 @@
-//! ClusterRoles that are made of others: which they are, and what they come to.
+//! ClusterRoles that are aggregated from others: which they are, and their rules.
 
 use std::collections::HashSet;
 
@@ -20,14 +20,14 @@ pub(super) fn selectors(object: &Value) -> Vec<LabelSelector> {
 }
 
 impl Policy {
-    /// What an aggregated ClusterRole comes to: the rules of all others that it selects, by selector and name, each
+    /// The rules of an aggregated ClusterRole: those of all others that it selects, by selector and name, each
     /// once. Nothing when it is not aggregated.
     pub(crate) fn aggregated(&self, object: &Value) -> Option<Vec<Rule>> {
         let selectors = selectors(object);
         (!selectors.is_empty()).then(|| self.collect(object::name(object), &selectors))
     }
 
-    /// Of the roles that select any of these labels, and of `name` itself, those that are not what they come to.
+    /// Of the roles that select any of these labels, and of `name` itself, those whose rules are outdated.
     pub(crate) fn outdated(&self, name: &str, labels: &[&Pairs]) -> Vec<String> {
         let outdated = self.aggregating.iter().filter(|candidate| {
             let Some(role) = self.cluster_roles.get(*candidate) else {
@@ -39,7 +39,7 @@ impl Policy {
         outdated.cloned().collect()
     }
 
-    /// All aggregated roles that are not what they come to.
+    /// All aggregated roles whose rules are outdated.
     pub(crate) fn all_outdated(&self) -> Vec<String> {
         let names = self.aggregating.iter();
         names.flat_map(|name| self.outdated(name, &[])).collect()

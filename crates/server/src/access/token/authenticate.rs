@@ -82,7 +82,7 @@ impl TokenChecker<'_> {
         }
         let good = match (&bound.secret, &bound.pod, &bound.node) {
             (Some(secret), _, _) => self.is_there("secrets", namespace, secret, now),
-            // The node of a pod is told, not relied on.
+            // The node of a pod is reported, but not checked.
             (None, Some(pod), _) => self.is_there("pods", namespace, pod, now),
             (None, None, Some(node)) => self.is_there("nodes", None, node, now),
             (None, None, None) => true,

@@ -37,7 +37,7 @@ pub(crate) struct Bound {
     pub(crate) service_account: Reference,
 }
 
-/// One object, told from a later one of the same name.
+/// One object, distinguished by its uid from a later one of the same name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reference {
     pub(crate) name: String,

@@ -45,7 +45,7 @@ pub(crate) struct Issuer {
     verified: Mutex<HashMap<[u8; 32], Arc<Claims>>>,
 }
 
-/// Why a token is not accepted. The texts are told to clients and never contain the token.
+/// Why a token is not accepted. The texts are sent to clients and never contain the token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     /// It is not one of this issuer's.

@@ -88,7 +88,7 @@ pub(super) fn budget() -> u64 {
     EXPRESSION_BUDGET
 }
 
-/// An error of an expression, as it is told.
+/// An error of an expression, as clients see it.
 pub(super) fn failure(source: &str, error: &EvalError) -> PolicyError {
     match error {
         EvalError::Budget => PolicyError(told(error)),

@@ -52,7 +52,7 @@ impl Webhooks {
         Ok(())
     }
 
-    /// Asks the validating webhooks. Of several refusals the one of the first webhook is told.
+    /// Calls the validating webhooks. Of several refusals the one of the first webhook is returned.
     pub(in crate::admission) async fn validate(
         &self,
         cx: AdmissionContext<'_>,

@@ -36,7 +36,7 @@ pub(crate) async fn dispatch(
         return Err(ApiError::method_not_allowed());
     }
     match part {
-        // Served where there is somebody to ask for logs; whoever asks elsewhere is told so.
+        // Served where the server has a source of logs; elsewhere the answer is an error that says so.
         "log" => log::log(call),
         "exec" => stream::exec(call),
         "attach" => stream::attach(call),

@@ -72,7 +72,7 @@ pub(super) async fn proxy(
     answered.map(answer).map_err(|error| unavailable(&error))
 }
 
-/// What a client is told when nobody is behind a proxy.
+/// The error when nothing answers behind a proxy.
 fn unavailable(error: &AgentError) -> ApiError {
     ApiError::service_unavailable(format!("error trying to reach service: {error}"))
 }

@@ -199,7 +199,7 @@ where
     }
 }
 
-/// Connects with a port; what goes wrong is said on the channel of errors.
+/// Connects with a port; what goes wrong is sent on the error channel.
 async fn forward(
     connect: Connect,
     port: u16,

@@ -201,7 +201,7 @@ fn of_type<'v>(object: &'v Value, wanted: &str) -> Vec<&'v Value> {
     conditions.filter(|c| c["type"] == wanted).collect()
 }
 
-/// A write of the status keeps what was said about approval, as far as it names the same conditions.
+/// A write of the status keeps the conditions about approval, as far as it names the same conditions.
 fn keep_verdict(new: &mut Value, old: &Value) {
     for verdict in [APPROVED, DENIED] {
         let before: Vec<Value> = of_type(old, verdict).into_iter().cloned().collect();

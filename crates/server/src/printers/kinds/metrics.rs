@@ -9,7 +9,7 @@ use crate::printers::view::{View, at, scalar, text, with_more};
 
 /// How many metrics a cell shows.
 const SHOWN: usize = 2;
-/// What `v1` aims at when nothing is said.
+/// The target of `v1` by default, in percent.
 const DEFAULT_UTILIZATION: i64 = 80;
 const SPECS_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const STATUSES_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/current-metrics";

@@ -182,7 +182,7 @@ impl World {
         true
     }
 
-    /// The collector forgets all and starts again: it is told all objects that there are, kind by kind.
+    /// The collector forgets all and starts again: it gets all objects, kind by kind.
     pub(super) fn restart(&mut self) {
         self.graph = Graph::default();
         self.work.clear();
@@ -294,7 +294,7 @@ impl World {
         owners.any(|r| self.standing(&node, r) == Standing::Solid)
     }
 
-    /// Everything is seen and done; gives up when it does not come to an end.
+    /// Everything is seen and done; gives up when that does not end.
     pub(super) fn settle(&mut self) {
         for _ in 0..100_000 {
             let saw = (0..4).any(|kind| self.see(kind));
