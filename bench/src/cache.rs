@@ -112,10 +112,7 @@ async fn informers(runner: &Runner, pods: usize) -> Result<Results> {
     for round in 0..ROUNDS {
         eprintln!("round {} of {ROUNDS}", round + 1);
         let first = round == 0;
-        let best = |so_far: Outcome, next: Outcome| match first {
-            true => next,
-            false => so_far.best(next),
-        };
+        let best = |so_far: Outcome, next: Outcome| if first { next } else { so_far.best(next) };
         results.typed = best(
             results.typed,
             runner.ours(&source, "typed", Steps::All).await?,

@@ -85,17 +85,18 @@ pub(crate) struct Best {
 /// Measures, prints, and writes the page if that was asked for.
 pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let before = machine::load_average();
-    let amount = match arguments.quick {
-        true => Amount {
+    let amount = if arguments.quick {
+        Amount {
             keys: 10_000,
             events: 50,
             flights: 2_000,
-        },
-        false => Amount {
+        }
+    } else {
+        Amount {
             keys: 100_000,
             events: 500,
             flights: 20_000,
-        },
+        }
     };
     let mut figures = controllers(&arguments, amount).await?;
     let server = crate::target::Target::Kubewright(arguments.kubewright);
@@ -147,9 +148,10 @@ async fn controllers(arguments: &Arguments, amount: Amount) -> Result<[Figures; 
 
 impl Figures {
     fn take_rate(&mut self, plan: Plan, found: Outcome) {
-        let best = match plan.is_of_objects() {
-            true => &mut self.objects,
-            false => &mut self.keys,
+        let best = if plan.is_of_objects() {
+            &mut self.objects
+        } else {
+            &mut self.keys
         };
         if found.reconciles_per_second > best.per_second {
             *best = Best {

@@ -35,9 +35,10 @@ impl Outcome {
 
     /// How many times longer a new key waits when many reconciles are in flight.
     pub(crate) fn slowed(&self) -> f64 {
-        match self.alone_p50_seconds > 0.0 {
-            true => self.crowded_p50_seconds / self.alone_p50_seconds,
-            false => 0.0,
+        if self.alone_p50_seconds > 0.0 {
+            self.crowded_p50_seconds / self.alone_p50_seconds
+        } else {
+            0.0
         }
     }
 }

@@ -50,9 +50,10 @@ impl Flow {
 impl Inlet {
     /// Sends what is in the buffer if it makes a chunk.
     pub(crate) async fn flow(&mut self) -> Result<(), Gone> {
-        match self.buffer.len() < CHUNK {
-            true => Ok(()),
-            false => self.flush().await,
+        if self.buffer.len() < CHUNK {
+            Ok(())
+        } else {
+            self.flush().await
         }
     }
 

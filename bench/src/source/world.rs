@@ -87,9 +87,10 @@ impl World {
             Some(limit) if limit > 0 => (start + limit).min(objects),
             _ => objects,
         };
-        let token = match end < objects {
-            true => end.to_string(),
-            false => String::new(),
+        let token = if end < objects {
+            end.to_string()
+        } else {
+            String::new()
         };
         let frame = rendering.list(end - start, version, &token);
         let content_type = rendering.content_type(Streaming::No);

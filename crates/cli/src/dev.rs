@@ -266,9 +266,10 @@ impl Session<'_> {
             watched: self.introduce(inventory).await?,
             arguments: arguments::merged(arguments, self.arguments),
         })?;
-        let configurations = match hooked && self.answers(&mut running).await {
-            true => self.hooks.configurations(inventory),
-            false => Vec::new(),
+        let configurations = if hooked && self.answers(&mut running).await {
+            self.hooks.configurations(inventory)
+        } else {
+            Vec::new()
         };
         hooks::remove_others(&self.client, &configurations).await?;
         APPLYING.all(&self.client, &configurations).await?;

@@ -289,9 +289,10 @@ impl ApiService {
             return Ok(());
         }
         let decision = access.decide(user, asked);
-        let result = match decision.allowed {
-            true => Ok(()),
-            false => Err(asked.forbidden(user, &decision.reason)),
+        let result = if decision.allowed {
+            Ok(())
+        } else {
+            Err(asked.forbidden(user, &decision.reason))
         };
         trail.decision = Some(decision);
         result

@@ -253,13 +253,14 @@ impl Session {
         }
         assert_eq!(answer.code, 200, "{}", answer.text());
         // What changes nothing takes no revision.
-        let version = match (Thing {
+        let version = if (Thing {
             version: old.version,
             ..new.clone()
         }) == old
         {
-            true => old.version,
-            false => self.model.put(new),
+            old.version
+        } else {
+            self.model.put(new)
         };
         assert_eq!(answer.resource_version(), version.to_string());
     }

@@ -57,9 +57,10 @@ async fn bring_up(manager: &CloudManager, cx: &Context) -> Result<Phase> {
             return Ok(phase);
         }
     }
-    match keep_database(manager, cx).await? {
-        true => Ok(Phase::Ready),
-        false => Ok(Phase::Db),
+    if keep_database(manager, cx).await? {
+        Ok(Phase::Ready)
+    } else {
+        Ok(Phase::Db)
     }
 }
 

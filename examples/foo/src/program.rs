@@ -16,9 +16,10 @@ use operate as run_alone;
 /// When there is no cluster after all, or the manager fails.
 pub async fn run() -> Result {
     let is_set = |name| std::env::var_os(name).is_some();
-    match is_set("KUBECONFIG") || is_set("KUBERNETES_SERVICE_HOST") {
-        true => operate().await,
-        false => run_alone().await,
+    if is_set("KUBECONFIG") || is_set("KUBERNETES_SERVICE_HOST") {
+        operate().await
+    } else {
+        run_alone().await
     }
 }
 

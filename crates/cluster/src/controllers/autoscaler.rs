@@ -190,9 +190,10 @@ impl Autoscaler {
             return to(fewest, "Current number of replicas below Spec.MinReplicas");
         }
         let (wanted, metric) = self.measure(look, target).await?;
-        let reason = match wanted > current {
-            true => format!("{metric} above target"),
-            false => "All metrics below target".to_owned(),
+        let reason = if wanted > current {
+            format!("{metric} above target")
+        } else {
+            "All metrics below target".to_owned()
         };
         let (key, now) = (look.cx.key(), look.cx.now());
         let settled = self.with_memory(key, |memory| {

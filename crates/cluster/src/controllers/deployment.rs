@@ -154,9 +154,10 @@ async fn create(cx: &Context, deployment: &Deployment, set: &ReplicaSet) -> Resu
         Err(error) if error.is_already_exists() => {
             let known: Option<ReplicaSet> =
                 cx.client().live().get(&adopt::key(&set.metadata)).await?;
-            match known.is_some_and(|known| is_ours(deployment, &known)) {
-                true => Ok(Created::Later(Outcome::requeue())),
-                false => note_collision(cx, deployment).await,
+            if known.is_some_and(|known| is_ours(deployment, &known)) {
+                Ok(Created::Later(Outcome::requeue()))
+            } else {
+                note_collision(cx, deployment).await
             }
         }
         Err(error) if error.is_namespace_terminating() => Ok(Created::Later(Outcome::done())),

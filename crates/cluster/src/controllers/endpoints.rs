@@ -74,9 +74,10 @@ async fn zones(
     let nodes: BTreeSet<&str> = pods.iter().map(|pod| node_name(pod)).collect();
     let mut zones = BTreeMap::new();
     for name in nodes {
-        let node = match name.is_empty() {
-            true => None,
-            false => client.get::<Node>(&Key::cluster(name)).await?,
+        let node = if name.is_empty() {
+            None
+        } else {
+            client.get::<Node>(&Key::cluster(name)).await?
         };
         let zone = node.and_then(|node| label(&node.metadata, ZONE).map(str::to_owned));
         zones.extend(zone.map(|zone| (name.to_owned(), zone)));
@@ -145,9 +146,10 @@ fn slices(
         groups.insert(Vec::new(), Vec::new());
     }
     let parts = groups.iter().flat_map(|(ports, all)| {
-        let parts: Vec<&[Endpoint]> = match all.is_empty() {
-            true => vec![&[]],
-            false => all.chunks(MOST).collect(),
+        let parts: Vec<&[Endpoint]> = if all.is_empty() {
+            vec![&[]]
+        } else {
+            all.chunks(MOST).collect()
         };
         parts.into_iter().map(move |part| (ports, part))
     });

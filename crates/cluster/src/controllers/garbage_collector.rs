@@ -214,9 +214,10 @@ impl Collector {
         let kinds = self.kinds.read().clone();
         let Some(kind) = kinds.get(owner.group(), &owner.kind) else {
             // The end of a uid is final, whatever has become of its kind since.
-            return Ok(match self.graph.lock().is_gone(&owner.uid) {
-                true => Standing::Absent,
-                false => Standing::Unknown,
+            return Ok(if self.graph.lock().is_gone(&owner.uid) {
+                Standing::Absent
+            } else {
+                Standing::Unknown
             });
         };
         if namespace.is_empty() && kind.reach == crate::kinds::Reach::Namespaced {

@@ -137,15 +137,16 @@ fn containers_ready(
         .filter(|(_, status)| !status.ready)
         .map(|(_, status)| status.name.as_str())
         .collect();
-    match unready.is_empty() {
-        true => Truth::yes(),
-        false => Truth::no(
+    if unready.is_empty() {
+        Truth::yes()
+    } else {
+        Truth::no(
             "ContainersNotReady",
             Some(format!(
                 "containers with unready status: [{}]",
                 unready.join(" ")
             )),
-        ),
+        )
     }
 }
 
@@ -175,8 +176,9 @@ fn gates(pod: &Pod, containers: &Truth) -> Truth {
             }
         })
         .collect();
-    match closed.is_empty() {
-        true => Truth::yes(),
-        false => Truth::no("ReadinessGatesNotReady", Some(closed.join(", "))),
+    if closed.is_empty() {
+        Truth::yes()
+    } else {
+        Truth::no("ReadinessGatesNotReady", Some(closed.join(", ")))
     }
 }

@@ -138,12 +138,13 @@ impl PodLogs for Logs {
         Ok(LogPiece {
             next: run.gone + run.lines.len() as u64,
             lines,
-            more: match over {
-                true => MoreLog::Never,
-                false => MoreLog::After(Box::pin(async move {
+            more: if over {
+                MoreLog::Never
+            } else {
+                MoreLog::After(Box::pin(async move {
                     // An error means that the logs are gone, which the next read tells.
                     let _ = version.changed().await;
-                })),
+                }))
             },
         })
     }

@@ -388,9 +388,10 @@ fn plan(
 ) -> Option<super::runtime::Plan> {
     let words = container.command.iter().flatten();
     let mut words = words.chain(container.args.iter().flatten());
-    let env = match words.any(|word| word.contains('$') || word.contains("env")) {
-        true => environment::environment(pod, container, place, sources).unwrap_or_default(),
-        false => Vec::new(),
+    let env = if words.any(|word| word.contains('$') || word.contains("env")) {
+        environment::environment(pod, container, place, sources).unwrap_or_default()
+    } else {
+        Vec::new()
     };
     interpret(container, &env)
 }

@@ -245,9 +245,10 @@ fn conditions(
     let pressed = Pressure::ALL.map(|pressure| {
         let holds = pressures.contains(&pressure);
         let status = if holds { "True" } else { "False" };
-        let (reason, message) = match holds {
-            true => pressure.reason(),
-            false => healthy(pressure),
+        let (reason, message) = if holds {
+            pressure.reason()
+        } else {
+            healthy(pressure)
         };
         (pressure.condition(), status, reason, message)
     });

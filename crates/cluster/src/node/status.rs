@@ -191,9 +191,10 @@ impl View<'_> {
             ready: self.is_ready(spec, run, script),
             started: Some(running && self.has_started(spec, run, script)),
             restart_count: i32::try_from(run.restarts).unwrap_or(i32::MAX),
-            image_id: match begun {
-                true => format!("{image}@sha256:{}", digest(&[&image])),
-                false => String::new(),
+            image_id: if begun {
+                format!("{image}@sha256:{}", digest(&[&image]))
+            } else {
+                String::new()
             },
             container_id: begun.then(|| self.container_id(&run.name, current)),
             image,

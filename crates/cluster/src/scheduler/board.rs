@@ -129,10 +129,7 @@ impl Board {
             && (new.cordon, new.presence) == (place.cordon, place.presence)
             && (&new.allocatable, new.pod_limit) == (&place.allocatable, place.pod_limit);
         *place = new;
-        match same {
-            true => Changed::No,
-            false => Changed::Yes,
-        }
+        if same { Changed::No } else { Changed::Yes }
     }
 
     /// Forgets a node. The pods on it are still counted, should it come back.

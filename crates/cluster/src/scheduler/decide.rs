@@ -21,9 +21,10 @@ pub(crate) fn decide(
     let mut feasible = Vec::new();
     for (name, place) in board.nodes() {
         let reasons = question.reasons(place);
-        match reasons.is_empty() {
-            true => feasible.push(name.clone()),
-            false => refusals.note(&reasons),
+        if reasons.is_empty() {
+            feasible.push(name.clone())
+        } else {
+            refusals.note(&reasons)
         }
     }
     score::best(board, demand, &question, &feasible).ok_or_else(|| refusals.message())

@@ -212,9 +212,10 @@ impl SpreadState {
             *by_domain.entry(domain.clone()).or_default() += here;
         }
         let enough = i64::try_from(by_domain.len()).unwrap_or(i64::MAX) >= rule.min_domains;
-        let least = match enough {
-            true => by_domain.values().min().copied().unwrap_or(0),
-            false => 0,
+        let least = if enough {
+            by_domain.values().min().copied().unwrap_or(0)
+        } else {
+            0
         };
         Self {
             own: i64::from(board.includes(&rule.pods, demand)),

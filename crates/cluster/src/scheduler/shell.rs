@@ -163,9 +163,10 @@ impl Shell {
             };
             self.schedule(&key);
         }
-        match self.queue.is_ready() {
-            true => More::Now,
-            false => More::Later,
+        if self.queue.is_ready() {
+            More::Now
+        } else {
+            More::Later
         }
     }
 

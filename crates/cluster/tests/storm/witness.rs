@@ -118,9 +118,10 @@ impl Seen {
             .unwrap_or_default()
             .to_owned();
         let objects = self.objects.entry(collection.to_owned()).or_default();
-        let before = match gone {
-            true => objects.remove(&uid),
-            false => objects.insert(uid.clone(), object.clone()),
+        let before = if gone {
+            objects.remove(&uid)
+        } else {
+            objects.insert(uid.clone(), object.clone())
         };
         self.keep_bounds(collection, &uid, before.as_ref(), now);
         match collection {

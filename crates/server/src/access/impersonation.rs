@@ -38,12 +38,13 @@ pub(crate) fn impersonate(
     }
     let wanted = Wanted::read(headers)?;
     if wanted.user.is_empty() {
-        return match wanted.is_empty() {
-            true => Ok(None),
-            false => Err(ApiError::bad_request(format!(
+        return if wanted.is_empty() {
+            Ok(None)
+        } else {
+            Err(ApiError::bad_request(format!(
                 "requested {} without impersonating a user",
                 wanted.spelled()
-            ))),
+            )))
         };
     }
     wanted.check(access, caller)?;

@@ -85,9 +85,10 @@ pub(super) fn template<'a>(kind: &str, object: &'a Value) -> (&'a Value, &'a Val
         "CronJob" => &object["spec"]["jobTemplate"]["spec"]["template"],
         _ => &object["spec"]["template"],
     };
-    match template.is_object() {
-        true => (&template["metadata"], &template["spec"]),
-        false => (&NULL, &NULL),
+    if template.is_object() {
+        (&template["metadata"], &template["spec"])
+    } else {
+        (&NULL, &NULL)
     }
 }
 

@@ -257,9 +257,10 @@ fn check_pairs(
         )));
     }
     let same = before.and_then(Value::as_object) == Some(pairs);
-    let errors = match same {
-        true => Vec::new(),
-        false => meta::pair_errors(field, &Value::Object(pairs.clone())),
+    let errors = if same {
+        Vec::new()
+    } else {
+        meta::pair_errors(field, &Value::Object(pairs.clone()))
     };
     match errors.as_slice() {
         [] => Ok(()),

@@ -147,9 +147,10 @@ pub(super) fn by_pods(
     };
     let rebalance = !groups.unready.is_empty() && usage.ratio > 1.0;
     if !rebalance && groups.missing.is_empty() {
-        return Ok(proposal(match crowd.tolerance.covers(usage.ratio) {
-            true => crowd.current,
-            false => ceiling(usage.ratio * groups.ready as f64),
+        return Ok(proposal(if crowd.tolerance.covers(usage.ratio) {
+            crowd.current
+        } else {
+            ceiling(usage.ratio * groups.ready as f64)
         }));
     }
     assume(&mut samples, &groups, &goal, usage.ratio);
@@ -255,9 +256,10 @@ pub(super) fn requests(
 }
 
 fn some_pods(crowd: &Crowd<'_>) -> Result<(), String> {
-    match crowd.pods.is_empty() {
-        true => Err("no pods returned by selector while calculating replica count".to_owned()),
-        false => Ok(()),
+    if crowd.pods.is_empty() {
+        Err("no pods returned by selector while calculating replica count".to_owned())
+    } else {
+        Ok(())
     }
 }
 

@@ -98,9 +98,10 @@ impl Memory {
         Settled {
             replicas,
             able,
-            limited: match replicas == steady {
-                true => Limited::No,
-                false => Limited::Yes(why),
+            limited: if replicas == steady {
+                Limited::No
+            } else {
+                Limited::Yes(why)
             },
         }
     }
@@ -115,9 +116,10 @@ impl Memory {
         let Some(behavior) = behavior else {
             return;
         };
-        let (changes, rules) = match to > from {
-            true => (&mut self.ups, &behavior.scale_up),
-            false => (&mut self.downs, &behavior.scale_down),
+        let (changes, rules) = if to > from {
+            (&mut self.ups, &behavior.scale_up)
+        } else {
+            (&mut self.downs, &behavior.scale_down)
         };
         let policies = rules
             .iter()
@@ -134,9 +136,10 @@ impl Memory {
         let recent = self.recommendations.iter().map(|(_, replicas)| *replicas);
         let steady = recent.fold(wanted, i32::max);
         self.recommendations.push((now, wanted));
-        match steady == wanted {
-            true => (steady, READY),
-            false => (steady, DOWN_STABILIZED),
+        if steady == wanted {
+            (steady, READY)
+        } else {
+            (steady, DOWN_STABILIZED)
         }
     }
 
@@ -186,9 +189,10 @@ impl Memory {
         if wanted > current {
             let limit = self.most(behavior.scale_up.as_ref(), current, now);
             let limit = limit.max(current);
-            let (most, why) = match spec.max_replicas > limit {
-                true => (limit, UP_LIMIT),
-                false => (spec.max_replicas, TOO_MANY),
+            let (most, why) = if spec.max_replicas > limit {
+                (limit, UP_LIMIT)
+            } else {
+                (spec.max_replicas, TOO_MANY)
             };
             return (wanted.min(most), why);
         }
@@ -196,9 +200,10 @@ impl Memory {
             let limit = self.fewest(behavior.scale_down.as_ref(), current, now);
             let limit = limit.min(current);
             let fewest = spec.min_replicas.unwrap_or(1);
-            let (fewest, why) = match fewest < limit {
-                true => (limit, DOWN_LIMIT),
-                false => (fewest, TOO_FEW),
+            let (fewest, why) = if fewest < limit {
+                (limit, DOWN_LIMIT)
+            } else {
+                (fewest, TOO_FEW)
             };
             return (wanted.max(fewest), why);
         }
@@ -253,9 +258,10 @@ impl Memory {
 /// Bounds of an autoscaler without rules of its own.
 fn within_bounds(spec: &HorizontalPodAutoscalerSpec, current: i32, wanted: i32) -> (i32, Reason) {
     let limit = current.saturating_mul(2).max(UP_MINIMUM);
-    let (most, why) = match spec.max_replicas > limit {
-        true => (limit, UP_LIMIT),
-        false => (spec.max_replicas, TOO_MANY),
+    let (most, why) = if spec.max_replicas > limit {
+        (limit, UP_LIMIT)
+    } else {
+        (spec.max_replicas, TOO_MANY)
     };
     let fewest = spec.min_replicas.unwrap_or(1);
     match wanted {

@@ -137,9 +137,10 @@ fn endpoints(service: &Service, spec: &ServiceSpec, pods: &[Arc<Pod>]) -> Endpoi
             continue;
         }
         let group = groups.entry(ports).or_default();
-        match always || is_ready(pod) {
-            true => group.ready.push(address),
-            false => group.not_ready.push(address),
+        if always || is_ready(pod) {
+            group.ready.push(address)
+        } else {
+            group.not_ready.push(address)
         }
     }
     let cut = truncate(&mut groups);
@@ -240,18 +241,18 @@ fn truncate(groups: &mut BTreeMap<Vec<PortKey>, Group>) -> Cut {
     if ready + others <= MOST {
         return Cut::No;
     }
-    let (room, total) = match ready > MOST {
-        true => (MOST, ready),
-        false => (MOST - ready, others),
+    let (room, total) = if ready > MOST {
+        (MOST, ready)
+    } else {
+        (MOST - ready, others)
     };
     let mut left = room;
     for group in groups.values_mut() {
-        let cut = match ready > MOST {
-            true => {
-                group.not_ready.clear();
-                &mut group.ready
-            }
-            false => &mut group.not_ready,
+        let cut = if ready > MOST {
+            group.not_ready.clear();
+            &mut group.ready
+        } else {
+            &mut group.not_ready
         };
         let part = (cut.len() * room).div_ceil(total).min(left);
         cut.truncate(part);

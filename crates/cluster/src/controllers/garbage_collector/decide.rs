@@ -57,9 +57,10 @@ pub(crate) fn decide(latest: &Node, owners: &[Standing], graph: &Graph) -> Actio
     let uid = &latest.identity.uid;
     if has(Standing::Waiting) && graph.dependents_of(uid).next().is_some() {
         let blocks = latest.owners.iter().any(|r| r.blocking == Blocking::Yes);
-        return match graph.has_waiting_dependent(uid) && blocks {
-            true => Action::UnblockAndDelete,
-            false => Action::Delete(Propagation::Foreground),
+        return if graph.has_waiting_dependent(uid) && blocks {
+            Action::UnblockAndDelete
+        } else {
+            Action::Delete(Propagation::Foreground)
         };
     }
     Action::Delete(latest.on_delete)
@@ -78,8 +79,9 @@ fn keep(latest: &Node, owners: &[Standing], graph: &Graph) -> Action {
     let unseen = pairs().any(|(reference, standing)| {
         *standing == Standing::Solid && graph.node(&reference.uid).is_none()
     });
-    match unseen {
-        true => Action::LookAgain,
-        false => Action::Nothing,
+    if unseen {
+        Action::LookAgain
+    } else {
+        Action::Nothing
     }
 }

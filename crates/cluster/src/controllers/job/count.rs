@@ -130,9 +130,10 @@ impl Count {
     fn add_up(&mut self, spec: &JobSpec) {
         let uncounted = |uids: &Option<Vec<String>>| saturate(uids.as_ref().map_or(0, Vec::len));
         self.failed = self.folded_failed + uncounted(&self.uncounted.failed);
-        self.succeeded = match is_indexed(spec) {
-            true => saturate(self.completed.len()),
-            false => self.folded_succeeded + uncounted(&self.uncounted.succeeded),
+        self.succeeded = if is_indexed(spec) {
+            saturate(self.completed.len())
+        } else {
+            self.folded_succeeded + uncounted(&self.uncounted.succeeded)
         };
     }
 

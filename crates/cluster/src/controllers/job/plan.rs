@@ -203,12 +203,13 @@ fn manage(spec: &JobSpec, plan: &mut Plan, count: &Count, pods: &[Arc<Pod>], now
         return;
     }
     let missing = usize::try_from(missing).unwrap_or_default().min(BURST);
-    plan.create = match is_indexed(spec) {
-        true => free_indexes(spec, plan, count, pods)
+    plan.create = if is_indexed(spec) {
+        free_indexes(spec, plan, count, pods)
             .take(missing)
             .map(Some)
-            .collect(),
-        false => vec![None; missing],
+            .collect()
+    } else {
+        vec![None; missing]
     };
 }
 
@@ -265,9 +266,12 @@ fn free_indexes(
     pods: &[Arc<Pod>],
 ) -> impl Iterator<Item = i32> + use<> {
     let leaves = |pod: &Arc<Pod>| plan.delete.iter().any(|gone| gone.pod == *pod);
-    let works = |pod: &&Arc<Pod>| match replaces_ended_only(spec) {
-        true => !crate::pods::is_finished(pod) && !leaves(pod),
-        false => crate::pods::is_active(pod) && !leaves(pod),
+    let works = |pod: &&Arc<Pod>| {
+        if replaces_ended_only(spec) {
+            !crate::pods::is_finished(pod) && !leaves(pod)
+        } else {
+            crate::pods::is_active(pod) && !leaves(pod)
+        }
     };
     let mut taken: BTreeSet<i32> = pods
         .iter()

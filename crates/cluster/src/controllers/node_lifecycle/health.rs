@@ -117,9 +117,10 @@ impl Monitor {
 impl Heard {
     fn voice(&self, grace: Duration, now: Timestamp) -> Voice {
         let silence = now.duration_since(self.at);
-        match Duration::try_from(silence).is_ok_and(|silence| silence > grace) {
-            true => Voice::Silent,
-            false => Voice::Speaks,
+        if Duration::try_from(silence).is_ok_and(|silence| silence > grace) {
+            Voice::Silent
+        } else {
+            Voice::Speaks
         }
     }
 }

@@ -134,9 +134,10 @@ impl Shell {
     /// Takes up how all nodes are before any is looked at: the first one alone would seem to be the whole cluster.
     fn begin(&mut self) {
         for node in self.nodes.list() {
-            let health = match health::is_ready(&node) {
-                true => Health::Ready,
-                false => Health::NotReady,
+            let health = if health::is_ready(&node) {
+                Health::Ready
+            } else {
+                Health::NotReady
             };
             self.zones.observe(&node, health);
         }
@@ -285,9 +286,10 @@ impl Shell {
             return;
         };
         known.settled = node.filter(|_| idle).map(|node| (node, voice));
-        match idle {
-            true => self.look_when_silent(key.name(), now),
-            false => self.looks.after(now),
+        if idle {
+            self.look_when_silent(key.name(), now)
+        } else {
+            self.looks.after(now)
         }
     }
 
@@ -327,9 +329,10 @@ impl Shell {
 
     /// Gives a node the taints that it should have, at the pace of its zone.
     fn taint(&mut self, node: &Arc<Node>, voice: Voice, now: Timestamp) {
-        let health = match voice == Voice::Speaks && health::is_ready(node) {
-            true => Health::Ready,
-            false => Health::NotReady,
+        let health = if voice == Voice::Speaks && health::is_ready(node) {
+            Health::Ready
+        } else {
+            Health::NotReady
         };
         if self.zones.observe(node, health) {
             self.mode_changed(now);
@@ -365,9 +368,10 @@ impl Shell {
         let taints = node.spec.as_ref().and_then(|s| s.taints.clone());
         let mut taints = taints.unwrap_or_default();
         taints.retain(|taint| taint.effect == "NoExecute");
-        let before = match taints.is_empty() {
-            true => self.evicting.remove(name),
-            false => self.evicting.insert(name.to_owned(), taints.clone()),
+        let before = if taints.is_empty() {
+            self.evicting.remove(name)
+        } else {
+            self.evicting.insert(name.to_owned(), taints.clone())
         };
         before.unwrap_or_default() != taints
     }

@@ -51,9 +51,10 @@ fn step(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Step {
     if by.map(String::as_str) != Some(PROVISIONER) {
         return Step::WaitForOthers;
     }
-    match capacity(volume).is_some_and(|capacity| capacity >= request) {
-        true => Step::Report,
-        false => Step::Grow,
+    if capacity(volume).is_some_and(|capacity| capacity >= request) {
+        Step::Report
+    } else {
+        Step::Grow
     }
 }
 

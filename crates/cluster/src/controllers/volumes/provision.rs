@@ -66,9 +66,10 @@ pub(super) async fn provision(
     for annotation in STORAGE_PROVISIONER {
         annotate(&mut asked.metadata, annotation, &class.provisioner);
     }
-    let claim = match asked == *claim {
-        true => asked,
-        false => patch_unchanged(cx.client(), claim, &asked).await?,
+    let claim = if asked == *claim {
+        asked
+    } else {
+        patch_unchanged(cx.client(), claim, &asked).await?
     };
     if class.provisioner == PROVISIONER {
         return simulate(&claim, class, cx).await;

@@ -27,9 +27,10 @@ impl PodMachine<'_> {
     /// A container that was stopped has ended: for good with its pod, or to be started again.
     pub(super) fn stopped(&mut self, index: usize, code: i32) {
         let exit = Exit::code(code);
-        match self.run.containers[index].killing.is_some() && self.goes_on() {
-            true => self.exit(index, &exit),
-            false => self.end(index, &exit),
+        if self.run.containers[index].killing.is_some() && self.goes_on() {
+            self.exit(index, &exit)
+        } else {
+            self.end(index, &exit)
         }
     }
 
@@ -40,9 +41,10 @@ impl PodMachine<'_> {
             // It was over before the node heard that it began.
             self.start(index);
         }
-        match self.goes_on() {
-            true => self.exit(index, exit),
-            false => self.end(index, exit),
+        if self.goes_on() {
+            self.exit(index, exit)
+        } else {
+            self.end(index, exit)
         }
     }
 
@@ -53,9 +55,10 @@ impl PodMachine<'_> {
             let grace = std::time::Duration::ZERO;
             return self.order(index, What::Stop { grace });
         }
-        match self.goes_on() {
-            true => self.exit(index, &exit),
-            false => self.end(index, &exit),
+        if self.goes_on() {
+            self.exit(index, &exit)
+        } else {
+            self.end(index, &exit)
         }
     }
 

@@ -61,9 +61,10 @@ impl PodMachine<'_> {
         if script.life == Life::Live {
             return self.order(index, What::Probe(kind));
         }
-        let health = match script.unhealthy.contains(&kind) || container.hung {
-            true => Health::Unhealthy(failure_text(&container_spec, kind)),
-            false => Health::Healthy,
+        let health = if script.unhealthy.contains(&kind) || container.hung {
+            Health::Unhealthy(failure_text(&container_spec, kind))
+        } else {
+            Health::Healthy
         };
         self.probed(index, kind, health);
     }

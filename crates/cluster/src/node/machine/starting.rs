@@ -58,9 +58,10 @@ impl PodMachine<'_> {
             return self.block(index, blocked, SYNC_BACK_OFF);
         }
         let again = self.run.containers[index].last.is_some();
-        let delay = match again {
-            true => Duration::ZERO,
-            false => self.scripts[index].start_delay,
+        let delay = if again {
+            Duration::ZERO
+        } else {
+            self.scripts[index].start_delay
         };
         let container = &mut self.run.containers[index];
         container.state = match self.scripts[index].life {
@@ -225,15 +226,14 @@ impl PodMachine<'_> {
         let container = &self.run.containers[index];
         let (name, restarts) = (container.name.clone(), container.restarts);
         let image = self.image(index);
-        let pulled = match pulls {
-            true => {
-                let text = format!("Pulling image {image:?}");
-                self.container_note(index, Severity::Normal, "Pulling", text);
-                format!(
-                    "Successfully pulled image {image:?} in 0s (0s including waiting). Image size: 0 bytes."
-                )
-            }
-            false => format!("Container image {image:?} already present on machine"),
+        let pulled = if pulls {
+            let text = format!("Pulling image {image:?}");
+            self.container_note(index, Severity::Normal, "Pulling", text);
+            format!(
+                "Successfully pulled image {image:?} in 0s (0s including waiting). Image size: 0 bytes."
+            )
+        } else {
+            format!("Container image {image:?} already present on machine")
         };
         for (reason, text) in [
             ("Pulled", pulled),

@@ -149,13 +149,13 @@ impl<'a> Shell<'a> {
     /// What was printed goes into a file instead.
     fn redirect(&mut self, before: usize, path: &str, append: bool) {
         let path = super::files::absolute(&self.directory, path);
-        let mut content = match append {
-            true => self
-                .files
+        let mut content = if append {
+            self.files
                 .read(&path)
                 .map(|b| b.to_vec())
-                .unwrap_or_default(),
-            false => Vec::new(),
+                .unwrap_or_default()
+        } else {
+            Vec::new()
         };
         let new = self.effects.split_off(before);
         for effect in new {
@@ -260,9 +260,10 @@ pub(crate) fn interpret(container: &Container, env: &[(String, String)]) -> Opti
     if end == Err(Halt::NotPlain) {
         return None;
     }
-    let stops = match shell.traps || argv[0].ends_with("pause") {
-        true => Stops::WhenAsked,
-        false => Stops::WhenKilled,
+    let stops = if shell.traps || argv[0].ends_with("pause") {
+        Stops::WhenAsked
+    } else {
+        Stops::WhenKilled
     };
     let code = match end {
         Err(Halt::Exit(code)) => code,

@@ -90,9 +90,10 @@ impl Files {
 
 /// A path from where a command is, without `.` and `..`.
 pub(super) fn absolute(directory: &str, path: &str) -> String {
-    let whole = match path.starts_with('/') {
-        true => path.to_owned(),
-        false => format!("{directory}/{path}"),
+    let whole = if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("{directory}/{path}")
     };
     let mut parts: Vec<&str> = Vec::new();
     for part in whole.split('/') {

@@ -301,9 +301,10 @@ impl Runtime for Simulation {
             command.is_empty() || is_interactive(&command)
         };
         let image = container.image.as_deref().unwrap_or("");
-        match self.has_program(image) || (container.stdin == Some(true) && shell()) {
-            true => Life::Live,
-            false => Life::Scripted,
+        if self.has_program(image) || (container.stdin == Some(true) && shell()) {
+            Life::Live
+        } else {
+            Life::Scripted
         }
     }
 

@@ -17,13 +17,14 @@ pub(in crate::admission) fn request(request: &AdmissionRequest<'_>, shown: &Serv
     let own = request.kind();
     let own_resource = &request.served.resource;
     let is_part = own.kind != *own_resource.kind || own.group != *own_resource.group;
-    let kind = match is_part {
-        true => own.clone(),
-        false => Kind {
+    let kind = if is_part {
+        own.clone()
+    } else {
+        Kind {
             group: shown.resource.group.to_string(),
             version: shown.resource.version.to_string(),
             kind: shown.resource.kind.to_string(),
-        },
+        }
     };
     let mut review = json!({
         "kind": kind.to_value(),

@@ -54,9 +54,10 @@ pub(crate) fn log(call: &Call) -> Result<Answer, ApiError> {
         uid: pod["metadata"]["uid"].as_str().unwrap_or("").to_owned(),
         node: node.to_owned(),
         container,
-        run: match call.query.flag("previous") {
-            true => LogRun::Previous,
-            false => LogRun::Current,
+        run: if call.query.flag("previous") {
+            LogRun::Previous
+        } else {
+            LogRun::Current
         },
     };
     let first = logs.read(&of, 0).map_err(|why| refusal(&of, &why))?;

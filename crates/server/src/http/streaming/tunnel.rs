@@ -78,9 +78,10 @@ fn agree(
     purpose: &Purpose,
     spdy: bool,
 ) -> Result<(Speech, Option<String>), ApiError> {
-    let asked: Vec<String> = match spdy {
-        true => values(headers, STREAM_PROTOCOL),
-        false => values(headers, SEC_WEBSOCKET_PROTOCOL.as_str()),
+    let asked: Vec<String> = if spdy {
+        values(headers, STREAM_PROTOCOL)
+    } else {
+        values(headers, SEC_WEBSOCKET_PROTOCOL.as_str())
     };
     let process = matches!(purpose, Purpose::Process { .. });
     let known = |protocol: &str| match (spdy, process, protocol) {

@@ -173,9 +173,10 @@ fn class(view: &View<'_>) -> Vec<Value> {
     let is_default = DEFAULT_ANNOTATIONS
         .iter()
         .any(|key| view.annotation(key) == Some("true"));
-    let name = match is_default {
-        true => format!("{} (default)", view.name()),
-        false => view.name().to_owned(),
+    let name = if is_default {
+        format!("{} (default)", view.name())
+    } else {
+        view.name().to_owned()
     };
     cells![
         name,

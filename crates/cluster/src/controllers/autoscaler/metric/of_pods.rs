@@ -90,11 +90,12 @@ fn measure_resource(
     let samples = measure(scene.crowd.pods, |pod| {
         scene.metrics.use_of(pod, container, name)
     });
-    match samples.is_empty() {
-        true => Err(format!(
+    if samples.is_empty() {
+        Err(format!(
             "unable to get metrics for resource {name}: no metrics returned from resource metrics API"
-        )),
-        false => Ok(samples),
+        ))
+    } else {
+        Ok(samples)
     }
 }
 

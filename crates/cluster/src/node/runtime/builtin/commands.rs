@@ -103,9 +103,10 @@ fn shell_command(shell: &mut Shell<'_>, args: &[&str]) -> Result<(), Halt> {
     let Some(script) = at.and_then(|at| args.get(at + 1)) else {
         // A shell without a script reads one from its input, which has nothing.
         let script = String::from_utf8_lossy(&shell.stdin).into_owned();
-        return match args.is_empty() {
-            true => shell.script(&script),
-            false => Err(Halt::NotPlain),
+        return if args.is_empty() {
+            shell.script(&script)
+        } else {
+            Err(Halt::NotPlain)
         };
     };
     match shell.script(script) {
@@ -156,13 +157,15 @@ fn echo(shell: &mut Shell<'_>, args: &[&str]) {
         .take_while(|arg| matches!(**arg, "-n" | "-e" | "-ne" | "-en"));
     let flags: Vec<&&str> = flags.collect();
     let text = args[flags.len()..].join(" ");
-    let text = match flags.iter().any(|flag| flag.contains('e')) {
-        true => unescape(&text),
-        false => text,
+    let text = if flags.iter().any(|flag| flag.contains('e')) {
+        unescape(&text)
+    } else {
+        text
     };
-    match flags.iter().any(|flag| flag.contains('n')) {
-        true => shell.print(text),
-        false => shell.print(text + "\n"),
+    if flags.iter().any(|flag| flag.contains('n')) {
+        shell.print(text)
+    } else {
+        shell.print(text + "\n")
     }
 }
 
