@@ -70,7 +70,7 @@ impl Access {
     /// For a server whose certificate is signed by this authority (PEM) and that accepts this bearer token.
     ///
     /// # Errors
-    /// When the authority is no certificate or the token cannot be sent.
+    /// When the authority is not a certificate or the token cannot be sent.
     pub fn with_token(address: SocketAddr, authority: &str, token: &str) -> Result<Self> {
         let mut authorization = HeaderValue::from_str(&format!("Bearer {token}"))?;
         authorization.set_sensitive(true);
@@ -93,7 +93,7 @@ fn address(server: &str) -> Result<SocketAddr> {
     let host = server.strip_prefix("https://").unwrap_or(server);
     host.trim_end_matches('/')
         .parse()
-        .with_context(|| format!("the server {server:?} is no https://<ip>:<port>"))
+        .with_context(|| format!("the server {server:?} is not https://<ip>:<port>"))
 }
 
 fn decode(value: &Value) -> Result<Vec<u8>> {
@@ -109,7 +109,7 @@ fn tls(authority: &[u8], identity: Option<Identity>) -> Result<ClientConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(authority) {
-        roots.add(certificate.context("the authority is no certificate")?)?;
+        roots.add(certificate.context("the authority is not a certificate")?)?;
     }
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?

@@ -204,7 +204,7 @@ async fn reply(response: Response<Incoming>) -> Result<Reply> {
     Ok(Reply { status, body })
 }
 
-/// Moves the bytes of a connection until it ends; why it ended is told by the request that noticed.
+/// Moves the bytes of a connection until it ends; the request that notices reports why it ended.
 async fn drive<E>(connection: impl Future<Output = Result<(), E>>) {
     let _ = connection.await;
 }

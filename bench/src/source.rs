@@ -89,7 +89,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         .await
 }
 
-/// One connection; that a client goes away is no error.
+/// One connection; a client that goes away is not an error.
 async fn serve(stream: TcpStream, acceptor: TlsAcceptor, kind: Kind, world: Arc<World>) {
     let _ = stream.set_nodelay(true);
     let Ok(stream) = acceptor.accept(stream).await else {

@@ -1,4 +1,4 @@
-//! Wall time, and what many measurements of it come to.
+//! Wall time, and the summary of many measurements of it.
 
 use std::time::{Duration, Instant};
 

@@ -10,17 +10,17 @@ const WORDS: usize = 24;
 /// Answers that are remembered. When there are so many, they are made of the inputs, and nothing is new any more.
 const ANSWERS: usize = 50_000;
 
-/// What was said before.
+/// The outcomes that were seen before.
 #[derive(Default)]
 pub(crate) struct Novelty(BTreeSet<String>);
 
 impl Novelty {
-    /// Whether nothing like this was said before.
+    /// Whether no outcome like this was seen before.
     pub(crate) fn is_new(&mut self, answer: &str) -> bool {
         self.0.len() < ANSWERS && self.0.insert(gist(answer))
     }
 
-    /// How many different things were said.
+    /// How many different outcomes were seen.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

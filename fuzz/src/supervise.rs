@@ -146,7 +146,7 @@ fn spawn(work: &Work) -> Result<Child> {
 }
 
 /// Looks at a process until it ends or stays with one input for too long: in time on a processor, so that a busy machine
-/// is no finding, or in a multiple of it on the clock, so that an input that waits forever is one.
+/// is not a finding, or in a multiple of it on the clock, so that an input that waits forever is one.
 fn attend(child: &mut Child, file: &Path, patience: Duration) -> Result<End> {
     let mut seen = (None, Instant::now(), Duration::ZERO);
     loop {

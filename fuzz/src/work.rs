@@ -43,7 +43,7 @@ pub(crate) struct Work {
     pub(crate) progress: PathBuf,
 }
 
-/// Where the last panic was, as its hook told.
+/// Where the last panic was, as its hook reported.
 type LastPanic = Arc<Mutex<String>>;
 
 struct Worker {
@@ -111,7 +111,7 @@ fn try_inputs(work: &Work) -> Result<()> {
 }
 
 impl Worker {
-    /// What the target said of an input; nothing when it panicked.
+    /// The target's outcome for an input; nothing when it panicked.
     fn try_one(&mut self, input: &[u8]) -> Result<Option<Told>> {
         match catch_unwind(AssertUnwindSafe(|| (self.read)(input))) {
             Ok(told) => Ok(Some(told)),

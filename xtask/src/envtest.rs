@@ -107,7 +107,7 @@ fn test(directory: &Path, packages: &[String], assets: &Path) -> Result<Vec<Pack
     let output = process::run(&mut command, "", PATIENCE)?;
     let packages = events::packages(&output.stdout);
     if packages.is_empty() {
-        bail!("go test told nothing: {}", output.stderr);
+        bail!("go test printed nothing: {}", output.stderr);
     }
     Ok(packages)
 }

@@ -35,7 +35,7 @@ pub(crate) fn is_there(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// Runs a tool to its end; what it could not do is told in its own last words.
+/// Runs a tool to its end; the error has the last line that it printed.
 pub(crate) fn tool(command: &mut Command, what: &str) -> Result<Result<Output, Missing>> {
     let output = process::run(command, "", PATIENCE)?;
     if output.end == End::Exited(0) {

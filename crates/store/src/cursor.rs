@@ -1,7 +1,7 @@
 //! A reader's place in a collection's history.
 //!
 //! A cursor is a number, not a queue: it reads the shared log when it is polled. One that is never polled costs
-//! nothing, and when the history has moved past it, it is told so.
+//! nothing, and when the history has moved past it, it gets [`Expired`](crate::Expired).
 
 use std::future::poll_fn;
 use std::sync::Arc;

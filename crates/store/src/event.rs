@@ -138,7 +138,7 @@ impl Event {
                 let seen = self.previous().unwrap_or(&self.record);
                 self.left.get_or_init(|| render(seen)).as_ref()
             }
-            // No watcher is told so; asked anyway, the answer is not worth keeping.
+            // No watcher is notified; asked anyway, the answer is not worth keeping.
             Delivery::Modified | Delivery::Deleted => return *render(&self.record),
         }
         .clone()

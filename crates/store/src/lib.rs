@@ -4,7 +4,7 @@
 //! Guarantees
 //! - Every write takes the next revision. Readers of one revision see exactly the state of that revision.
 //! - A snapshot's revision is a valid starting point for a watch: nothing is lost, doubled or reordered between them.
-//! - A watcher that falls behind the history is told so ([`Expired`]) and never costs a writer anything.
+//! - A watcher that falls behind the history gets [`Expired`] and never costs a writer anything.
 //! - Each event is rendered once, whatever the number of watchers.
 //!
 //! ```

@@ -83,7 +83,7 @@ impl Store {
     /// Opens a store in a directory, which is created if need be. Reads and writes files: not for an async task.
     ///
     /// [`Store::close`] closes it, or else the end of the last store, collection, cursor or snapshot. See
-    /// [`super::durable`] for what is promised. The past is not on disk: watches from before the start are told to
+    /// [`super::durable`] for what is promised. The past is not on disk: watches from before the start have to
     /// list again.
     ///
     /// # Errors
@@ -245,7 +245,7 @@ impl Store {
     }
 
     /// Puts the objects of another store in place of all that are here. Objects keep their versions; the revision goes
-    /// on, and everything before it is forgotten, so that whoever watches is told to list again.
+    /// on, and everything before it is forgotten, so that watchers have to list again.
     ///
     /// # Errors
     /// When this store is kept on disk: its log is of single writes.

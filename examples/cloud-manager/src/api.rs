@@ -41,7 +41,7 @@ pub struct Workload {
     pub name: String,
     /// The image of its container.
     pub image: String,
-    /// How many; one unless something else is said.
+    /// The number of replicas; one by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub replicas: Option<i32>,

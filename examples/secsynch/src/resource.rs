@@ -56,7 +56,7 @@ impl SecSynchSpec {
         secrets.map(|key| key.to_string()).collect()
     }
 
-    /// Where there should be copies. A Secret is no copy of itself.
+    /// Where there should be copies. A Secret is not a copy of itself.
     pub fn copies(&self) -> BTreeSet<Key> {
         let namespaces = self.destination_namespaces.iter();
         let copies = namespaces.map(|namespace| Key::new(namespace, &self.secret_name));

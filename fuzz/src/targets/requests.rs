@@ -113,7 +113,7 @@ pub(super) fn continue_token() -> Read {
 pub(super) fn query() -> Read {
     let site = Site::start();
     Box::new(move |input| {
-        // A watch ends only with its time, which is no failure; lists and deletes read the same options.
+        // A watch ends only with its time, which is not a failure; lists and deletes read the same options.
         let query = escape(input, |byte| b"&=%+".contains(&byte)).replace("watch", "wotch");
         let path = format!("/api/v1/namespaces/default/configmaps?{query}");
         site.expect_no_failure(Method::GET, &path, "application/json", b"")

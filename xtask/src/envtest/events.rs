@@ -106,7 +106,7 @@ pub(crate) fn packages(output: &str) -> Vec<Package> {
         let Ok(event) = serde_json::from_str::<Value>(line) else {
             continue;
         };
-        // A package that does not compile is told as an import path with what the compiler said.
+        // A package that does not compile is reported as an import path with the compiler's output.
         let name = event["Package"].as_str().or(event["ImportPath"].as_str());
         let Some(name) = name else { continue };
         let package = packages.entry(name.to_owned()).or_default();

@@ -158,7 +158,7 @@ fn import(line: &str) -> Option<(String, String)> {
 }
 
 /// `Replicas *int32 ``json:"replicas,omitempty" protobuf:"varint,1,opt,name=replicas"`; comments and fields that JSON
-/// does not have are no fields.
+/// does not have are not fields.
 fn read_field(
     package: &str,
     imports: &HashMap<String, String>,

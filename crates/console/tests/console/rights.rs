@@ -1,4 +1,4 @@
-//! What restricted users see, and what they are told about the rest.
+//! What restricted users see, and what they learn about the rest.
 
 use http::Request;
 use k8s_openapi::api::core::v1::ConfigMap;

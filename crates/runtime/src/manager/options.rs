@@ -47,7 +47,7 @@ impl Manager {
         self
     }
 
-    /// Sets what the [cache](crate::cache) holds of each kind, for controllers, watches and reads. It has to be said before the
+    /// Sets what the [cache](crate::cache) holds of each kind, for controllers, watches and reads. It has to be set before the
     /// client is used: otherwise the manager fails when it runs.
     ///
     /// ```no_run

@@ -260,7 +260,7 @@ impl Shared {
         self.progress.send_modify(|p| p.durable = revision);
     }
 
-    /// Nothing more will become durable. What waits is dropped, and those who wait for it are told.
+    /// Nothing more will become durable. What waits is dropped, and those who wait for it get the error.
     pub(super) fn fail(&self, reason: &str) {
         self.progress
             .send_modify(|p| p.failure = Some(reason.into()));

@@ -6,7 +6,7 @@
 //! - Revisions never go back. Writes are visible before they are durable, so a crash may lose some that were seen but
 //!   not acknowledged. Their revisions are not handed out again: blocks of revisions are reserved ahead of use, and a
 //!   store that was not closed continues above its reservation, with everything earlier forgotten. Whoever holds a
-//!   lost revision is told to list again.
+//!   lost revision has to list again.
 //! - No torn or damaged record is ever served. A torn end of the last segment is cut off, kept aside and reported. It
 //!   lies behind everything that is known to have been complete, and no whole record follows it. All other damage
 //!   refuses to start and names the place; [`examine`] says what can be rescued, and does it on request.

@@ -329,7 +329,7 @@ impl Run {
         assert_eq!(w.cursor.progress(), progress);
     }
 
-    /// Whoever was not told that it expired gets everything in the end.
+    /// A watcher that did not expire gets everything in the end.
     fn finish(mut self) {
         for watcher in (0..self.watchers.len()).rev() {
             self.read(watcher, usize::MAX);
