@@ -7,8 +7,8 @@ use kubewright_architecture::tree::{TextFile, text_files};
 use kubewright_architecture::{doc_comments, pages, type_names, words};
 
 /// What is still there, at most.
-const BANNED_WORDS: usize = 400;
-const SHORT_DOCS: usize = 340;
+const BANNED_WORDS: usize = 9;
+const SHORT_DOCS: usize = 0;
 
 fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")

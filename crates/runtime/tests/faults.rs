@@ -197,7 +197,7 @@ async fn secrets(client: &Client) -> BTreeMap<String, String> {
     all.into_iter().map(named).collect()
 }
 
-/// Random changes over a line that refuses, loses and breaks; then the line heals, and the copies must be right.
+/// Random changes over a transport that refuses, loses and breaks; then the faults end, and the copies must be right.
 async fn converges(seed: u64) {
     let server = server().await;
     let wire = Wire::new(server.service());

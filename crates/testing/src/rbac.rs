@@ -133,7 +133,7 @@ impl Grant {
         less
     }
 
-    /// A line to a server on which everything is asked by the service account.
+    /// Makes a transport to a server on which every request is the service account's.
     ///
     /// The server does not stream lists on it: an operator that may run elsewhere needs the verb `list`.
     pub fn wire(&self, server: &Server) -> Wire {

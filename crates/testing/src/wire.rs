@@ -28,7 +28,7 @@ const MAX_DENIED: usize = 16;
 
 type Plan = Arc<dyn Fn(&Call) -> Fault + Send + Sync>;
 
-/// A line to a server that can be disturbed. Cheap to clone; clones are the same line.
+/// A transport to a server that records calls and injects faults. Cheap to clone; clones share their faults and records.
 #[derive(Clone)]
 pub struct Wire {
     service: ApiService,
@@ -95,7 +95,7 @@ impl Log {
 }
 
 impl Wire {
-    /// A line to a server, undisturbed.
+    /// Makes a transport to a server, without faults.
     pub fn new(service: ApiService) -> Self {
         let shared = Shared {
             plan: Mutex::default(),

@@ -1,4 +1,4 @@
-//! What the tests of informers share: a server behind a line that breaks, a handler that insists, an informer that runs.
+//! What the tests of informers share: a server behind a transport that breaks, a handler that insists, an informer that runs.
 
 // Each test program uses its own part of this.
 #![allow(dead_code)]

@@ -1,4 +1,4 @@
-//! The line between informer and server: counts what is asked, and breaks where a test wants it.
+//! The transport between informer and server: counts what is asked, and breaks where a test wants it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! What must hold after every single write, while users do what they like, nodes fail, and the controllers' line to the
+//! What must hold after every single write, while users do what they like, nodes fail, and the controllers' transport to the
 //! server refuses, loses, delays and breaks.
 
 mod operations;
@@ -20,7 +20,7 @@ use witness::Witness;
 /// What users and nodes do in one run.
 const OPERATIONS: usize = 40;
 
-/// The line of the controllers, once they have connected.
+/// The transport of the controllers, once they have connected.
 type Slot = Arc<Mutex<Option<Wire>>>;
 
 async fn start(seed: u64, line: &Slot) -> Cluster {

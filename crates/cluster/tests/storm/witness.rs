@@ -1,6 +1,6 @@
 //! Sees every write in its order and checks what must hold after it.
 //!
-//! Controllers act on what they have seen last, which on a bad line is some time ago, as in Kubernetes. So a bound is what
+//! Controllers act on what they have seen last, which with a bad transport is some time ago, as in Kubernetes. So a bound is what
 //! any of the versions of a while ago allows, and pods that users delete or nodes lose are nobody's fault.
 
 use std::collections::{BTreeMap, BTreeSet};
