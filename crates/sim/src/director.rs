@@ -1,4 +1,4 @@
-//! The director of a run: knows the plan, is told of everything that happens, and says where a fault happens.
+//! The director of a run: knows the plan, sees everything that happens, and decides where a fault happens.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -37,7 +37,7 @@ pub enum Violation {
         /// The message.
         message: String,
     },
-    /// The operator's process ends again and again.
+    /// The operator's process keeps ending.
     KeepsEnding {
         /// How it ended first.
         how: String,
