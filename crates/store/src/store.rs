@@ -166,7 +166,7 @@ impl Store {
         }
     }
 
-    /// Returns the present revision: that of the last write.
+    /// Returns the present revision of the store.
     pub fn revision(&self) -> u64 {
         self.inner.revision()
     }
