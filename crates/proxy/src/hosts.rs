@@ -114,7 +114,7 @@ impl Hosts {
         Ok(path)
     }
 
-    /// Removes the hosts file of a pod. Nothing happens when there is none.
+    /// Removes the hosts file of a pod. Nothing happens if the pod has no file.
     pub fn remove(&self, id: &str) {
         let known = self.0.state.lock().files.remove(id);
         if known.is_some() {

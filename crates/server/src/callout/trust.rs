@@ -24,7 +24,7 @@ use super::target::InvalidTarget;
 pub(crate) enum ServerTrust<'a> {
     /// The certificates of a bundle, which is PEM in base64.
     Bundle(&'a str),
-    /// Whoever answers.
+    /// Any certificate is accepted, whoever answers.
     Anybody,
 }
 
