@@ -81,7 +81,7 @@ fn wrong_names_are_refused_with_a_reason_and_nothing_is_written() {
         ),
         (
             "create api --group web --version v1 --kind A --resource=false --external-api-path a/b",
-            "no path of a Rust type",
+            "not the path of a Rust type",
         ),
         (
             "create api --group web --version v1 --kind A --from-crd missing.yaml",
@@ -661,6 +661,7 @@ fn deleting_a_version_keeps_the_controller_of_the_kind() {
     for file in [
         controller.clone(),
         place.join("src/controller/guestbook/tests.rs"),
+        place.join("src/controller/guestbook/simulation.rs"),
     ] {
         let text = fs::read_to_string(&file).expect("it is there");
         fs::write(&file, text.replace("api::v1::", "api::v2::")).expect("it is written");

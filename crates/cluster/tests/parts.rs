@@ -50,8 +50,9 @@ async fn cluster_runs_the_controllers_that_it_was_given_and_no_others() {
     assert_eq!(sets(&cluster).await, 1);
     let namespace = serde_json::from_value(json!({"metadata": {"name": "later"}}));
     let namespaces = Api::<Namespace>::all(cluster.client());
-    let created = namespaces.create(&PostParams::default(), &namespace.expect("a namespace"));
-    created.await.expect("it is created");
+    let namespace = namespace.expect("a namespace");
+    let created = namespaces.create(&PostParams::default(), &namespace).await;
+    created.expect("it is created");
     sleep(Duration::from_secs(60)).await;
     let accounts = Api::<ServiceAccount>::namespaced(cluster.client(), "later");
     let found = accounts

@@ -1,10 +1,11 @@
 //! How the process runtime is to be.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::helper::HELPER_COMMAND;
+use crate::helper_program::{Helper, find_helper};
 use crate::isolation::Isolation;
+use crate::options::Options;
 use crate::runtime::ProcessRuntime;
 use crate::state::State;
 use crate::table::ImageTable;
@@ -36,22 +37,6 @@ pub enum Namespaces {
     Auto,
     /// Never: programs run as plain processes.
     Off,
-}
-
-/// What a runtime was made with.
-#[derive(Debug, Clone)]
-pub(crate) struct Options {
-    pub(crate) table: ImageTable,
-    pub(crate) helper: Helper,
-    pub(crate) state: State,
-    pub(crate) isolation: Isolation,
-}
-
-/// The program that is the helper.
-#[derive(Debug, Clone)]
-pub(crate) struct Helper {
-    pub(crate) path: PathBuf,
-    pub(crate) subcommand: Option<&'static str>,
 }
 
 /// Why containers cannot be run as processes.
@@ -122,33 +107,4 @@ impl Processes {
         };
         Ok(Arc::new(ProcessRuntime::new(options)))
     }
-}
-
-impl Helper {
-    fn at(path: PathBuf) -> Self {
-        let subcommand = is_kubewright(&path).then_some(HELPER_COMMAND);
-        Self { path, subcommand }
-    }
-}
-
-fn is_kubewright(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name == "kubewright")
-}
-
-fn find_helper() -> Option<PathBuf> {
-    let own = std::env::current_exe().ok()?;
-    if is_kubewright(&own) {
-        return Some(own);
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let beside = own.parent().map(Path::to_path_buf);
-    let places: Vec<PathBuf> = beside
-        .into_iter()
-        .chain(std::env::split_paths(&path))
-        .collect();
-    let names = ["kubewright-process-helper", "kubewright"];
-    let mut found = places
-        .iter()
-        .flat_map(|place| names.map(|name| place.join(name)));
-    found.find(|file| file.is_file())
 }

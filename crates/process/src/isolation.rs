@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::builder::Helper;
 use crate::helper::message::{self, Launch, Report, Root};
+use crate::helper_program::Helper;
 
 /// How long the kernel may take to say what it allows.
 const TRIED_WITHIN: Duration = Duration::from_secs(10);

@@ -19,9 +19,13 @@ mod exec;
 #[cfg(target_os = "linux")]
 mod helper;
 #[cfg(target_os = "linux")]
+mod helper_program;
+#[cfg(target_os = "linux")]
 mod insecure;
 #[cfg(target_os = "linux")]
 mod isolation;
+#[cfg(target_os = "linux")]
+mod options;
 #[cfg(target_os = "linux")]
 mod plan;
 #[cfg(target_os = "linux")]

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use kubewright_cluster::node::runtime::{ContainerConfig, StartError, expand};
 
-use crate::builder::Options;
 use crate::helper::message::{Identity, Launch, Root, Writable};
 use crate::isolation::Isolation;
+use crate::options::Options;
 use crate::table::ImageProgram;
 
 /// Where programs are looked for when a container does not say.

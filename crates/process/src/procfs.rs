@@ -16,7 +16,7 @@ pub(crate) struct Stat {
 }
 
 impl Stat {
-    /// Reads what is known of a process; nothing when there is none.
+    /// Reads what is known of a process; nothing when it has ended.
     pub(crate) fn of(pid: i32) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }

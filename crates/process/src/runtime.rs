@@ -22,11 +22,11 @@ use parking_lot::Mutex;
 use tokio::io::DuplexStream;
 use tokio::net::TcpStream;
 
-use crate::builder::Options;
 use crate::container::{self, Running};
 use crate::exec;
 use crate::helper::message::Ask;
 use crate::isolation::Isolation;
+use crate::options::Options;
 use crate::plan::plan;
 use crate::probe;
 use crate::session::Call;

@@ -64,7 +64,7 @@ impl Session {
     /// Starts a helper and its program.
     ///
     /// # Errors
-    /// Why there is none; nothing is left then.
+    /// Why it could not be started; nothing of it is left then.
     pub(crate) async fn start(
         call: &Call,
         launch: &Launch,

@@ -19,7 +19,7 @@ pub(crate) const CHUNK: usize = 16 << 10;
 pub(crate) enum Sink {
     Pipe(pipe::Sender),
     Terminal(Arc<Terminal>),
-    /// It reads nothing.
+    /// The process has no input.
     Nowhere,
 }
 

@@ -119,7 +119,7 @@ impl Campaign {
                 settle: Duration::from_secs(60),
                 quiet: Duration::from_secs(120),
             },
-            kinds: FaultKind::all().collect(),
+            kinds: FaultKind::usual().collect(),
             objects: Vec::new(),
             configure: None,
             jobs: None,

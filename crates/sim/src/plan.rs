@@ -126,6 +126,12 @@ impl FaultKind {
         WORDS.into_iter().map(|(kind, _)| kind)
     }
 
+    /// Returns the kinds of faults that campaigns have unless they are told otherwise: all but outages, which last longer
+    /// than most steps wait for what they expect.
+    pub fn usual() -> impl Iterator<Item = Self> {
+        Self::all().filter(|kind| !matches!(kind, Self::Outage | Self::ReadOnly))
+    }
+
     /// The word for it in replay tokens.
     pub fn as_str(self) -> &'static str {
         let mut words = WORDS.into_iter();

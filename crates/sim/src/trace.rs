@@ -137,20 +137,20 @@ impl Trace {
         let fault = fault.unwrap_or(self.entries.len());
         let (before, after) = self.entries.split_at(fault);
         let telling = |entries: &[Entry], since: Since| -> Vec<String> {
-            let told = entries.iter().filter(|entry| entry.note.tells(since));
-            told.map(Entry::to_string).collect()
+            let kept = entries.iter().filter(|entry| entry.note.tells(since));
+            kept.map(Entry::to_string).collect()
         };
         let (mut before, mut after) = (telling(before, Since::Start), telling(after, Since::Fault));
         let first = before.len().saturating_sub(lines / 3);
-        let mut told = before.split_off(first);
-        let room = lines.saturating_sub(told.len());
+        let mut shown = before.split_off(first);
+        let room = lines.saturating_sub(shown.len());
         if after.len() > room {
             let left_out = after.len() - room + 1;
             after.truncate(room.saturating_sub(1));
             after.push(format!("... and {left_out} more"));
         }
-        told.append(&mut after);
-        told
+        shown.append(&mut after);
+        shown
     }
 }
 

@@ -81,10 +81,7 @@ impl Scenario {
         found.expect("an answer").expect("it is there")
     }
 
-    async fn all<K: TypedObject>(&self) -> Vec<String>
-    where
-        K: ResourceExt,
-    {
+    async fn all<K: TypedObject + ResourceExt>(&self) -> Vec<String> {
         let here = Query::all().namespace("default");
         let found = self.client.live().list::<K>(here).await;
         let mut names: Vec<String> = found.expect("an answer").iter().map(K::name_any).collect();

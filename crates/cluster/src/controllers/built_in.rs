@@ -46,7 +46,7 @@ pub enum BuiltIn {
     ReplicaSet,
     /// Keeps the number of pods of ReplicationControllers.
     Replication,
-    /// Rolls Deployments out.
+    /// Rolls out the ReplicaSets of Deployments.
     Deployment,
     /// Keeps the pods of StatefulSets in order.
     StatefulSet,
@@ -60,7 +60,7 @@ pub enum BuiltIn {
     CronJob,
     /// Keeps EndpointSlices and Endpoints.
     Endpoints,
-    /// Scales by measurements.
+    /// Scales workloads by what their pods use.
     Autoscaler,
 }
 

@@ -96,7 +96,7 @@ fn outer_helper() -> bool {
     std::process::id() == 1
 }
 
-/// Makes the file system of a container and starts its program in it; nothing when there is none to start.
+/// Makes the file system of a container and starts its program in it; nothing when no program was named.
 ///
 /// # Errors
 /// Why it could not be started, in the words of a container runtime.

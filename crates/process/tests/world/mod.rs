@@ -1,61 +1,58 @@
 //! A cluster whose containers are processes, and what tests ask of it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, LogParams, PostParams};
 use kubewright_cluster::Cluster;
-use kubewright_process::{ImageProgram, ImageTable, Namespaces, ProcessRuntime, Processes};
+use kubewright_process::{ImageProgram, ImageTable, Namespaces, Processes};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// How long anything may take before a test fails.
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// A cluster with one image, `sh`, which is the shell of this machine.
-pub struct World {
-    pub cluster: Cluster,
-    pub runtime: Arc<ProcessRuntime>,
+pub(crate) struct World {
+    pub(crate) cluster: Cluster,
 }
 
 /// Both ways in which containers run here.
-pub fn both() -> [Namespaces; 2] {
+pub(crate) fn both() -> [Namespaces; 2] {
     [Namespaces::Auto, Namespaces::Off]
 }
 
-pub fn helper() -> PathBuf {
+pub(crate) fn helper() -> PathBuf {
     env!("CARGO_BIN_EXE_kubewright-process-helper").into()
 }
 
-pub fn processes() -> Processes {
+pub(crate) fn processes() -> Processes {
     let table = ImageTable::default().image("sh", ImageProgram::new("/bin/sh"));
     Processes::default().table(table).helper(helper())
 }
 
 impl World {
-    pub async fn start(namespaces: Namespaces) -> Self {
+    pub(crate) async fn start(namespaces: Namespaces) -> Self {
         Self::with(processes().namespaces(namespaces)).await
     }
 
-    pub async fn with(processes: Processes) -> Self {
+    pub(crate) async fn with(processes: Processes) -> Self {
         let runtime = processes.build().expect("the runtime is made");
         println!("containers: {}", runtime.isolation());
-        let cluster = Cluster::builder().runtime(runtime.clone());
+        let cluster = Cluster::builder().runtime(runtime);
         Self {
             cluster: cluster.start().await.expect("the cluster starts"),
-            runtime,
         }
     }
 
-    pub fn pods(&self) -> Api<Pod> {
+    pub(crate) fn pods(&self) -> Api<Pod> {
         Api::default_namespaced(self.cluster.client())
     }
 
     /// Creates a pod with one container that runs a script, and more of it from JSON.
-    pub async fn script(&self, name: &str, script: &str, more: Value) {
+    pub(crate) async fn script(&self, name: &str, script: &str, more: Value) {
         let mut container = json!({"name": "main", "image": "sh", "args": ["-c", script]});
         merge(&mut container, &more["container"]);
         let mut spec = json!({"containers": [container], "restartPolicy": "Never"});
@@ -64,7 +61,7 @@ impl World {
             .await;
     }
 
-    pub async fn create(&self, pod: Value) {
+    pub(crate) async fn create(&self, pod: Value) {
         let pod: Pod = serde_json::from_value(pod).expect("a pod");
         self.pods()
             .create(&PostParams::default(), &pod)
@@ -73,7 +70,7 @@ impl World {
     }
 
     /// Waits until a pod is as wanted.
-    pub async fn until(&self, name: &str, what: &str, wanted: impl Fn(&Pod) -> bool) -> Pod {
+    pub(crate) async fn until(&self, name: &str, what: &str, wanted: impl Fn(&Pod) -> bool) -> Pod {
         let late = Instant::now() + LIMIT;
         loop {
             let pod = self.pods().get(name).await.expect("the pod is there");
@@ -89,19 +86,19 @@ impl World {
         }
     }
 
-    pub async fn until_phase(&self, name: &str, phase: &str) -> Pod {
+    pub(crate) async fn until_phase(&self, name: &str, phase: &str) -> Pod {
         let is = |pod: &Pod| pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some(phase);
         self.until(name, phase, is).await
     }
 
     /// The log of a pod; empty while it has none.
-    pub async fn log(&self, name: &str) -> String {
+    pub(crate) async fn log(&self, name: &str) -> String {
         let log = self.pods().logs(name, &LogParams::default()).await;
         log.unwrap_or_default()
     }
 
     /// Waits until the log of a pod has a text.
-    pub async fn until_log(&self, name: &str, text: &str) -> String {
+    pub(crate) async fn until_log(&self, name: &str, text: &str) -> String {
         let late = Instant::now() + LIMIT;
         loop {
             let log = self.log(name).await;
@@ -116,7 +113,7 @@ impl World {
         }
     }
 
-    pub async fn delete(&self, name: &str, grace: u32) {
+    pub(crate) async fn delete(&self, name: &str, grace: u32) {
         let how = DeleteParams::default().grace_period(grace);
         self.pods().delete(name, &how).await.expect("it is deleted");
         let late = Instant::now() + LIMIT;
@@ -134,7 +131,7 @@ impl World {
 }
 
 /// The first container of a pod; as if it had no status while it has none.
-pub fn container(pod: &Pod) -> ContainerStatus {
+pub(crate) fn container(pod: &Pod) -> ContainerStatus {
     let statuses = pod
         .status
         .as_ref()
@@ -147,7 +144,7 @@ pub fn container(pod: &Pod) -> ContainerStatus {
 }
 
 /// The processes of this machine whose command line has a text.
-pub fn processes_with(text: &str) -> Vec<i32> {
+pub(crate) fn processes_with(text: &str) -> Vec<i32> {
     let own = std::process::id().to_string();
     let entries = std::fs::read_dir("/proc")
         .expect("there is a /proc")
@@ -168,7 +165,7 @@ pub fn processes_with(text: &str) -> Vec<i32> {
 }
 
 /// Waits until no process has a text in its command line.
-pub async fn until_none(text: &str) {
+pub(crate) async fn until_none(text: &str) {
     let late = Instant::now() + LIMIT;
     loop {
         let left = processes_with(text);

@@ -1,7 +1,6 @@
-//! The controllers of workloads: Deployment, ReplicaSet, StatefulSet, DaemonSet, Job.
+//! The controllers of workloads whose objects have names that can be compared: Deployment, StatefulSet.
 
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use kubewright_cluster::BuiltIn;
 use kubewright_runtime::Key;
 use kubewright_sim::Campaign;
@@ -44,7 +43,7 @@ fn deployment() -> Campaign {
         })
         .step("roll out", async |user| {
             let change = |web: &mut Deployment| {
-                let spec = web.spec.as_mut().expect("it has a spec");
+                let spec = &mut web.spec;
                 set_image(&mut spec.template, "nginx:2");
             };
             user.modify(&key(), change).await?;
@@ -52,39 +51,13 @@ fn deployment() -> Campaign {
         })
         .step("scale", async |user| {
             let change = |web: &mut Deployment| {
-                web.spec.as_mut().expect("it has a spec").replicas = Some(3);
+                web.spec.replicas = Some(3);
             };
             user.modify(&key(), change).await?;
             Ok(())
         })
         .step("delete", async |user| {
             user.delete::<Deployment>(&key()).await
-        })
-}
-
-fn replica_set() -> Campaign {
-    campaign("replicaset", BuiltIn::ReplicaSet)
-        .step("create", async |user| {
-            let web: ReplicaSet = object(workload("nginx:1", json!({"replicas": 2})));
-            user.create(&web).await?;
-            Ok(())
-        })
-        .step("scale up", async |user| {
-            user.modify(&key(), |web: &mut ReplicaSet| {
-                web.spec.as_mut().expect("it has a spec").replicas = Some(4);
-            })
-            .await?;
-            Ok(())
-        })
-        .step("scale down", async |user| {
-            user.modify(&key(), |web: &mut ReplicaSet| {
-                web.spec.as_mut().expect("it has a spec").replicas = Some(1);
-            })
-            .await?;
-            Ok(())
-        })
-        .step("delete", async |user| {
-            user.delete::<ReplicaSet>(&key()).await
         })
 }
 
@@ -98,7 +71,7 @@ fn stateful_set() -> Campaign {
         })
         .step("update", async |user| {
             let change = |web: &mut StatefulSet| {
-                let spec = web.spec.as_mut().expect("it has a spec");
+                let spec = &mut web.spec;
                 set_image(&mut spec.template, "nginx:2");
             };
             user.modify(&key(), change).await?;
@@ -106,7 +79,7 @@ fn stateful_set() -> Campaign {
         })
         .step("scale down", async |user| {
             user.modify(&key(), |web: &mut StatefulSet| {
-                web.spec.as_mut().expect("it has a spec").replicas = Some(1);
+                web.spec.replicas = Some(1);
             })
             .await?;
             Ok(())
@@ -116,62 +89,12 @@ fn stateful_set() -> Campaign {
         })
 }
 
-fn daemon_set() -> Campaign {
-    campaign("daemonset", BuiltIn::DaemonSet)
-        .cluster(|cluster| cluster.nodes(2))
-        .step("create", async |user| {
-            let web: DaemonSet = object(workload("nginx:1", json!({})));
-            user.create(&web).await?;
-            Ok(())
-        })
-        .step("update", async |user| {
-            let change = |web: &mut DaemonSet| {
-                let spec = web.spec.as_mut().expect("it has a spec");
-                set_image(&mut spec.template, "nginx:2");
-            };
-            user.modify(&key(), change).await?;
-            Ok(())
-        })
-        .step("delete", async |user| {
-            user.delete::<DaemonSet>(&key()).await
-        })
-}
-
-fn job() -> Campaign {
-    campaign("job", BuiltIn::Job)
-        .step("create", async |user| {
-            let job: Job = object(json!({
-                "metadata": {"name": "web", "namespace": "default"},
-                "spec": {"completions": 3, "parallelism": 2, "template": {"spec": {
-                    "restartPolicy": "Never", "containers": [{"name": "main", "image": "work:1"}]}}},
-            }));
-            user.create(&job).await?;
-            Ok(())
-        })
-        .step("delete", async |user| user.delete::<Job>(&key()).await)
-}
-
 #[test]
 fn deployments_survive_every_single_fault() {
     deployment().sample(6).check();
 }
 
 #[test]
-fn replica_sets_survive_every_single_fault() {
-    replica_set().sample(6).check();
-}
-
-#[test]
 fn stateful_sets_survive_every_single_fault() {
     stateful_set().sample(6).check();
-}
-
-#[test]
-fn daemon_sets_survive_every_single_fault() {
-    daemon_set().sample(6).check();
-}
-
-#[test]
-fn jobs_survive_every_single_fault() {
-    job().sample(6).check();
 }

@@ -139,7 +139,7 @@ impl Model {
             return Err("etcdserver: can only promote a learner member");
         }
         let process = self.running.get(&id);
-        if !process.is_some_and(|it| it.since + CATCH_UP <= now) {
+        if process.is_none_or(|it| it.since + CATCH_UP > now) {
             return Err(
                 "etcdserver: can only promote a learner member which is in sync with leader",
             );
