@@ -88,6 +88,14 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // The helper of containers comes before everything: it may not have a thread, and starts often.
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments
+        .next()
+        .is_some_and(|first| first == kubewright_process::HELPER_COMMAND)
+    {
+        return kubewright_process::helper_main(arguments);
+    }
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,6 +1,7 @@
 //! `kubewright up`: a cluster, in the foreground, until Ctrl-C.
 
 mod network;
+mod processes;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use kubewright_cluster::Cluster;
 use kubewright_console::Console;
+use kubewright_process::Isolation;
 use kubewright_server::storage::{Fsync, OpenError};
 use kubewright_server::{Authorization, FieldManagement};
 use tokio::signal::unix::{SignalKind, signal};
@@ -17,6 +19,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::notes::counted;
 use crate::page;
 use network::NetworkMode;
+use processes::ProcessFlags;
 
 /// Start a cluster on this machine and keep it running until Ctrl-C
 ///
@@ -27,6 +30,7 @@ use network::NetworkMode;
     kubewright up\n  \
     kubewright up --port 6443 --data-dir ./cluster\n  \
     kubewright up --nodes 3\n  \
+    kubewright up --runtime process --image 'quay.io/coreos/etcd:*=/usr/bin/etcd'\n  \
     kubewright up --webhook-service system/webhook=127.0.0.1:9443\n  \
     kubectl --kubeconfig .kubewright/kubeconfig get namespaces")]
 pub(crate) struct Up {
@@ -75,9 +79,10 @@ pub(crate) struct Up {
     /// Where pods and Services have their addresses: none, loopback, or a /14 of 127.0.0.0/8
     ///
     /// With a network of the loopback device Services lead to the processes that listen at the addresses of pods, and names
-    /// resolve. Several clusters of one machine have networks of their own; one with a data directory keeps its own.
-    #[arg(long, default_value = "none", value_name = "none|loopback|RANGE")]
-    network: NetworkMode,
+    /// resolve. Several clusters of one machine have networks of their own; one with a data directory keeps its own. It is none
+    /// by default, and loopback with --runtime process.
+    #[arg(long, value_name = "none|loopback|RANGE")]
+    network: Option<NetworkMode>,
 
     /// Where to write the kubeconfig
     #[arg(long, default_value = ".kubewright/kubeconfig")]
@@ -86,6 +91,9 @@ pub(crate) struct Up {
     /// Do not serve the console, the page that shows the cluster
     #[arg(long)]
     no_console: bool,
+
+    #[command(flatten)]
+    processes: ProcessFlags,
 }
 
 /// A Service and the process that answers for it.
@@ -147,7 +155,11 @@ impl Up {
         if self.no_controllers {
             builder = builder.without_controllers();
         }
-        let network = network::claim(self.network, self.data_dir.as_deref())?;
+        let processes = self.processes.runtime(self.data_dir.as_deref())?;
+        if let Some(runtime) = &processes {
+            builder = builder.runtime(runtime.clone());
+        }
+        let network = network::claim(self.network_mode(), self.data_dir.as_deref())?;
         if let Some(network) = &network {
             builder = builder.network(network.clone());
         }
@@ -185,7 +197,8 @@ impl Up {
             page::beside(page).await
         };
         let link = console.as_ref().map(|console| console.link());
-        self.announce(&cluster, endpoint.url(), link);
+        let isolation = processes.as_ref().map(|runtime| runtime.isolation());
+        self.announce(&cluster, endpoint.url(), isolation, link);
         wait_for_signal().await?;
         eprintln!("Stopping.");
         let stop = async {
@@ -215,8 +228,24 @@ impl Up {
         }
     }
 
+    /// The network that was asked for. Pods that are processes can be reached unless somebody says otherwise.
+    fn network_mode(&self) -> NetworkMode {
+        let usual = if self.processes.is_process() {
+            NetworkMode::Loopback
+        } else {
+            NetworkMode::None
+        };
+        self.network.unwrap_or(usual)
+    }
+
     /// Prints what was started. The last line says that it is ready: whoever waits for it may stop reading then.
-    fn announce(&self, cluster: &Cluster, url: &str, console: Option<&str>) {
+    fn announce(
+        &self,
+        cluster: &Cluster,
+        url: &str,
+        isolation: Option<&Isolation>,
+        console: Option<&str>,
+    ) {
         println!("The API server answers at {url}");
         println!("  kubeconfig  {}", self.kubeconfig.display());
         if self.no_controllers {
@@ -224,6 +253,9 @@ impl Up {
         } else {
             let nodes = counted(self.nodes, "simulated node", "simulated nodes");
             println!("  runs        all controllers, {nodes}");
+        }
+        if let Some(isolation) = isolation {
+            println!("  containers  {isolation}");
         }
         match &self.data_dir {
             Some(directory) => println!("  kept in     {}", directory.display()),
