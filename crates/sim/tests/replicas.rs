@@ -5,8 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 
 use kubewright_runtime::{
-    Context, Controller, Error, Key, LeaseOptions, Manager, Outcome, Query, ShardingOptions,
-    from_fn,
+    Context, Controller, Error, LeaseOptions, Manager, Outcome, Query, ShardingOptions, from_fn,
 };
 use kubewright_sim::{Campaign, FaultKind, Process, User, Violation};
 

@@ -277,7 +277,7 @@ impl Life {
         };
     }
 
-    /// Makes claim and pod; what is there stays.
+    /// Makes claim and pod as the shell does: what is there stays, and a pod whose claim is gone waits.
     fn start(
         &mut self,
         member: Option<u64>,
@@ -291,9 +291,16 @@ impl Life {
             member,
             phase: ClaimPhase::Usable,
         };
-        let claim = Object { uid, view };
-        let claim = self.claims.entry(name.to_owned()).or_insert(claim);
-        if claim.view.member != member || matches!(trouble, Trouble::CrashBetween) {
+        // A claim that was seen is not made again: it may be gone, and its data with it.
+        match seen.claims.get(name) {
+            Some(claim) if claim.member != member => return,
+            Some(_) => {}
+            None if self.claims.contains_key(name) => return,
+            None => {
+                self.claims.insert(name.to_owned(), Object { uid, view });
+            }
+        }
+        if matches!(trouble, Trouble::CrashBetween) {
             return;
         }
         let members = seen.quorum.iter().flat_map(|quorum| &quorum.members);
