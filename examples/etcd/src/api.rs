@@ -24,9 +24,19 @@ use serde::{Deserialize, Serialize};
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
+#[k8s(rule(
+    "has(self.restore) == has(oldSelf.restore)",
+    message = "restore cannot be set or removed later"
+))]
 pub struct EtcdClusterSpec {
-    /// How many members the cluster has: an odd number, so that one more member always means one more may fail.
-    #[k8s(min = 1, max = 9, default = 3)]
+    /// How many members the cluster has: an odd number, because an even one tolerates no more failures than one less.
+    // A rule of the schema and not of the webhook, which does not see what `kubectl scale` asks for.
+    #[k8s(
+        min = 1,
+        max = 9,
+        default = 3,
+        rule("self % 2 == 1", message = "must be an odd number")
+    )]
     #[serde(default = "default_size")]
     pub size: i32,
     /// The version of etcd. It goes up one minor version at a time.
@@ -37,11 +47,12 @@ pub struct EtcdClusterSpec {
     #[k8s(min_length = 1, default = "quay.io/coreos/etcd")]
     #[serde(default = "default_image")]
     pub image: String,
-    /// The volume of each member.
+    /// The volume of each member. It cannot be changed later.
+    #[k8s(immutable)]
     #[serde(default)]
     pub storage: Storage,
     /// Whether members and clients talk TLS, with certificates that the operator makes and renews. It cannot be changed later.
-    #[k8s(default = "Enabled")]
+    #[k8s(default = "Enabled", immutable)]
     #[serde(default)]
     pub tls: Tls,
     /// How long a member may be unreachable before it is replaced by a new one.
@@ -54,6 +65,7 @@ pub struct EtcdClusterSpec {
     #[k8s(min = 60)]
     pub defragment_interval_seconds: Option<i64>,
     /// The snapshot that the cluster starts from. It cannot be changed later.
+    #[k8s(immutable)]
     pub restore: Option<Restore>,
 }
 
@@ -62,7 +74,7 @@ pub struct EtcdClusterSpec {
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Storage {
-    /// How large it is. Members that are there keep the volume that they have.
+    /// How large it is.
     #[k8s(
         pattern = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$",
         default = "1Gi"
@@ -96,17 +108,22 @@ pub enum Tls {
 #[kubewright::schema]
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 #[serde(rename_all = "camelCase")]
+#[k8s(rule(
+    "has(self.storage) == has(oldSelf.storage)",
+    message = "storage cannot be set or removed later"
+))]
 pub struct Backup {
     /// How often a snapshot is taken.
-    #[k8s(min = 10)]
+    #[k8s(min = 10, default = 3600)]
+    #[serde(default = "default_interval")]
     pub interval_seconds: i64,
     /// How many snapshots are kept; the oldest one is overwritten.
     #[k8s(min = 1, max = 100, default = 7)]
     #[serde(default = "default_keep")]
     pub keep: i32,
-    /// The volume for them.
-    #[serde(default)]
-    pub storage: Storage,
+    /// The volume for them, as that of a member by default. It cannot be changed once it is there.
+    #[k8s(immutable)]
+    pub storage: Option<Storage>,
 }
 
 /// The snapshot that a cluster starts from.
@@ -233,6 +250,10 @@ fn default_storage() -> String {
 
 fn default_timeout() -> i64 {
     300
+}
+
+fn default_interval() -> i64 {
+    3600
 }
 
 fn default_keep() -> i32 {

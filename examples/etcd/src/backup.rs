@@ -79,8 +79,9 @@ async fn begin(shell: &Shell<'_>, backup: &Backup, number: i64) -> Result {
     let client = cx.client();
     type Claim = k8s_openapi::api::core::v1::PersistentVolumeClaim;
     if client.get::<Claim>(&key).await?.is_none() {
+        let storage = backup.storage.as_ref().unwrap_or(&cluster.spec.storage);
         client
-            .create(&objects::backup_claim(&names, &backup.storage)?)
+            .create(&objects::backup_claim(&names, storage)?)
             .await?;
     }
     let Some(member) = source(shell) else {

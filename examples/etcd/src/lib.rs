@@ -17,6 +17,7 @@ mod start;
 mod status;
 pub mod transport;
 pub mod version;
+pub mod webhook;
 
 use std::sync::Arc;
 
