@@ -21,6 +21,8 @@ use crate::{backup, certificates, objects, status};
 const HEALTH_INTERVAL: Duration = Duration::from_secs(5);
 /// How soon the next step follows.
 const NEXT_STEP: Duration = Duration::from_secs(1);
+/// What is waited for is looked at again after so much less than it has been waited for.
+const PATIENCE: u32 = 10;
 
 /// How members are reached. A manager has it as state.
 #[derive(Clone)]
@@ -139,7 +141,7 @@ impl Shell<'_> {
                 let next = backup::maintain(self).await?;
                 return Ok(Outcome::requeue_after(next.min(HEALTH_INTERVAL)));
             }
-            Step::Wait(_) => {}
+            Step::Wait(_) => return Ok(Outcome::requeue_after(self.pause())),
             Step::Bootstrap(name) => bootstrap(self, name).await?,
             Step::StartMember(id, name) => {
                 let first = self
@@ -159,6 +161,15 @@ impl Shell<'_> {
             step => self.change_members(step).await?,
         }
         Ok(Outcome::requeue_after(NEXT_STEP))
+    }
+
+    /// How long until a cluster that waits is looked at again: the longer it has not been as wanted, the longer.
+    fn pause(&self) -> Duration {
+        let status = self.cluster.status.as_ref();
+        let progressing = status.and_then(|it| conditions::find(&it.conditions, "Progressing"));
+        let since = progressing.map_or(self.cx.now(), |it| it.last_transition_time.0);
+        let waited = Duration::try_from(self.cx.now().duration_since(since)).unwrap_or_default();
+        (waited / PATIENCE).clamp(NEXT_STEP, HEALTH_INTERVAL)
     }
 
     /// Changes the membership. What etcd refuses is looked at again: it knows better at that moment.

@@ -127,7 +127,14 @@ async fn is_restored(
         .status
         .as_ref()
         .and_then(|status| status.phase.as_deref());
+    let container = pod.spec.as_ref().and_then(|spec| spec.containers.first());
+    let image = container.and_then(|it| it.image.clone());
     match phase {
+        // Nothing was done yet, and the spec has changed since.
+        None | Some("Pending") if image != Some(objects::image(cluster, shell.wanted.version)) => {
+            let deleted = cx.client().delete(&*pod, Delete::background()).await;
+            deleted.ignore_not_found()?;
+        }
         Some("Succeeded") => {
             let file = restore.snapshot.clone();
             let note = |claim: &mut PersistentVolumeClaim| {

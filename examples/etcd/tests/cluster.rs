@@ -1,4 +1,4 @@
-//! An EtcdCluster on simulated nodes, with etcd as a programmed image, under the role that is generated from the code.
+//! An EtcdCluster on simulated nodes, with etcd as a programmed image, under the role in `rbac.yaml`.
 
 #[allow(dead_code)]
 mod fake;
@@ -14,7 +14,7 @@ use kube::ResourceExt;
 use kubewright::prelude::*;
 use kubewright::runtime::client::TypedObject;
 use kubewright::testing::World;
-use kubewright_example_etcd::api::{Backup, MemberState, Role, Storage, Tls};
+use kubewright_example_etcd::api::{Backup, MemberState, Restore, Role, Tls};
 use kubewright_example_etcd::etcd::Gateway;
 use kubewright_example_etcd::{EtcdCluster, Members};
 use serde_json::json;
@@ -51,10 +51,12 @@ impl Scenario {
         let proxy = Proxy::default();
         let members = proxy.clone();
         let world = World::builder()
+            .role(include_str!("../rbac.yaml"))
             .manager(move |manager| manager.state(Members(Arc::new(Gateway(members.clone())))))
             .time_limit(Duration::from_secs(600))
             .nodes(3)
             .seed(1)
+            .without_webhooks()
             .start()
             .await;
         let image = "quay.io/coreos/etcd:*";
@@ -91,6 +93,10 @@ impl Scenario {
 
     /// Waits until the status says that the cluster is as its spec wants it.
     async fn ready(&self, size: usize) -> EtcdCluster {
+        self.ready_as(&key(), size).await
+    }
+
+    async fn ready_as(&self, key: &Key, size: usize) -> EtcdCluster {
         let is_ready = |cluster: Option<&EtcdCluster>| {
             let Some((cluster, status)) = cluster.and_then(|it| Some((it, it.status.as_ref()?)))
             else {
@@ -101,8 +107,51 @@ impl Scenario {
                 && conditions::is_false(&status.conditions, "Progressing")
                 && voters.filter(|it| it.healthy).count() == size
         };
-        let cluster = self.until(&key(), is_ready).await;
+        let cluster = self.until(key, is_ready).await;
         cluster.expect("it is there")
+    }
+
+    /// Waits until there is a snapshot.
+    async fn backed_up(&self) {
+        self.until(&key(), |cluster: Option<&EtcdCluster>| {
+            let status = cluster.and_then(|it| it.status.as_ref());
+            let backup = status.and_then(|status| status.backup.as_ref());
+            backup.is_some_and(|backup| backup.snapshots.len() == 1)
+        })
+        .await;
+    }
+
+    /// Takes the volume of a member away, and its pod.
+    async fn lose(&self, member: &str) {
+        let claim = Key::new("default", &format!("data-{member}"));
+        let claim = self.client.live().get(&claim).await.expect("an answer");
+        let claim: PersistentVolumeClaim = claim.expect("it is there");
+        let pod = Key::new("default", member);
+        let pod = self.client.live().get(&pod).await.expect("an answer");
+        let pod: Pod = pod.expect("it is there");
+        let deleted = self.client.delete(&claim, Delete::background()).await;
+        deleted.expect("it is deleted");
+        let deleted = self.client.delete(&pod, Delete::background()).await;
+        deleted.expect("it is deleted");
+    }
+
+    /// Has a certificate be due, and waits until it is renewed.
+    async fn renew(&self, name: &str) {
+        let key = Key::new("default", name);
+        let secret: Option<Secret> = self.client.live().get(&key).await.expect("an answer");
+        let due = |secret: &mut Secret| {
+            let renew = "etcd.kubewright.dev/renew-after".to_owned();
+            let sixty_days_later = secret
+                .annotations_mut()
+                .insert(renew, "2020-01-01T00:00:00Z".to_owned());
+            assert!(
+                sixty_days_later.is_some(),
+                "it says when it is to be renewed"
+            );
+        };
+        let changed = self.client.modify(&secret.expect("it is there"), due).await;
+        changed.expect("it is changed");
+        self.until_event("CertificateRenewed").await;
     }
 
     fn members(&self) -> Vec<String> {
@@ -200,31 +249,7 @@ async fn member_that_crashes_comes_back_with_its_data() {
 async fn member_whose_volume_is_lost_is_replaced_by_a_new_one() {
     let world = Scenario::with(&sample(3)).await;
     world.ready(3).await;
-    let claim = Key::new("default", "data-e-1");
-    let claim: PersistentVolumeClaim = world
-        .client
-        .live()
-        .get(&claim)
-        .await
-        .expect("an answer")
-        .expect("it is there");
-    let pod: Pod = world
-        .client
-        .live()
-        .get(&Key::new("default", "e-1"))
-        .await
-        .expect("an answer")
-        .expect("it is there");
-    world
-        .client
-        .delete(&claim, Delete::background())
-        .await
-        .expect("it is deleted");
-    world
-        .client
-        .delete(&pod, Delete::background())
-        .await
-        .expect("it is deleted");
+    world.lose("e-1").await;
     let replaced = async || (world.members() == ["e-0", "e-2", "e-3"]).then_some(());
     world.until_some("e-1 is replaced", replaced).await;
     world.ready(3).await;
@@ -271,17 +296,11 @@ async fn snapshots_and_defragmentation_come_when_they_are_due() {
     cluster.spec.backup = Some(Backup {
         interval_seconds: 300,
         keep: 2,
-        storage: Storage::default(),
+        storage: None,
     });
     cluster.spec.defragment_interval_seconds = Some(600);
     let world = Scenario::with(&cluster).await;
-    world
-        .until(&key(), |cluster: Option<&EtcdCluster>| {
-            let status = cluster.and_then(|it| it.status.as_ref());
-            let backup = status.and_then(|status| status.backup.as_ref());
-            backup.is_some_and(|backup| backup.snapshots.len() == 1)
-        })
-        .await;
+    world.backed_up().await;
     tokio::time::sleep(Duration::from_secs(3 * 300)).await;
     let status = world.cluster().await.status.unwrap_or_default();
     let backup = status.backup.expect("there are snapshots");
@@ -336,24 +355,7 @@ async fn certificates_are_made_for_members_and_clients() {
         secret.and_then(|secret| secret.data).expect("it has data")
     };
     let before = read().await;
-    let key = Key::new("default", "e-1-tls");
-    let secret: Option<Secret> = world.client.live().get(&key).await.expect("an answer");
-    let due = |secret: &mut Secret| {
-        let renew = "etcd.kubewright.dev/renew-after".to_owned();
-        let sixty_days_later = secret
-            .annotations_mut()
-            .insert(renew, "2020-01-01T00:00:00Z".to_owned());
-        assert!(
-            sixty_days_later.is_some(),
-            "it says when it is to be renewed"
-        );
-    };
-    world
-        .client
-        .modify(&secret.expect("it is there"), due)
-        .await
-        .expect("it is changed");
-    world.until_event("CertificateRenewed").await;
+    world.renew("e-1-tls").await;
     let after = read().await;
     assert_eq!(before["ca.crt"], after["ca.crt"], "the authority stays");
     assert_ne!(
@@ -361,4 +363,36 @@ async fn certificates_are_made_for_members_and_clients() {
         "the certificate is renewed"
     );
     world.ready(3).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn whole_life_needs_exactly_the_role() {
+    let mut cluster = sample(3);
+    cluster.spec.tls = Tls::Enabled;
+    cluster.spec.backup = Some(Backup {
+        interval_seconds: 300,
+        keep: 2,
+        storage: None,
+    });
+    let world = Scenario::with(&cluster).await;
+    world.ready(3).await;
+    world.backed_up().await;
+    world.renew("e-0-tls").await;
+    world.renew("e-0-tls").await;
+    world.lose("e-1").await;
+    let replaced = async || (world.members() == ["e-0", "e-2", "e-3"]).then_some(());
+    world.until_some("e-1 is replaced", replaced).await;
+    world.ready(3).await;
+    world.change(|cluster| cluster.spec.size = 1).await;
+    world.ready(1).await;
+
+    let mut restored = sample(1);
+    restored.metadata.name = Some("r".to_owned());
+    restored.spec.restore = Some(Restore {
+        claim_name: "e-backup".to_owned(),
+        snapshot: "slot-0.db".to_owned(),
+    });
+    world.client.create(&restored).await.expect("it is created");
+    world.ready_as(&Key::new("default", "r"), 1).await;
+    world.assert_exact_role();
 }

@@ -82,6 +82,13 @@ impl FakeEtcd {
         state.clusters.values().next().cloned().unwrap_or_default()
     }
 
+    /// The clusters that have a process.
+    pub(crate) fn alive(&self) -> Vec<Model> {
+        let state = self.0.lock();
+        let alive = state.clusters.values().filter(|it| !it.running.is_empty());
+        alive.cloned().collect()
+    }
+
     /// Everything that was asked for and changed something, in order.
     pub(crate) fn calls(&self) -> Vec<String> {
         self.0.lock().calls.clone()
