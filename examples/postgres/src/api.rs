@@ -49,7 +49,8 @@ pub struct PostgresClusterSpec {
     /// How long a primary may be out of order before another one takes over; 5 by default.
     #[k8s(min = 1, max = 3600)]
     pub failover_seconds: Option<i32>,
-    /// The volumes of the members.
+    /// The volumes of the members. They cannot be changed later.
+    #[k8s(immutable)]
     pub storage: Storage,
     /// Settings of PostgreSQL. Members are reloaded or restarted for them, replicas first, as each setting needs.
     #[k8s(max_properties = 100)]
@@ -63,7 +64,10 @@ pub struct PostgresClusterSpec {
 #[serde(rename_all = "camelCase")]
 pub struct Storage {
     /// How large it is, as `1Gi`.
-    #[k8s(min_length = 1, max_length = 20)]
+    #[k8s(
+        pattern = r"^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|Pi|Ei|k|M|G|T|P|E)?$",
+        max_length = 20
+    )]
     pub size: String,
     /// The storage class, if not the default one.
     pub class: Option<String>,

@@ -77,6 +77,8 @@ fn template(cluster: &str, spec: &PostgresClusterSpec) -> PodTemplateSpec {
     pod.containers = vec![Container {
         name: "postgres".to_owned(),
         image: Some(spec.image.clone()),
+        // The server would choose it by the tag that the image has at first, and keep it when the image changes.
+        image_pull_policy: Some("IfNotPresent".to_owned()),
         env: Some(vec![
             from_field("POD_IP", "status.podIP"),
             from_field("POD_NAME", "metadata.name"),

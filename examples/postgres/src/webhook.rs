@@ -25,14 +25,14 @@ const RESERVED: [&str; 16] = [
     "wal_level",
 ];
 
-/// Refuses names that pods cannot have, settings that are the agent's, primaries that are not members, and other volumes.
+/// Refuses names that pods cannot have, settings that are the agent's, and primaries that are not members.
 ///
 /// # Errors
 /// When something is wrong; all of it is reported at once.
 #[kubewright::webhook(validating)]
 pub fn validate(
     cluster: &PostgresCluster,
-    old: Option<&PostgresCluster>,
+    _old: Option<&PostgresCluster>,
 ) -> Result<(), FieldErrors> {
     let spec = &cluster.spec;
     let name = cluster.name_any();
@@ -60,14 +60,6 @@ pub fn validate(
             "spec.primary",
             primary,
             "is not a member",
-        ));
-    }
-    if old.is_some_and(|old| old.spec.storage != spec.storage) {
-        let problem = "cannot be changed";
-        errors.push(FieldError::invalid(
-            "spec.storage",
-            &spec.storage.size,
-            problem,
         ));
     }
     errors.into_result()

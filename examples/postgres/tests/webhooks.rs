@@ -41,5 +41,5 @@ async fn what_cannot_work_is_refused() {
         .modify(&fine, |it| it.spec.storage.size = "9Gi".to_owned());
     let refused = changed.await.expect_err("it is refused");
     let refused = Error::from(refused).report();
-    assert!(refused.contains("cannot be changed"), "{refused}");
+    assert!(refused.contains("immutable"), "{refused}");
 }
