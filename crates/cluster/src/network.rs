@@ -42,6 +42,10 @@ pub(crate) async fn ensure_dns_service(
     .expect("a service");
     let client = kube::Client::new(server.service(), DNS_NAMESPACE);
     let services: Api<Service> = Api::default_namespaced(client);
+    // Looked for first: the address is taken, of which a server speaks before it speaks of the name.
+    if services.get_opt(DNS).await?.is_some() {
+        return Ok(());
+    }
     match services.create(&PostParams::default(), &service).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
