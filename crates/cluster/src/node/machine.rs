@@ -181,12 +181,13 @@ impl<'a> PodMachine<'a> {
     fn told(&mut self, index: usize, what: Told) {
         let starting = matches!(self.run.containers[index].state, State::Starting);
         match what {
+            Told::MountFailed(why) if starting => self.mount_failed(index, why),
             Told::PullFailed(why) if starting => self.pull_failed(index, why),
             Told::StartFailed(why) if starting => self.start_failed(index, why),
             Told::Started if starting => self.start(index),
             Told::Exited(exit) => self.exited(index, &exit),
             Told::Probed(kind, health) => self.probed(index, kind, health),
-            Told::PullFailed(_) | Told::StartFailed(_) | Told::Started => {}
+            Told::MountFailed(_) | Told::PullFailed(_) | Told::StartFailed(_) | Told::Started => {}
         }
     }
 
@@ -296,9 +297,24 @@ impl<'a> PodMachine<'a> {
         for failure in failures {
             self.note(Severity::Warning, "FailedMount", failure.message, None);
         }
+        self.mount_later(pause);
+    }
+
+    fn mount_later(&mut self, pause: Duration) {
         let pause = (pause * 2).clamp(FIRST_MOUNT_PAUSE, LAST_MOUNT_PAUSE);
         let until = self.now + pause;
         self.run.volumes = Volumes::Unmounted { until, pause };
+    }
+
+    /// The runtime could not mount a volume: the container waits until it is tried again.
+    fn mount_failed(&mut self, index: usize, why: String) {
+        self.note(Severity::Warning, "FailedMount", why, None);
+        let container = &mut self.run.containers[index];
+        container.state = State::Waiting;
+        container.live = super::run::Live::Unknown;
+        let pause = container.mount_pause;
+        container.mount_pause = (pause * 2).clamp(FIRST_MOUNT_PAUSE, LAST_MOUNT_PAUSE);
+        self.mount_later(pause);
     }
 
     /// Whether the main containers, or an init container on the way there, have ended for good.

@@ -83,6 +83,8 @@ pub(crate) struct ContainerRun {
     pub(crate) pause: Option<Duration>,
     /// The pause before its image is pulled again; none before the first failure.
     pub(crate) pull_pause: Option<Duration>,
+    /// The pause after the last time that the runtime could not mount a volume for it.
+    pub(crate) mount_pause: Duration,
     pub(crate) prober: Prober,
     /// Whether probes of this run are carried out one by one; see `Machine::is_probing`.
     pub(crate) probing: bool,
@@ -277,6 +279,7 @@ impl ContainerRun {
             restarts: 0,
             pause: None,
             pull_pause: None,
+            mount_pause: Duration::ZERO,
             prober: Prober::default(),
             probing: false,
             killing: None,
@@ -377,6 +380,7 @@ impl ContainerRun {
         self.hung = false;
         self.printed = 0;
         self.pull_pause = None;
+        self.mount_pause = Duration::ZERO;
     }
 }
 

@@ -10,8 +10,8 @@
 //! 1. [`life`](Runtime::life) says whether anything is started at all. A container that is
 //!    [scripted](Life::Scripted) is played by the node from its command and annotations: no task, no timer, nothing but
 //!    a row in a table, which is why fifty thousand of them fit into a test.
-//! 2. For a [live](Life::Live) one the node calls [`pull`](Runtime::pull) and then [`start`](Runtime::start), with
-//!    everything resolved: command and arguments after `$(VAR)` expansion, the environment, the files of its volumes.
+//! 2. For a [live](Life::Live) one the node calls [`mount`](Runtime::mount), [`pull`](Runtime::pull) and then
+//!    [`start`](Runtime::start), with everything resolved: command and arguments after `$(VAR)` expansion, the environment, the files of its volumes.
 //! 3. The future that `start` returned resolves when the container has ended. The node decides whether it starts again,
 //!    with the next [`ContainerId::run`].
 //! 4. [`stop`](Runtime::stop) asks a container to end and kills it when its grace period is over. The future of
@@ -30,6 +30,7 @@ mod image;
 mod program;
 mod simulation;
 mod tar;
+mod volumes;
 
 use std::fmt;
 use std::time::Duration;
@@ -41,10 +42,13 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use kubewright_server::{Streams, Usage};
 use tokio::io::DuplexStream;
 
-pub use config::{ContainerConfig, ContainerId, LogWriter, MountedFile, PodId};
+pub use config::{
+    ContainerConfig, ContainerId, EventWriter, LogWriter, MountedFile, PodId, ResourceLimits,
+};
 pub use image::{ImagePattern, ImagePull, PullCredentials, PullError};
 pub use program::{Health, ProbeKind, Program};
 pub use simulation::Simulation;
+pub use volumes::{Medium, MountError, PodVolume, PodVolumes, VolumeFile, VolumeSource};
 
 pub use super::kubelet::environment::expand;
 
@@ -64,6 +68,15 @@ pub trait Runtime: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// Why the image cannot be had: the container then waits as `ErrImagePull`, and the node backs off.
     fn pull(&self, image: ImagePull) -> BoxFuture<'static, Result<(), PullError>>;
+
+    /// Mounts the volumes of a pod. Called before every start of a live container, also when they are mounted already. A
+    /// runtime that starts nothing has nothing to mount.
+    ///
+    /// # Errors
+    /// Which volume cannot be mounted: the node reports `FailedMount`, backs off, and the container waits.
+    fn mount(&self, _volumes: PodVolumes) -> BoxFuture<'static, Result<(), MountError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     /// Starts a container. The inner future resolves when the container has ended, in whatever way.
     ///
@@ -169,6 +182,19 @@ pub struct ExecTarget {
     pub env: Vec<(String, String)>,
     /// The files of its volumes.
     pub files: Vec<MountedFile>,
+}
+
+impl ExecTarget {
+    /// A container of a pod, without environment and files: a runtime that started it knows them.
+    pub fn new(id: ContainerId, pod: std::sync::Arc<Pod>, container: Container) -> Self {
+        Self {
+            id,
+            pod,
+            container,
+            env: Vec::new(),
+            files: Vec::new(),
+        }
+    }
 }
 
 /// A pod, and which of its containers run.

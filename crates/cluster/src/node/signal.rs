@@ -29,6 +29,8 @@ pub(crate) enum Signal {
 /// What a runtime tells.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Told {
+    /// A volume of the pod cannot be mounted.
+    MountFailed(String),
     PullFailed(String),
     StartFailed(String),
     Started,

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::{
-    Container, DownwardAPIVolumeFile, KeyToPath, Pod, ProjectedVolumeSource, Volume,
-    VolumeProjection,
+    Container, DownwardAPIVolumeFile, KeyToPath, Pod, ProjectedVolumeSource,
+    ServiceAccountTokenProjection, Volume, VolumeProjection,
 };
 
 use super::downward::{self, Place};
 use super::environment::missing;
 use super::sources::Sources;
+use super::tokens::{self, Minted};
 use crate::node::runtime::MountedFile;
 
 /// Permissions of files when a volume does not say.
@@ -36,7 +37,8 @@ pub(crate) fn failures(pod: &Pod, sources: &dyn Sources) -> Vec<MountFailure> {
         .iter()
         .flat_map(|spec| spec.volumes.iter().flatten());
     let failed = volumes.filter_map(|volume| {
-        let message = match content(volume, pod, &Place::default(), sources) {
+        let made = content(volume, pod, &Place::default(), sources, &Minted::new());
+        let message = match made {
             Err(why) => format!("MountVolume.SetUp failed for volume {:?} : {why}", volume.name),
             Ok(_) => {
                 let why = claim_failure(volume, pod, sources)?;
@@ -56,14 +58,9 @@ pub(crate) fn failures(pod: &Pod, sources: &dyn Sources) -> Vec<MountFailure> {
 }
 
 /// Why the claim of a volume cannot be used; nothing when it can, or when the volume has no claim.
-fn claim_failure(volume: &Volume, pod: &Pod, sources: &dyn Sources) -> Option<String> {
+pub(super) fn claim_failure(volume: &Volume, pod: &Pod, sources: &dyn Sources) -> Option<String> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("");
-    let pod_name = pod.metadata.name.as_deref().unwrap_or("");
-    let name = match (&volume.persistent_volume_claim, &volume.ephemeral) {
-        (Some(source), _) => source.claim_name.clone(),
-        (None, Some(_)) => format!("{pod_name}-{}", volume.name),
-        (None, None) => return None,
-    };
+    let name = claim_name(volume, pod)?;
     let failed = |why: String| Some(format!("error processing PVC {namespace}/{name}: {why}"));
     let Some(claim) = sources.claim(namespace, &name) else {
         return failed(format!(
@@ -126,7 +123,7 @@ pub(crate) fn files(
         let Some(volume) = by_name.get(mount.name.as_str()) else {
             continue;
         };
-        let content = content(volume, pod, place, sources).unwrap_or_default();
+        let content = content(volume, pod, place, sources, &Minted::new()).unwrap_or_default();
         let sub = mount.sub_path.as_deref().filter(|sub| !sub.is_empty());
         let root = mount.mount_path.trim_end_matches('/');
         for (path, content, mode) in content {
@@ -149,11 +146,12 @@ pub(crate) fn files(
 }
 
 /// What is in a volume, or why it cannot be made.
-fn content(
+pub(super) fn content(
     volume: &Volume,
     pod: &Pod,
     place: &Place,
     sources: &dyn Sources,
+    minted: &Minted,
 ) -> Result<Vec<File>, String> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("");
     if let Some(source) = &volume.secret {
@@ -179,17 +177,18 @@ fn content(
         ));
     }
     match &volume.projected {
-        Some(source) => projected(source, pod, place, sources),
+        Some(source) => projected(source, pod, place, sources, minted),
         None => Ok(Vec::new()),
     }
 }
 
-/// A ClusterTrustBundle or a certificate of the pod is not made here, and a token is made by whoever runs the container.
+/// A ClusterTrustBundle or a certificate of the pod is not made here. A token that was not requested is left out.
 fn projected(
     source: &ProjectedVolumeSource,
     pod: &Pod,
     place: &Place,
     sources: &dyn Sources,
+    minted: &Minted,
 ) -> Result<Vec<File>, String> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("");
     let default = source.default_mode.unwrap_or(MODE);
@@ -219,6 +218,12 @@ fn projected(
                 let items = source.items.as_deref().unwrap_or_default();
                 Ok(downward_files(items, pod, place, default))
             }
+            VolumeProjection {
+                service_account_token: Some(source),
+                ..
+            } => Ok(token_file(source, pod, default, minted)
+                .into_iter()
+                .collect()),
             _ => Ok(Vec::new()),
         };
         match made {
@@ -230,6 +235,57 @@ fn projected(
         [] => Ok(files),
         [one] => Err(one.clone()),
         many => Err(format!("[{}]", many.join(", "))),
+    }
+}
+
+/// The file of a token. Only its owner may read it if all containers run as one user, and its group if that is `fsGroup`.
+///
+/// Mirrors `projected.collectData`.
+fn token_file(
+    source: &ServiceAccountTokenProjection,
+    pod: &Pod,
+    default: i32,
+    minted: &Minted,
+) -> Option<File> {
+    let token = minted.get(&tokens::key(source))?;
+    let context = pod.spec.as_ref()?.security_context.as_ref();
+    let mode = if context.and_then(|context| context.fs_group).is_some() || only_user(pod).is_some()
+    {
+        0o600
+    } else {
+        default
+    };
+    Some((source.path.clone(), token.clone(), mode))
+}
+
+/// The user that all containers of a pod run as; nothing when they differ or do not say.
+///
+/// Mirrors `securitycontext.DetermineEffectiveRunAsUser` over all containers.
+pub(super) fn only_user(pod: &Pod) -> Option<i64> {
+    let spec = pod.spec.as_ref()?;
+    let of_pod = spec
+        .security_context
+        .as_ref()
+        .and_then(|context| context.run_as_user);
+    let all = spec
+        .containers
+        .iter()
+        .chain(spec.init_containers.iter().flatten());
+    let mut users = all.map(|container| {
+        let own = container.security_context.as_ref();
+        own.and_then(|context| context.run_as_user).or(of_pod)
+    });
+    let first = users.next()??;
+    users.all(|user| user == Some(first)).then_some(first)
+}
+
+/// The name of the claim of a volume; nothing when it has none.
+pub(super) fn claim_name(volume: &Volume, pod: &Pod) -> Option<String> {
+    let pod_name = pod.metadata.name.as_deref().unwrap_or("");
+    match (&volume.persistent_volume_claim, &volume.ephemeral) {
+        (Some(source), _) => Some(source.claim_name.clone()),
+        (None, Some(_)) => Some(format!("{pod_name}-{}", volume.name)),
+        (None, None) => None,
     }
 }
 

@@ -1,15 +1,19 @@
 //! What a runtime is given of a container: its identity, and everything resolved that it needs to start.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, ObjectReference, Pod};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Amount;
 use kubewright_cache::Key;
+use kubewright_schema::quantity::Quantity;
 use tokio_util::sync::CancellationToken;
 
+use crate::announce::{Announcer, Told};
 use crate::node::logs::Logs;
 use crate::node::step::{Output, Written};
 
@@ -88,6 +92,36 @@ pub struct MountedFile {
     pub mode: u32,
 }
 
+/// How much of a machine a container may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ResourceLimits {
+    /// Most memory, in bytes.
+    pub memory: Option<u64>,
+    /// Most processor time, in thousandths of a core.
+    pub cpu: Option<u64>,
+    /// The share of processor time that it is meant to have, in thousandths of a core.
+    pub cpu_request: Option<u64>,
+}
+
+impl ResourceLimits {
+    /// What the resources of a container say. A quantity that cannot be read sets no limit; the server refuses such.
+    pub fn of(container: &Container) -> Self {
+        let resources = container.resources.clone().unwrap_or_default();
+        let of = |map: &Option<BTreeMap<String, Amount>>, name: &str| {
+            let amount = map.as_ref()?.get(name)?;
+            Quantity::parse(&amount.0).ok()
+        };
+        let number = |value: Option<i64>| value.and_then(|v| u64::try_from(v).ok());
+        let limit = |name: &str| of(&resources.limits, name);
+        Self {
+            memory: number(limit("memory").and_then(|q| q.value())).filter(|bytes| *bytes > 0),
+            cpu: number(limit("cpu").and_then(|q| q.milli_value())).filter(|milli| *milli > 0),
+            cpu_request: number(of(&resources.requests, "cpu").and_then(|q| q.milli_value())),
+        }
+    }
+}
+
 /// A container that is to be started, with everything resolved.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -106,12 +140,16 @@ pub struct ContainerConfig {
     pub env: Vec<(String, String)>,
     /// The files of ConfigMaps, Secrets, projections and the downward API.
     pub files: Vec<MountedFile>,
+    /// How much of the machine it may use.
+    pub limits: ResourceLimits,
     /// The address of the pod.
     pub address: Option<Ipv4Addr>,
     /// The node that it runs on.
     pub node: String,
     /// Where its output goes.
     pub log: LogWriter,
+    /// Takes events about the container.
+    pub events: EventWriter,
     /// Cancelled when the container is asked to end: its SIGTERM.
     pub stopping: CancellationToken,
 }
@@ -185,5 +223,35 @@ impl LogWriter {
 impl fmt::Debug for LogWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LogWriter({}, {})", self.key, self.container)
+    }
+}
+
+/// Takes events about one container, as a kubelet writes them. Cheap to clone.
+#[derive(Clone)]
+pub struct EventWriter {
+    pub(crate) announcer: Announcer,
+    pub(crate) about: ObjectReference,
+    pub(crate) node: String,
+    pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+}
+
+impl EventWriter {
+    /// Reports something bad about the container, such as `FailedPostStartHook`.
+    pub fn warn(&self, reason: &'static str, message: impl Into<String>) {
+        self.announcer.tell(Told {
+            about: self.about.clone(),
+            kind: "Warning",
+            reason: reason.into(),
+            message: message.into(),
+            host: Some(self.node.clone()),
+            at: (self.clock)(),
+        });
+    }
+}
+
+impl fmt::Debug for EventWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.about.name.as_deref().unwrap_or("");
+        write!(f, "EventWriter({name})")
     }
 }

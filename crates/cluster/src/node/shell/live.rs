@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, ObjectReference, Pod};
 use kubewright_cache::Key;
 use tokio_util::sync::CancellationToken;
 
@@ -11,9 +11,11 @@ use super::Shell;
 use crate::node::kubelet::downward::Place;
 use crate::node::kubelet::environment::{self, expand};
 use crate::node::kubelet::sources::pull_secrets;
+use crate::node::kubelet::tokens::Tokens;
 use crate::node::kubelet::{prober, volumes};
 use crate::node::runtime::{
-    ContainerConfig, ContainerId, ExecTarget, Exit, Health, ImagePull, LogWriter, PodId, Runtime,
+    ContainerConfig, ContainerId, EventWriter, ExecTarget, Exit, Health, ImagePull, LogWriter,
+    PodId, PodVolumes, ResourceLimits, Runtime,
 };
 use crate::node::script::containers;
 use crate::node::signal::{Order, Signal, Told, What};
@@ -74,22 +76,39 @@ impl Shell<'_> {
             policy: container.image_pull_policy.clone().unwrap_or_default(),
             credentials: pull_secrets(pod, sources).0,
         };
+        let volumes = self.volumes(key, pod);
         let target = self.target(key, pod, container, id.clone());
         let config = self.config(target, node);
         let key = key.clone();
         self.live.spawn(async move {
-            let what = match runtime.pull(pull).await {
-                Err(error) => Said::Told(Told::PullFailed(error.0)),
-                Ok(()) => {
-                    config.log.begin();
-                    match runtime.start(config).await {
-                        Ok(exit) => Said::Running(exit),
-                        Err(error) => Said::Told(Told::StartFailed(error.0)),
-                    }
-                }
+            let what = match run(&*runtime, volumes, pull, config).await {
+                Ok(exit) => Said::Running(exit),
+                Err(told) => Said::Told(told),
             };
             Heard { key, id, what }
         });
+    }
+
+    /// Where a pod is, for the downward API.
+    fn place(&self, key: &Key, pod: &Pod) -> Place {
+        let (address, host) = self.fleet.place(key).unwrap_or_default();
+        Place {
+            pod_ip: address.map(|a| a.to_string()).unwrap_or_default(),
+            host_ip: host.address,
+            node: crate::pods::node_name(pod).to_owned(),
+            allocatable: host.allocatable,
+        }
+    }
+
+    /// The volumes of a pod for a runtime that mounts them.
+    fn volumes(&self, key: &Key, pod: &Arc<Pod>) -> PodVolumes {
+        PodVolumes {
+            place: self.place(key, pod),
+            pod: pod.clone(),
+            pods: self.views.pods.clone(),
+            sources: self.views.sources.clone(),
+            tokens: Tokens::new(self.client.clone(), self.environment.clone()),
+        }
     }
 
     /// A container with what it sees.
@@ -100,13 +119,7 @@ impl Shell<'_> {
         container: Container,
         id: ContainerId,
     ) -> ExecTarget {
-        let (address, host) = self.fleet.place(key).unwrap_or_default();
-        let place = Place {
-            pod_ip: address.map(|a| a.to_string()).unwrap_or_default(),
-            host_ip: host.address,
-            node: crate::pods::node_name(pod).to_owned(),
-            allocatable: host.allocatable,
-        };
+        let place = self.place(key, pod);
         let sources = &self.views.sources;
         let env = environment::environment(pod, &container, &place, sources);
         ExecTarget {
@@ -126,16 +139,27 @@ impl Shell<'_> {
             words.map(|word| expand(word, &known, &none)).collect()
         };
         let environment = self.environment.clone();
+        let clock: Arc<dyn Fn() -> _ + Send + Sync> = Arc::new(move || environment.now());
         let log = LogWriter::new(
             self.options.logs.clone(),
             &target.id.pod,
             &target.id.container,
-            Arc::new(move || environment.now()),
+            clock.clone(),
         );
+        let events = EventWriter {
+            announcer: self.announcer.clone(),
+            about: ObjectReference {
+                field_path: Some(format!("spec.containers{{{}}}", target.id.container)),
+                ..kube::Resource::object_ref(&*target.pod, &())
+            },
+            node: node.to_owned(),
+            clock,
+        };
         let key = Key::new(&target.id.pod.namespace, &target.id.pod.name);
         ContainerConfig {
             command: expanded(&target.container.command),
             args: expanded(&target.container.args),
+            limits: ResourceLimits::of(&target.container),
             address: self.fleet.place(&key).and_then(|(address, _)| address),
             id: target.id,
             pod: target.pod,
@@ -144,6 +168,7 @@ impl Shell<'_> {
             files: target.files,
             node: node.to_owned(),
             log,
+            events,
             stopping: CancellationToken::new(),
         }
     }
@@ -172,4 +197,23 @@ impl Shell<'_> {
             self.stirred.insert(key);
         }
     }
+}
+
+/// Mounts the volumes of a container, pulls its image and starts it; resolves to what resolves when it has ended.
+///
+/// # Errors
+/// What failed on the way.
+async fn run(
+    runtime: &dyn Runtime,
+    volumes: PodVolumes,
+    pull: ImagePull,
+    config: ContainerConfig,
+) -> Result<BoxFuture<'static, Exit>, Told> {
+    let mounted = runtime.mount(volumes).await;
+    mounted.map_err(|error| Told::MountFailed(error.to_string()))?;
+    let pulled = runtime.pull(pull).await;
+    pulled.map_err(|error| Told::PullFailed(error.0))?;
+    config.log.begin();
+    let started = runtime.start(config).await;
+    started.map_err(|error| Told::StartFailed(error.0))
 }
