@@ -155,13 +155,14 @@ impl Up {
         if self.no_controllers {
             builder = builder.without_controllers();
         }
-        let processes = self.processes.runtime(self.data_dir.as_deref())?;
-        if let Some(runtime) = &processes {
-            builder = builder.runtime(runtime.clone());
-        }
         let network = network::claim(self.network_mode(), self.data_dir.as_deref())?;
         if let Some(network) = &network {
             builder = builder.network(network.clone());
+        }
+        let data_dir = self.data_dir.as_deref();
+        let processes = self.processes.runtime(data_dir, network.as_ref())?;
+        if let Some(runtime) = &processes {
+            builder = builder.runtime(runtime.clone());
         }
         if let Some(file) = &self.audit_log {
             builder = builder.audit_log(file);

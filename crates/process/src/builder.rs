@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::cgroup::OwnCgroups;
 use crate::helper_program::{Helper, find_helper};
 use crate::isolation::Isolation;
+use crate::ledger;
+use crate::names::PodHosts;
 use crate::options::Options;
 use crate::runtime::ProcessRuntime;
 use crate::state::State;
@@ -27,6 +30,7 @@ pub struct Processes {
     helper: Option<PathBuf>,
     data_dir: Option<PathBuf>,
     namespaces: Namespaces,
+    hosts: Option<Arc<dyn PodHosts>>,
 }
 
 /// Whether namespaces are used.
@@ -80,10 +84,17 @@ impl Processes {
         self
     }
 
-    /// Makes the runtime, for `Cluster::builder().runtime(..)`.
+    /// Who provides the hosts files of pods: the network of the cluster.
+    pub fn hosts(mut self, hosts: Arc<dyn PodHosts>) -> Self {
+        self.hosts = Some(hosts);
+        self
+    }
+
+    /// Makes the runtime, for `Cluster::builder().runtime(..)`. Processes that an earlier one with the same directory has left
+    /// are ended.
     ///
     /// # Errors
-    /// When there is no helper.
+    /// When there is no helper, or the directory cannot be used or is used by another cluster.
     pub fn build(self) -> Result<Arc<ProcessRuntime>, BuildError> {
         let path = self
             .helper
@@ -95,6 +106,7 @@ impl Processes {
             None => State::temporary(),
         };
         let state = state.map_err(BuildError::Directory)?;
+        ledger::end_all(&state.ledger(), state.id());
         let isolation = match self.namespaces {
             Namespaces::Auto => Isolation::tried(&helper, &state.empty()),
             Namespaces::Off => Isolation::None("not wanted".to_owned()),
@@ -102,8 +114,10 @@ impl Processes {
         let options = Options {
             table: self.table,
             helper,
-            state,
             isolation,
+            cgroups: OwnCgroups::make(state.id()).map(Arc::new),
+            state,
+            hosts: self.hosts,
         };
         Ok(Arc::new(ProcessRuntime::new(options)))
     }

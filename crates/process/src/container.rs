@@ -2,14 +2,20 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use kubewright_cluster::node::runtime::{ContainerConfig, Exit, LogWriter, StartError};
+use k8s_openapi::api::core::v1::{Container, LifecycleHandler};
+use kubewright_cluster::node::runtime::{
+    ContainerConfig, ContainerId, EventWriter, Exit, LogWriter, StartError,
+};
 use kubewright_server::{StreamEvent, Streams};
 use tokio::sync::{Mutex, broadcast, mpsc, watch};
 
+use crate::cgroup::Cgroup;
 use crate::helper::message::{Ask, Identity, Launch};
+use crate::meter::Meter;
 use crate::session::{self, Call, Session};
 use crate::streams::{Lines, Output, Sink};
 use crate::terminal::Terminal;
@@ -18,6 +24,8 @@ use crate::terminal::Terminal;
 const WAITING: usize = 16;
 /// How many pieces of output somebody who is attached may be behind.
 const BEHIND: usize = 256;
+/// How much of the end of the output a status may have.
+const TAIL: usize = 2 << 10;
 /// How long output is read on after the program and everything that it left have ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -37,6 +45,10 @@ pub(crate) struct Running {
     /// Where input goes; one at a time may write.
     input: Arc<Mutex<Sink>>,
     terminal: Option<Arc<Terminal>>,
+    pub(crate) id: ContainerId,
+    /// What the pod says about the container.
+    pub(crate) container: Container,
+    pub(crate) events: EventWriter,
     pub(crate) address: Option<Ipv4Addr>,
     /// The process that is the helper.
     pub(crate) pid: i32,
@@ -46,6 +58,11 @@ pub(crate) struct Running {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) directory: String,
     pub(crate) identity: Identity,
+    pub(crate) meter: Meter,
+    cgroup: Option<Cgroup>,
+    /// The limit of memory that nobody but us enforces.
+    watched: Option<u64>,
+    out_of_memory: AtomicBool,
 }
 
 /// What a container does besides being looked at: it has to be driven by somebody.
@@ -66,6 +83,7 @@ pub(crate) async fn start(
     call: &Call,
     mut launch: Launch,
     config: &ContainerConfig,
+    cgroup: Option<Cgroup>,
 ) -> Result<(Arc<Running>, Life), StartError> {
     let failed = |error: &dyn std::fmt::Display| StartError(error.to_string());
     let container = &config.container;
@@ -81,6 +99,7 @@ pub(crate) async fn start(
         let (ours, theirs) = Sink::pipe().map_err(|e| failed(&e))?;
         (sink, stdin) = (ours, Some(theirs));
     }
+    launch.groups = cgroup.iter().flat_map(Cgroup::members).collect();
     let session = Session::start(call, &launch, stdin).await;
     let session = session.map_err(|error| failed(&error))?;
     let (asks, asked) = mpsc::channel(WAITING);
@@ -92,12 +111,23 @@ pub(crate) async fn start(
         pieces: pieces.clone(),
         input: Arc::new(Mutex::new(sink)),
         terminal: terminal.clone(),
+        id: config.id.clone(),
+        container: config.container.clone(),
+        events: config.events.clone(),
         address: config.address,
         pid: session.pid,
         init: session.init,
         env: launch.env,
         directory: launch.directory,
-        identity: launch.identity,
+        identity: match &launch.root {
+            // The namespace that commands enter has one user, who they are then.
+            Some(root) if root.user_namespace => Identity::default(),
+            _ => launch.identity,
+        },
+        meter: Meter::default(),
+        watched: config.limits.memory.filter(|_| cgroup.is_none()),
+        cgroup,
+        out_of_memory: AtomicBool::new(false),
     };
     let life = Life {
         session,
@@ -111,8 +141,8 @@ pub(crate) async fn start(
 }
 
 impl Life {
-    /// Lives until the program has ended, and says how.
-    pub(crate) async fn live(mut self) -> Exit {
+    /// Lives until the program has ended, and says how, with the end of its output.
+    pub(crate) async fn live(mut self) -> (Exit, String) {
         let Session {
             mut asks,
             reports,
@@ -123,6 +153,7 @@ impl Life {
         let record = Recorder {
             log: self.log,
             pieces: self.pieces,
+            tail: parking_lot::Mutex::default(),
         };
         let output = async {
             match self.terminal {
@@ -148,10 +179,11 @@ impl Life {
         };
         if !silent {
             // Everything has ended, so its output ends as well, unless somebody else holds the other end.
-            let _ = tokio::time::timeout(LAST_WORDS, output).await;
+            let _ = tokio::time::timeout(LAST_WORDS, &mut output).await;
         }
         self.ended.send_replace(true);
-        Exit::code(session::exit_code(&report))
+        let tail = record.tail.lock().clone();
+        (Exit::code(session::exit_code(&report)), tail)
     }
 }
 
@@ -159,6 +191,8 @@ impl Life {
 struct Recorder {
     log: LogWriter,
     pieces: broadcast::Sender<Piece>,
+    /// The end of the output.
+    tail: parking_lot::Mutex<String>,
 }
 
 impl Recorder {
@@ -167,13 +201,24 @@ impl Recorder {
         while let Some(bytes) = from.next().await {
             self.take(&mut lines, bytes, piece);
         }
-        self.log.print(&lines.finish());
+        self.print(&lines.finish());
+    }
+
+    fn print(&self, text: &str) {
+        self.log.print(text);
+        let mut tail = self.tail.lock();
+        tail.push_str(text);
+        let mut cut = tail.len().saturating_sub(TAIL);
+        while !tail.is_char_boundary(cut) {
+            cut += 1;
+        }
+        tail.drain(..cut);
     }
 
     fn take(&self, lines: &mut Lines, bytes: Bytes, piece: fn(Bytes) -> Piece) {
         let whole = lines.push(&bytes);
         if !whole.is_empty() {
-            self.log.print(&whole);
+            self.print(&whole);
         }
         // An error means that nobody is attached.
         let _ = self.pieces.send(piece(bytes));
@@ -185,6 +230,35 @@ impl Running {
     pub(crate) fn ask(&self, ask: Ask) {
         // A full channel has the same request in it already; a closed one has nobody to ask.
         let _ = self.asks.try_send(ask);
+    }
+
+    /// The group that the kernel limits, if there is one.
+    pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroup.as_ref()
+    }
+
+    /// The limit of memory that nobody but us enforces.
+    pub(crate) fn watched(&self) -> Option<u64> {
+        self.watched
+    }
+
+    /// It has used more memory than it may, and is ended for it.
+    pub(crate) fn mark_out_of_memory(&self) {
+        self.out_of_memory.store(true, Ordering::Release);
+    }
+
+    /// Whether it ended because it used more memory than it may.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        let killed = self
+            .cgroup
+            .as_ref()
+            .is_some_and(|group| group.oom_kills() > 0);
+        killed || self.out_of_memory.load(Ordering::Acquire)
+    }
+
+    /// The hook that runs before the container is asked to end.
+    pub(crate) fn pre_stop(&self) -> Option<&LifecycleHandler> {
+        self.container.lifecycle.as_ref()?.pre_stop.as_ref()
     }
 
     /// Waits until it has ended.

@@ -19,6 +19,7 @@ use kubewright_cluster::node::runtime::{
 use kubewright_server::{Streams, Usage};
 use tokio::io::DuplexStream;
 
+use crate::names::PodHosts;
 use crate::table::ImageTable;
 
 /// The hidden subcommand of `kubewright` that is the helper.
@@ -75,6 +76,11 @@ impl Processes {
         self
     }
 
+    /// Who provides the hosts files of pods.
+    pub fn hosts(self, _: Arc<dyn PodHosts>) -> Self {
+        self
+    }
+
     /// Makes the runtime, for `Cluster::builder().runtime(..)`.
     ///
     /// # Errors
@@ -104,6 +110,11 @@ impl fmt::Display for Isolation {
 pub struct ProcessRuntime(Infallible);
 
 impl ProcessRuntime {
+    /// Why the kernel does not limit what containers use; nothing where it does.
+    pub fn no_limits(&self) -> Option<&str> {
+        match self.0 {}
+    }
+
     /// How containers are kept apart from the machine.
     pub fn isolation(&self) -> &Isolation {
         match self.0 {}

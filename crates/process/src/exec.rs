@@ -7,6 +7,7 @@ use kubewright_cluster::node::runtime::ExecError;
 use kubewright_server::{Streams, Wanted};
 use tokio::sync::mpsc;
 
+use crate::cgroup::Cgroup;
 use crate::container::Running;
 use crate::helper::message::Launch;
 use crate::session::{self, Call, Session};
@@ -37,6 +38,7 @@ pub(crate) async fn exec(
         env: running.env.clone(),
         directory: running.directory.clone(),
         identity: running.identity.clone(),
+        groups: running.cgroup().map(Cgroup::members).unwrap_or_default(),
         ..Launch::default()
     };
     let (mut terminal, mut stdin, mut sink) = (None, None, Sink::Nowhere);

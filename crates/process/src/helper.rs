@@ -37,9 +37,7 @@ pub fn helper_main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         ["contain", "--user"] => contain::contain(Users::Own, subcommand),
         ["command"] => supervise::run(Scope::Command),
         ["command", outside, init] => match (outside.parse(), init.parse()) {
-            (Ok(outside), Ok(init)) => {
-                contain::enter(outside, init).and_then(|()| supervise::run(Scope::Command))
-            }
+            (Ok(outside), Ok(init)) => supervise::run(Scope::Within { outside, init }),
             _ => Err(std::io::Error::other("two numbers of processes are needed")),
         },
         _ => {

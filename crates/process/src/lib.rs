@@ -11,9 +11,13 @@
 #[cfg(target_os = "linux")]
 mod builder;
 #[cfg(target_os = "linux")]
+mod cgroup;
+#[cfg(target_os = "linux")]
 mod container;
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
+#[cfg(target_os = "linux")]
+mod ending;
 #[cfg(target_os = "linux")]
 mod exec;
 #[cfg(target_os = "linux")]
@@ -21,19 +25,32 @@ mod helper;
 #[cfg(target_os = "linux")]
 mod helper_program;
 #[cfg(target_os = "linux")]
+mod hooks;
+#[cfg(target_os = "linux")]
 mod insecure;
 #[cfg(target_os = "linux")]
 mod isolation;
 #[cfg(target_os = "linux")]
+mod ledger;
+#[cfg(target_os = "linux")]
+mod meter;
+#[cfg(target_os = "linux")]
+mod mounts;
+mod names;
+#[cfg(target_os = "linux")]
 mod options;
 #[cfg(target_os = "linux")]
 mod plan;
+#[cfg(target_os = "linux")]
+mod pods;
 #[cfg(target_os = "linux")]
 mod probe;
 #[cfg(target_os = "linux")]
 mod procfs;
 #[cfg(target_os = "linux")]
 mod runtime;
+#[cfg(target_os = "linux")]
+mod sampler;
 #[cfg(target_os = "linux")]
 mod session;
 #[cfg(target_os = "linux")]
@@ -43,6 +60,10 @@ mod streams;
 mod table;
 #[cfg(target_os = "linux")]
 mod terminal;
+#[cfg(target_os = "linux")]
+mod termination;
+#[cfg(target_os = "linux")]
+mod volumes;
 
 #[cfg(target_os = "linux")]
 pub use builder::{BuildError, Namespaces, Processes};
@@ -54,6 +75,7 @@ pub use elsewhere::{
 pub use helper::{HELPER_COMMAND, helper_main};
 #[cfg(target_os = "linux")]
 pub use isolation::Isolation;
+pub use names::PodHosts;
 #[cfg(target_os = "linux")]
 pub use runtime::ProcessRuntime;
 pub use table::{ImageProgram, ImageTable, TableError};

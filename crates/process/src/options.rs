@@ -1,7 +1,11 @@
 //! What a runtime was made with.
 
+use std::sync::Arc;
+
+use crate::cgroup::OwnCgroups;
 use crate::helper_program::Helper;
 use crate::isolation::Isolation;
+use crate::names::PodHosts;
 use crate::state::State;
 use crate::table::ImageTable;
 
@@ -12,4 +16,22 @@ pub(crate) struct Options {
     pub(crate) helper: Helper,
     pub(crate) state: State,
     pub(crate) isolation: Isolation,
+    /// Where limits are set; why not, where they cannot be.
+    pub(crate) cgroups: Result<Arc<OwnCgroups>, String>,
+    pub(crate) hosts: Option<Arc<dyn PodHosts>>,
+}
+
+impl Options {
+    /// The same for a fork of the cluster, whose pods have the same uids and directories of their own.
+    pub(crate) fn fork(&self) -> Self {
+        let mut options = self.clone();
+        match State::temporary() {
+            Ok(state) => {
+                options.cgroups = OwnCgroups::make(state.id()).map(Arc::new);
+                options.state = state;
+            }
+            Err(error) => tracing::warn!(%error, "a fork shares the directories of its cluster"),
+        }
+        options
+    }
 }

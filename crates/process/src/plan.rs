@@ -7,6 +7,9 @@ use kubewright_cluster::node::runtime::{ContainerConfig, StartError, expand};
 
 use crate::helper::message::{Identity, Launch, Root, Writable};
 use crate::isolation::Isolation;
+use crate::ledger::MARK;
+use crate::mounts::Prepared;
+use crate::names;
 use crate::options::Options;
 use crate::table::ImageProgram;
 
@@ -17,14 +20,23 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 ///
 /// # Errors
 /// When nobody knows what its image is, or it runs as somebody that it may not be.
-pub(crate) fn plan(options: &Options, config: &ContainerConfig) -> Result<Launch, StartError> {
+pub(crate) fn plan(
+    options: &Options,
+    config: &ContainerConfig,
+    prepared: &Prepared,
+) -> Result<Launch, StartError> {
     let image = config.container.image.as_deref().unwrap_or("");
     let Some(program) = options.table.find(image) else {
         return Err(StartError(format!(
             "no program stands for the image {image:?}"
         )));
     };
-    let env = environment(program, config);
+    let mut env = match &options.isolation {
+        Isolation::None(_) => without_mounts(config, prepared)?,
+        Isolation::Root | Isolation::User => BTreeMap::new(),
+    };
+    env.insert(MARK.to_owned(), options.state.id().to_owned());
+    let env = environment(program, config, env);
     let (command, args) = words(program, config, &env);
     let mut command = command.into_iter();
     let Some(first) = command.next() else {
@@ -38,19 +50,34 @@ pub(crate) fn plan(options: &Options, config: &ContainerConfig) -> Result<Launch
         directory: directory
             .filter(|text| !text.is_empty())
             .unwrap_or("/".to_owned()),
+        groups: Vec::new(),
         terminal: None,
         identity: identity(config)?,
-        root: root(options, config),
+        root: root(options, config, prepared),
     })
 }
 
+/// What a program is given that does not see volumes at their paths: where they are, in variables. An event says so.
+fn without_mounts(
+    config: &ContainerConfig,
+    prepared: &Prepared,
+) -> Result<BTreeMap<String, String>, StartError> {
+    let written = prepared.write_kubeconfig(config);
+    written.map_err(|error| StartError(format!("the kubeconfig of the pod: {error}")))?;
+    for text in prepared.elsewhere() {
+        config.events.warn("VolumeElsewhere", text);
+    }
+    Ok(prepared.variables())
+}
+
 /// The environment: what every container has, what the image has, what the pod says, each before the last.
-fn environment(program: &ImageProgram, config: &ContainerConfig) -> BTreeMap<String, String> {
-    let pod = &config.id.pod;
-    let mut env = BTreeMap::from([
-        ("PATH".to_owned(), PATH.to_owned()),
-        ("HOSTNAME".to_owned(), pod.name.clone()),
-    ]);
+fn environment(
+    program: &ImageProgram,
+    config: &ContainerConfig,
+    mut env: BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    env.insert("PATH".to_owned(), PATH.to_owned());
+    env.insert("HOSTNAME".to_owned(), names::host_name(&config.pod));
     if config.container.tty == Some(true) {
         env.insert("TERM".to_owned(), "xterm".to_owned());
     }
@@ -114,7 +141,7 @@ fn words(
 }
 
 /// The file system that the container sees; the machine's when there are no namespaces.
-fn root(options: &Options, config: &ContainerConfig) -> Option<Root> {
+fn root(options: &Options, config: &ContainerConfig, prepared: &Prepared) -> Option<Root> {
     let user_namespace = match options.isolation {
         Isolation::Root => false,
         Isolation::User => true,
@@ -122,8 +149,6 @@ fn root(options: &Options, config: &ContainerConfig) -> Option<Root> {
     };
     let context = config.container.security_context.as_ref();
     let read_only = context.and_then(|context| context.read_only_root_filesystem);
-    let spec = config.pod.spec.as_ref();
-    let hostname = spec.and_then(|spec| spec.hostname.clone());
     Some(Root {
         place: options.state.empty(),
         lower: vec!["/".into()],
@@ -135,8 +160,8 @@ fn root(options: &Options, config: &ContainerConfig) -> Option<Root> {
         } else {
             Writable::Yes
         },
-        hostname: hostname.unwrap_or_else(|| config.id.pod.name.clone()),
-        mounts: Vec::new(),
+        hostname: names::kernel_name(&config.pod),
+        mounts: prepared.mounts(config),
         hidden: vec![options.state.path().to_owned()],
     })
 }
@@ -165,9 +190,16 @@ fn identity(config: &ContainerConfig) -> Result<Identity, StartError> {
             groups.push(number(*id)?);
         }
     }
+    let user = user.map(number).transpose()?;
+    let mut group = group.map(number).transpose()?;
+    if group.is_none() && (user.is_some() || !groups.is_empty()) && nix::unistd::geteuid().is_root()
+    {
+        // Whoever has no group of their own is in the group of root, as in a container engine.
+        group = Some(0);
+    }
     Ok(Identity {
-        user: user.map(number).transpose()?,
-        group: group.map(number).transpose()?,
+        user,
+        group,
         groups,
     })
 }

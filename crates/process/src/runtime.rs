@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,24 +14,33 @@ use http::{Request, Response};
 use http_body_util::Full;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kubewright_cluster::node::runtime::{
-    ContainerConfig, ContainerId, ExecError, ExecTarget, Exit, Health, ImagePull, Life, PodId,
-    PodView, ProbeKind, PullError, Refused, Runtime, StartError,
+    ContainerConfig, ContainerId, ExecError, ExecTarget, Exit, Health, ImagePull, Life, MountError,
+    PodId, PodView, PodVolumes, ProbeKind, PullError, Refused, Runtime, StartError,
 };
 use kubewright_server::{Streams, Usage};
 use nix::sys::signal::Signal;
 use parking_lot::Mutex;
 use tokio::io::DuplexStream;
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
+use crate::cgroup::Cgroup;
 use crate::container::{self, Running};
-use crate::exec;
 use crate::helper::message::Ask;
 use crate::isolation::Isolation;
+use crate::ledger::Ledger;
+use crate::mounts::Prepared;
 use crate::options::Options;
 use crate::plan::plan;
-use crate::probe;
+use crate::pods::{PodEntry, Pods, remove_strays};
 use crate::session::Call;
+use crate::termination::Message;
+use crate::{exec, hooks, probe, sampler};
 
+/// How often volumes are compared with the objects that they are made of.
+const FOLLOW: Duration = Duration::from_secs(1);
+/// What is left of a grace period that a hook has used up, as a kubelet has it.
+const LEAST_GRACE: Duration = Duration::from_secs(2);
 /// How long containers may take to end when the nodes stop.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 
@@ -41,6 +51,13 @@ pub struct ProcessRuntime(Arc<Inner>);
 struct Inner {
     options: Options,
     running: Mutex<HashMap<ContainerId, Arc<Running>>>,
+    pods: Pods,
+    /// Containers that were to stop before they had started, with their grace periods.
+    early_stops: Mutex<HashMap<ContainerId, Duration>>,
+    /// What pods of an earlier run have left is removed once.
+    strays: Once,
+    /// Whether somebody looks at what containers use.
+    measured: AtomicBool,
 }
 
 /// Takes a container out of the table when whoever drives it is done with it, in whatever way.
@@ -60,7 +77,16 @@ impl ProcessRuntime {
         Self(Arc::new(Inner {
             options,
             running: Mutex::default(),
+            pods: Pods::default(),
+            early_stops: Mutex::default(),
+            strays: Once::new(),
+            measured: AtomicBool::new(false),
         }))
+    }
+
+    /// Why the kernel does not limit what containers use; nothing where it does.
+    pub fn no_limits(&self) -> Option<&str> {
+        self.0.options.cgroups.as_ref().err().map(String::as_str)
     }
 
     /// How containers are kept apart from the machine.
@@ -69,10 +95,15 @@ impl ProcessRuntime {
     }
 
     fn call(&self, role: Vec<String>) -> Call {
+        let state = &self.0.options.state;
         Call {
             helper: self.0.options.helper.path.clone(),
             subcommand: self.0.options.helper.subcommand,
             role,
+            ledger: Ledger {
+                directory: state.ledger(),
+                id: state.id().to_owned(),
+            },
         }
     }
 
@@ -95,24 +126,175 @@ impl ProcessRuntime {
         own.map(|(_, running)| running.clone()).collect()
     }
 
+    /// Makes the volumes of a pod, and keeps them up to date while containers of it run.
+    async fn mount_all(self, volumes: PodVolumes) -> Result<(), MountError> {
+        let state = &self.0.options.state;
+        self.0
+            .strays
+            .call_once(|| remove_strays(state, &volumes.all_pods()));
+        let entry = self.0.pods.enter(state, volumes);
+        let entry = entry.map_err(|error| MountError::new("", error))?;
+        entry.update(state).await
+    }
+
     async fn start_one(
         self,
         config: ContainerConfig,
     ) -> Result<BoxFuture<'static, Exit>, StartError> {
         let call = self.call(self.0.options.isolation.role());
-        let launch = plan(&self.0.options, &config)?;
-        let (running, life) = container::start(&call, launch, &config).await?;
+        let id = config.id.clone();
+        let Some(entry) = self.0.pods.get(&id.pod.uid) else {
+            return Err(StartError("the pod has left its node".to_owned()));
+        };
+        let options = self.0.options.clone();
+        let prepare = async {
+            let (entry, config) = (entry.clone(), config.clone());
+            let prepared = tokio::task::spawn_blocking(move || {
+                let prepared = Prepared::new(&entry, &config, options.hosts.as_deref())?;
+                let launch = plan(&options, &config, &prepared)?;
+                Ok((prepared.termination_log.clone(), launch))
+            });
+            let text = |error: tokio::task::JoinError| StartError(error.to_string());
+            prepared.await.map_err(text)?
+        };
+        let (log, launch) = prepare.await?;
+        let cgroup = self.cgroup(&config)?;
+        let (running, life) = container::start(&call, launch, &config, cgroup).await?;
         let entered = Entered {
-            id: config.id.clone(),
+            id: id.clone(),
             runtime: self.clone(),
         };
-        self.0.running.lock().insert(config.id, running);
-        let live = async move {
-            let exit = life.live().await;
-            drop(entered);
-            exit
+        self.0.running.lock().insert(id.clone(), running.clone());
+        self.measure();
+        self.keep_up_to_date(&entry);
+        if self.0.pods.get(&id.pod.uid).is_none() {
+            // The pod left while its container was being started.
+            running.ask(Ask::Kill);
+        }
+        let early = self.0.early_stops.lock().remove(&id);
+        if let Some(grace) = early {
+            self.stop(&id, grace);
+        }
+        let message = Message::of(&config, log);
+        let container = running.clone();
+        let mut live = async move {
+            let (mut exit, last_lines) = life.live().await;
+            if exit.code != 0 && container.is_out_of_memory() {
+                exit.reason = Some("OOMKilled".to_owned());
+            }
+            drop((entered, container));
+            message.add_to(exit, &last_lines)
+        }
+        .boxed();
+        let after = self.after_start(&config, &running);
+        tokio::select! {
+            () = after => Ok(live),
+            exit = &mut live => Ok(std::future::ready(exit).boxed()),
+        }
+    }
+
+    /// Runs the hook of a container that has just started, and ends the container when the hook fails.
+    async fn after_start(&self, config: &ContainerConfig, running: &Arc<Running>) {
+        let container = &config.container;
+        let hook = container
+            .lifecycle
+            .as_ref()
+            .and_then(|hooks| hooks.post_start.as_ref());
+        let Some(hook) = hook else {
+            return;
         };
-        Ok(live.boxed())
+        let whose = (&config.id.pod, container);
+        let done = hooks::run(hook, whose, &self.command_call(running), running).await;
+        if let Err(why) = done {
+            config.events.warn("FailedPostStartHook", why);
+            self.stop(&config.id, grace_of(&config.pod));
+        }
+    }
+
+    /// Asks a container to end, after its hook, and kills it when its grace period is over.
+    async fn stop_one(self, running: Arc<Running>, grace: Duration) {
+        let begun = Instant::now();
+        if let Some(hook) = running.pre_stop() {
+            let whose = (&running.id.pod, &running.container);
+            let call = self.command_call(&running);
+            let run = hooks::run(hook, whose, &call, &running);
+            let done = tokio::select! {
+                done = tokio::time::timeout(grace, run) => done,
+                () = running.ended() => return,
+            };
+            if let Ok(Err(why)) = done {
+                running.events.warn("FailedPreStopHook", why);
+            }
+        }
+        let left = grace
+            .saturating_sub(begun.elapsed())
+            .max(LEAST_GRACE.min(grace));
+        running.ask(Ask::Signal(Signal::SIGTERM as i32));
+        if tokio::time::timeout(left, running.ended()).await.is_err() {
+            running.ask(Ask::Kill);
+        }
+    }
+
+    /// The control group of a container; nothing where there are none.
+    fn cgroup(&self, config: &ContainerConfig) -> Result<Option<Cgroup>, StartError> {
+        let Ok(cgroups) = &self.0.options.cgroups else {
+            return Ok(None);
+        };
+        let id = &config.id;
+        let name = format!("{}-{}-{}", id.pod.uid, id.container, id.run);
+        let made = cgroups.create(&name, &config.limits);
+        made.map(Some)
+            .map_err(|error| StartError(format!("limits cannot be set: {error}")))
+    }
+
+    /// Looks at what containers use, for as long as there are some.
+    fn measure(&self) {
+        if self.0.measured.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let own = self.clone();
+        tokio::spawn(async move {
+            loop {
+                let all: Vec<_> = own.0.running.lock().values().cloned().collect();
+                if all.is_empty() {
+                    own.0.measured.store(false, Ordering::Release);
+                    // One that was started at this moment relied on us.
+                    if own.0.running.lock().is_empty()
+                        || own.0.measured.swap(true, Ordering::AcqRel)
+                    {
+                        return;
+                    }
+                    continue;
+                }
+                let pause = sampler::pause(&all);
+                let sampled = tokio::task::spawn_blocking(move || sampler::sample(&all));
+                if sampled.await.is_err() {
+                    tracing::warn!("what containers use could not be measured");
+                }
+                tokio::time::sleep(pause).await;
+            }
+        });
+    }
+
+    /// Has the volumes of a pod follow the objects that they are made of, for as long as a container of it runs.
+    fn keep_up_to_date(&self, entry: &Arc<PodEntry>) {
+        if !entry.changes() || !entry.begin_following() {
+            return;
+        }
+        let (own, entry) = (self.clone(), entry.clone());
+        tokio::spawn(async move {
+            let pod = PodId::of(&entry.source().pod());
+            loop {
+                tokio::time::sleep(FOLLOW).await;
+                if own.of_pod(&pod).is_empty() {
+                    break;
+                }
+                if let Err(error) = entry.update(&own.0.options.state).await {
+                    tracing::debug!(%error, %pod, "a volume could not be brought up to date");
+                }
+            }
+            entry.end_following();
+        });
     }
 
     /// The address of a pod: where its containers were told to listen.
@@ -178,6 +360,10 @@ impl Runtime for ProcessRuntime {
         Life::Live
     }
 
+    fn mount(&self, volumes: PodVolumes) -> BoxFuture<'static, Result<(), MountError>> {
+        self.clone().mount_all(volumes).boxed()
+    }
+
     fn pull(&self, image: ImagePull) -> BoxFuture<'static, Result<(), PullError>> {
         let known = self.0.options.table.find(&image.image).is_some();
         let pulled = if known {
@@ -197,17 +383,16 @@ impl Runtime for ProcessRuntime {
 
     fn stop(&self, id: &ContainerId, grace: Duration) {
         let Some(running) = self.find(id) else {
+            // It may be starting at this moment, and is stopped as soon as it has.
+            if self.0.pods.get(&id.pod.uid).is_some() {
+                self.0.early_stops.lock().insert(id.clone(), grace);
+            }
             return;
         };
         if grace.is_zero() {
             return running.ask(Ask::Kill);
         }
-        running.ask(Ask::Signal(Signal::SIGTERM as i32));
-        tokio::spawn(async move {
-            if tokio::time::timeout(grace, running.ended()).await.is_err() {
-                running.ask(Ask::Kill);
-            }
-        });
+        tokio::spawn(self.clone().stop_one(running, grace));
     }
 
     fn exec(
@@ -279,14 +464,34 @@ impl Runtime for ProcessRuntime {
         self.clone().probe_one(target, kind).boxed()
     }
 
-    fn usage(&self, _: &Pod, _: &str) -> Option<Usage> {
-        None
+    fn usage(&self, pod: &Pod, container: &str) -> Option<Usage> {
+        let running = self.of_pod(&PodId::of(pod));
+        let mut named = running.iter().filter(|one| one.id.container == container);
+        named.next()?.meter.usage()
     }
 
     fn remove(&self, pod: &PodId) {
-        for running in self.of_pod(pod) {
-            running.ask(Ask::Kill);
+        let entry = self.0.pods.leave(&pod.uid);
+        self.0.early_stops.lock().retain(|id, _| id.pod != *pod);
+        if let Some(hosts) = &self.0.options.hosts {
+            hosts.remove(&pod.uid);
         }
+        let running = self.of_pod(pod);
+        for one in &running {
+            one.ask(Ask::Kill);
+        }
+        let Some(entry) = entry else {
+            return;
+        };
+        let state = self.0.options.state.clone();
+        tokio::spawn(async move {
+            let ended = join_all(running.iter().map(|one| one.ended()));
+            // Files of programs that do not end stay until the next start.
+            if tokio::time::timeout(STOP_WITHIN, ended).await.is_ok() {
+                let removed = tokio::task::spawn_blocking(move || entry.remove_files(&state));
+                let _ = removed.await;
+            }
+        });
     }
 
     fn lost(&self) -> Option<Exit> {
@@ -304,8 +509,15 @@ impl Runtime for ProcessRuntime {
     }
 
     fn fork(&self) -> Arc<dyn Runtime> {
-        Arc::new(Self::new(self.0.options.clone()))
+        Arc::new(Self::new(self.0.options.fork()))
     }
+}
+
+/// How long the containers of a pod may take to end.
+fn grace_of(pod: &Pod) -> Duration {
+    let spec = pod.spec.as_ref();
+    let seconds = spec.and_then(|spec| spec.termination_grace_period_seconds);
+    Duration::from_secs(seconds.and_then(|s| u64::try_from(s).ok()).unwrap_or(30))
 }
 
 impl fmt::Debug for ProcessRuntime {

@@ -12,7 +12,11 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
 use crate::helper::message::{self, Ask, Launch, Report};
+use crate::ledger::{Entry, Ledger, MARK};
 
+/// How much is read of what a helper that failed has written, and for how long.
+const LAST_WORDS: u64 = 1 << 10;
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 /// How long a helper may take to start a program.
 const START_WITHIN: Duration = Duration::from_secs(30);
 
@@ -23,8 +27,9 @@ pub(crate) enum SessionError {
     Helper { path: PathBuf, source: io::Error },
     #[error("the helper does not answer: {0}")]
     Control(#[from] io::Error),
-    #[error("the helper ended before it started the program")]
-    Ended,
+    /// The helper ended before it started the program; the text is what it wrote last.
+    #[error("the helper ended before it started the program: {0}")]
+    Ended(String),
     #[error("the program did not start within {} s", START_WITHIN.as_secs())]
     Late,
     /// The program could not be started; the text is the helper's.
@@ -39,6 +44,8 @@ pub(crate) struct Call {
     /// What comes before the role: the hidden subcommand when the helper is `kubewright` itself.
     pub(crate) subcommand: Option<&'static str>,
     pub(crate) role: Vec<String>,
+    /// Where the helper is written down while it runs.
+    pub(crate) ledger: Ledger,
 }
 
 /// A helper whose program runs. Dropping it closes the socket, upon which the helper ends everything.
@@ -58,6 +65,8 @@ pub(crate) struct Session {
 pub(crate) struct Reports {
     from: OwnedReadHalf,
     child: Child,
+    /// Written down until the helper has been reaped, or nobody waits for it any more.
+    entry: Entry,
 }
 
 impl Session {
@@ -75,6 +84,7 @@ impl Session {
             .args(call.subcommand)
             .args(&call.role)
             .env_clear()
+            .env(MARK, &call.ledger.id)
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::piped())
@@ -90,10 +100,11 @@ impl Session {
         ours.set_nonblocking(true)?;
         let (from, mut asks) = UnixStream::from_std(ours)?.into_split();
         let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
-            return Err(SessionError::Ended);
+            return Err(SessionError::Ended("it has no output".to_owned()));
         };
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
-        let mut reports = Reports { from, child };
+        let entry = call.ledger.enter(pid.unwrap_or(0));
+        let mut reports = Reports { from, child, entry };
         let mut init = None;
         let answer = async {
             asks.write_all(&message::frame(launch)?).await?;
@@ -107,17 +118,38 @@ impl Session {
         match tokio::time::timeout(START_WITHIN, answer).await {
             Err(_) => Err(SessionError::Late),
             Ok(Err(error)) => Err(error.into()),
-            Ok(Ok(Some(Report::Started))) => Ok(Self {
-                asks,
-                reports,
-                stdout,
-                stderr,
-                pid: pid.unwrap_or(0),
-                init,
-            }),
+            Ok(Ok(Some(Report::Started))) => {
+                if let Some(init) = init {
+                    reports.entry.add(init);
+                }
+                Ok(Self {
+                    asks,
+                    reports,
+                    stdout,
+                    stderr,
+                    pid: pid.unwrap_or(0),
+                    init,
+                })
+            }
             Ok(Ok(Some(Report::Failed(why)))) => Err(SessionError::Program(why)),
-            Ok(Ok(_)) => Err(SessionError::Ended),
+            Ok(Ok(_)) => Err(SessionError::Ended(last_words(stderr).await)),
         }
+    }
+}
+
+/// What a helper that has ended wrote to its standard error.
+async fn last_words(stderr: ChildStderr) -> String {
+    let mut text = Vec::new();
+    let mut stderr = stderr.take(LAST_WORDS);
+    let read = stderr.read_to_end(&mut text);
+    // Whatever was read until then is better than nothing.
+    let _ = tokio::time::timeout(LAST_WORDS_WITHIN, read).await;
+    let text = String::from_utf8_lossy(&text);
+    let text = text.trim();
+    if text.is_empty() {
+        "it wrote nothing".to_owned()
+    } else {
+        text.to_owned()
     }
 }
 

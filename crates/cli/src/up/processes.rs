@@ -1,12 +1,16 @@
 //! Flags of `kubewright up` for containers that run as processes.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use kubewright_process::{ImageTable, Namespaces, ProcessRuntime, Processes};
+use k8s_openapi::api::core::v1::HostAlias;
+use kubewright_cluster::LoopbackNetwork;
+use kubewright_process::{ImageTable, Namespaces, PodHosts, ProcessRuntime, Processes};
+use kubewright_proxy::HostsLine;
 
 /// How containers are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -53,6 +57,31 @@ impl From<NamespaceMode> for Namespaces {
     }
 }
 
+/// The hosts files of a network, for pods that are processes.
+#[derive(Debug)]
+struct NetworkHosts(LoopbackNetwork);
+
+impl PodHosts for NetworkHosts {
+    fn add(&self, uid: &str, namespace: &str, own: &[HostAlias]) -> io::Result<PathBuf> {
+        let line = |alias: &HostAlias| {
+            Some(HostsLine {
+                address: alias.ip.parse().ok()?,
+                names: alias.hostnames.clone().unwrap_or_default(),
+            })
+        };
+        let lines: Vec<HostsLine> = own.iter().filter_map(line).collect();
+        self.0.hosts().add(uid, namespace, &lines)
+    }
+
+    fn remove(&self, uid: &str) {
+        self.0.hosts().remove(uid);
+    }
+
+    fn resolv_conf(&self, namespace: &str) -> Option<String> {
+        self.0.resolv_conf(namespace)
+    }
+}
+
 impl ProcessFlags {
     /// Whether containers run as processes of this machine.
     pub(super) fn is_process(&self) -> bool {
@@ -63,6 +92,7 @@ impl ProcessFlags {
     pub(super) fn runtime(
         &self,
         data_dir: Option<&Path>,
+        network: Option<&LoopbackNetwork>,
     ) -> anyhow::Result<Option<Arc<ProcessRuntime>>> {
         if !self.is_process() {
             let given = self.images.is_some() || !self.image.is_empty();
@@ -74,6 +104,9 @@ impl ProcessFlags {
             .namespaces(self.namespaces.into());
         if let Some(directory) = data_dir {
             processes = processes.data_dir(directory.join("processes"));
+        }
+        if let Some(network) = network {
+            processes = processes.hosts(Arc::new(NetworkHosts(network.clone())));
         }
         Ok(Some(processes.build()?))
     }

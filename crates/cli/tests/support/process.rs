@@ -38,6 +38,11 @@ impl Running {
         }
     }
 
+    /// The number of the process.
+    pub(crate) fn id(&self) -> i32 {
+        self.child.id().cast_signed()
+    }
+
     /// Waits for a line that has this in it and that was not given before. What two programs say comes in any order.
     pub(crate) fn until(&mut self, text: &str) -> String {
         loop {

@@ -1,7 +1,6 @@
 //! Everything below a process, ended.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
@@ -34,14 +33,7 @@ pub(super) fn end_all() {
 /// The processes below one, by the parents that `/proc` names.
 fn below(root: i32) -> BTreeSet<i32> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
-            continue;
-        };
+    for pid in crate::procfs::pids() {
         if let Some(stat) = crate::procfs::Stat::of(pid) {
             children.entry(stat.parent).or_default().push(pid);
         }

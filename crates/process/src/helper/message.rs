@@ -24,6 +24,8 @@ pub(crate) struct Launch {
     pub(crate) args: Vec<String>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) directory: String,
+    /// Files of control groups that the program is a member of.
+    pub(crate) groups: Vec<PathBuf>,
     /// The terminal of the program, if it has one.
     pub(crate) terminal: Option<PathBuf>,
     pub(crate) identity: Identity,

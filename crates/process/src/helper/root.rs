@@ -224,24 +224,23 @@ fn place(source: &Path, target: &Path, writable: Writable) -> io::Result<()> {
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent)?;
         }
+        if target.is_symlink() {
+            // A link to a place that the container has its own of, such as that of systemd-resolved.
+            fs::remove_file(target)?;
+        }
         OpenOptions::new().create(true).append(true).open(target)?;
     }
     bind(source, target, writable)
 }
 
-/// A part of a volume, made as a directory if it is not there.
+/// A part of a volume, which the runtime has made if it was not there.
 fn part_of(volume: &Path, part: &str) -> io::Result<std::os::fd::OwnedFd> {
     let directory = File::open(volume)?;
     let how = OpenHow::new()
         .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
         .resolve(ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS);
-    match openat2(directory.as_fd(), part, how) {
-        Ok(found) => Ok(found),
-        Err(error) => Err(io::Error::other(format!(
-            "subPath {part:?}: {}",
-            error.desc()
-        ))),
-    }
+    openat2(directory.as_fd(), part, how)
+        .map_err(|error| io::Error::other(format!("subPath {part:?}: {}", error.desc())))
 }
 
 fn bind(source: &Path, target: &Path, writable: Writable) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! Starts the program of a container and stays beside it: forwards signals, reaps what it leaves, reports its end.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use super::message::{self, Ask, Launch, Report};
+use super::message::{self, Ask, Identity, Launch, Report};
 use super::{contain, descendants, root};
 
 /// Signals that are passed on when the helper itself receives them.
@@ -31,8 +31,12 @@ const FORWARDED: [Signal; 6] = [
 pub(super) enum Scope {
     /// A whole container: nothing outlives its program.
     Container,
-    /// A command in a container. What it leaves in the background stays, as long as the container does.
+    /// A command beside a container that has no namespaces. Nothing would end what it leaves in the background, so nothing
+    /// outlives it.
     Command,
+    /// A command in the namespaces of a container: `outside` is the process that made them, `init` the first one within.
+    /// What it leaves in the background stays for as long as the container does.
+    Within { outside: i32, init: i32 },
 }
 
 /// Runs what the socket on standard input asks for, until it has ended.
@@ -50,9 +54,10 @@ pub(super) fn run(scope: Scope) -> io::Result<()> {
     };
     // A helper that already leads a session keeps it.
     let _ = nix::unistd::setsid();
-    nix::sys::prctl::set_child_subreaper(scope == Scope::Container)?;
+    let reaps = !matches!(scope, Scope::Within { .. });
+    nix::sys::prctl::set_child_subreaper(reaps)?;
     let signals = watch_signals()?;
-    let program = match prepare_and_start(launch, passed.next()) {
+    let program = match prepare_and_start(launch, passed.next(), scope) {
         Ok(Some(program)) => program,
         // Somebody only wanted to know whether it can be made.
         Ok(None) => return message::write(&control, &Report::Exited(0)),
@@ -67,12 +72,12 @@ pub(super) fn run(scope: Scope) -> io::Result<()> {
     }
     .watch();
     match (&ended, scope) {
-        (_, Scope::Container) => descendants::end_all(),
+        (_, Scope::Container | Scope::Command) => descendants::end_all(),
         // The runtime has gone or lost interest before the end.
-        (Ok(None), Scope::Command) => {
+        (Ok(None), Scope::Within { .. }) => {
             let _ = kill(pid, Signal::SIGKILL);
         }
-        (_, Scope::Command) => {}
+        (_, Scope::Within { .. }) => {}
     }
     match ended? {
         Some(report) => message::write(&control, &report),
@@ -100,8 +105,17 @@ fn outer_helper() -> bool {
 ///
 /// # Errors
 /// Why it could not be started, in the words of a container runtime.
-fn prepare_and_start(mut launch: Launch, stdin: Option<OwnedFd>) -> Result<Option<Child>, String> {
+fn prepare_and_start(
+    mut launch: Launch,
+    stdin: Option<OwnedFd>,
+    scope: Scope,
+) -> Result<Option<Child>, String> {
     let text = |error: io::Error| error.to_string();
+    for group in &launch.groups {
+        // Whoever writes 0 means itself; the program is born into the group.
+        let joined = fs::write(group, "0");
+        joined.map_err(|error| format!("joining {}: {error}", group.display()))?;
+    }
     // Opened before the root changes, which has terminals of its own.
     let open = |path| OpenOptions::new().read(true).write(true).open(path);
     let terminal = launch.terminal.take().map(open).transpose().map_err(text)?;
@@ -111,10 +125,14 @@ fn prepare_and_start(mut launch: Launch, stdin: Option<OwnedFd>) -> Result<Optio
             become_user(&mut launch).map_err(text)?;
         }
     }
+    if let Scope::Within { outside, init } = scope {
+        let entered = contain::enter(outside, init);
+        entered.map_err(|error| format!("entering the namespaces of the container: {error}"))?;
+    }
     if launch.program.is_empty() {
         return Ok(None);
     }
-    let started = start(&launch, stdin, terminal);
+    let started = start(&launch, stdin, terminal, scope);
     started.map(Some).map_err(|error| why(&launch, &error))
 }
 
@@ -130,7 +148,12 @@ fn become_user(launch: &mut Launch) -> io::Result<()> {
     contain::map(user, group, 0, 0)
 }
 
-fn start(launch: &Launch, stdin: Option<OwnedFd>, terminal: Option<File>) -> io::Result<Child> {
+fn start(
+    launch: &Launch,
+    stdin: Option<OwnedFd>,
+    terminal: Option<File>,
+    scope: Scope,
+) -> io::Result<Child> {
     let mut command = Command::new(&launch.program);
     command
         .args(&launch.args)
@@ -148,7 +171,14 @@ fn start(launch: &Launch, stdin: Option<OwnedFd>, terminal: Option<File>) -> io:
             command.stdin(stdin.map_or_else(Stdio::null, Stdio::from));
         }
     }
-    let child = in_its_identity(launch, command)?;
+    let child = match scope {
+        // A process whose children are in another pid namespace cannot have threads, and this one is not needed as root.
+        Scope::Within { .. } => {
+            take_identity(&launch.identity)?;
+            command.spawn()?
+        }
+        Scope::Container | Scope::Command => in_its_identity(launch, command)?,
+    };
     if let Some(terminal) = terminal {
         let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(0));
         // Without it the program has a terminal and no job control, which is better than nothing.
@@ -162,21 +192,27 @@ fn start(launch: &Launch, stdin: Option<OwnedFd>, terminal: Option<File>) -> io:
 fn in_its_identity(launch: &Launch, mut command: Command) -> io::Result<Child> {
     let identity = launch.identity.clone();
     let thread = std::thread::spawn(move || {
-        if let Some(group) = identity.group {
-            let groups = identity.groups.iter().copied();
-            let groups: Vec<_> = groups.map(rustix::fs::Gid::from_raw).collect();
-            rustix::thread::set_thread_groups(&groups)?;
-            let group = rustix::fs::Gid::from_raw(group);
-            rustix::thread::set_thread_res_gid(group, group, group)?;
-        }
-        if let Some(user) = identity.user {
-            let user = rustix::fs::Uid::from_raw(user);
-            rustix::thread::set_thread_res_uid(user, user, user)?;
-        }
+        take_identity(&identity)?;
         command.spawn()
     });
     let spawned = thread.join();
     spawned.unwrap_or_else(|_| Err(io::Error::other("the thread that starts it panicked")))
+}
+
+/// Makes this thread the user and group that a program is for.
+fn take_identity(identity: &Identity) -> io::Result<()> {
+    if let Some(group) = identity.group {
+        let groups = identity.groups.iter().copied();
+        let groups: Vec<_> = groups.map(rustix::fs::Gid::from_raw).collect();
+        rustix::thread::set_thread_groups(&groups)?;
+        let group = rustix::fs::Gid::from_raw(group);
+        rustix::thread::set_thread_res_gid(group, group, group)?;
+    }
+    if let Some(user) = identity.user {
+        let user = rustix::fs::Uid::from_raw(user);
+        rustix::thread::set_thread_res_uid(user, user, user)?;
+    }
+    Ok(())
 }
 
 /// Why a program could not be started, in the words of a container runtime.

@@ -1,13 +1,17 @@
 //! A cluster whose containers are processes, and what tests ask of it.
 
-use std::path::PathBuf;
+// Not every test asks everything.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
 use kube::Api;
-use kube::api::{DeleteParams, LogParams, PostParams};
+use kube::api::{DeleteParams, ListParams, LogParams, PostParams};
 use kubewright_cluster::Cluster;
-use kubewright_process::{ImageProgram, ImageTable, Namespaces, Processes};
+use kubewright_process::{ImageProgram, ImageTable, Namespaces, ProcessRuntime, Processes};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -39,11 +43,39 @@ impl World {
     }
 
     pub(crate) async fn with(processes: Processes) -> Self {
+        Self::with_runtime(processes).await.1
+    }
+
+    pub(crate) async fn with_runtime(processes: Processes) -> (Arc<ProcessRuntime>, Self) {
         let runtime = processes.build().expect("the runtime is made");
         println!("containers: {}", runtime.isolation());
-        let cluster = Cluster::builder().runtime(runtime);
-        Self {
-            cluster: cluster.start().await.expect("the cluster starts"),
+        let cluster = Cluster::builder().runtime(runtime.clone());
+        let cluster = cluster.start().await.expect("the cluster starts");
+        (runtime, Self { cluster })
+    }
+
+    /// Waits for an event about a pod with this reason, and returns its message.
+    pub(crate) async fn until_event(&self, pod: &str, reason: &str) -> String {
+        let events: Api<Event> = Api::default_namespaced(self.cluster.client());
+        let late = Instant::now() + LIMIT;
+        loop {
+            let all = events.list(&ListParams::default()).await.expect("events");
+            let of_pod = |event: &&Event| event.involved_object.name.as_deref() == Some(pod);
+            let mut found = all.iter().filter(of_pod);
+            let wanted = found.find(|event| event.reason.as_deref() == Some(reason));
+            if let Some(event) = wanted {
+                return event.message.clone().unwrap_or_default();
+            }
+            let seen: Vec<_> = all
+                .iter()
+                .filter(of_pod)
+                .map(|e| (&e.reason, &e.message))
+                .collect();
+            assert!(
+                Instant::now() < late,
+                "no event {reason} about {pod}: {seen:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
@@ -87,8 +119,18 @@ impl World {
     }
 
     pub(crate) async fn until_phase(&self, name: &str, phase: &str) -> Pod {
-        let is = |pod: &Pod| pod.status.as_ref().and_then(|s| s.phase.as_deref()) == Some(phase);
-        self.until(name, phase, is).await
+        let of = |pod: &Pod| pod.status.as_ref().and_then(|s| s.phase.clone());
+        let over = |found: Option<&str>| matches!(found, Some("Failed" | "Succeeded"));
+        let is = |pod: &Pod| {
+            let found = of(pod);
+            found.as_deref() == Some(phase) || over(found.as_deref())
+        };
+        let pod = self.until(name, phase, is).await;
+        if of(&pod).as_deref() != Some(phase) {
+            let log = self.log(name).await;
+            panic!("{name} is not {phase} but {:?}; its log: {log}", pod.status);
+        }
+        pod
     }
 
     /// The log of a pod; empty while it has none.
@@ -178,6 +220,32 @@ pub(crate) async fn until_none(text: &str) {
         );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// Waits until a directory has nothing in it.
+pub(crate) async fn until_empty(directory: &Path) {
+    let late = Instant::now() + LIMIT;
+    loop {
+        let left: Vec<_> = std::fs::read_dir(directory)
+            .expect("a directory")
+            .flatten()
+            .collect();
+        if left.is_empty() {
+            return;
+        }
+        assert!(
+            Instant::now() < late,
+            "{left:?} are left in {}",
+            directory.display()
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// A JSON object with the fields of another one.
+pub(crate) fn with(mut object: Value, more: &Value) -> Value {
+    merge(&mut object, more);
+    object
 }
 
 fn merge(into: &mut Value, more: &Value) {
