@@ -25,13 +25,14 @@ pub(crate) fn said(error: &ClientError) -> String {
     }
 }
 
-/// Writes what is different in an object's status. An object that is gone has nothing to report.
+/// Writes what is different in an object's status. An object that is gone has nothing to report, and one that has changed since
+/// it was read is a conflict: a controller that was shown the past must not write that over the present.
 pub(crate) async fn report<K: TypedObject>(
     client: &Client,
     object: &K,
     change: impl FnOnce(&mut K),
 ) -> Result<(), ClientError> {
-    let written = client.modify_status(object, change).await;
+    let written = client.optimistic_lock().modify_status(object, change).await;
     written.ignore_not_found().map(drop)
 }
 

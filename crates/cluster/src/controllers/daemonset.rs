@@ -47,6 +47,7 @@ pub(crate) fn controller() -> Controller {
         .map(|_, client| client.reader::<DaemonSet>().keys());
     Controller::of::<DaemonSet>("daemonset-controller")
         .owns::<Pod>()
+        .owns::<ControllerRevision>()
         .watches(adopt::orphans::<DaemonSet, Pod>())
         .watches(nodes)
         .workers(WORKERS)

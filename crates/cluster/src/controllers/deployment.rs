@@ -247,7 +247,10 @@ async fn number(cx: &Context, deployment: &Deployment, revision: i64) -> Result<
     if annotations.and_then(|all| all.get(annotations::REVISION)) == Some(&revision) {
         return Ok(());
     }
-    let patch = json!({"metadata": {"annotations": {annotations::REVISION: revision}}});
+    let patch = json!({"metadata": {
+        "annotations": {annotations::REVISION: revision},
+        "resourceVersion": deployment.metadata.resource_version,
+    }});
     let deployments = cx.client().of::<Deployment>();
     deployments
         .patch_subresource(cx.key(), "status", &Patch::Merge(patch))

@@ -37,6 +37,7 @@ use crate::writes::report;
 pub(crate) fn controller() -> Controller {
     Controller::of::<StatefulSet>("statefulset-controller")
         .owns::<Pod>()
+        .owns::<ControllerRevision>()
         .watches(adopt::orphans::<StatefulSet, Pod>())
         .workers(WORKERS)
         .reconciler(StatefulSets)
