@@ -73,6 +73,8 @@ struct Inner {
     /// Resources whose lists and watches wait, until when and for which object.
     held: BTreeMap<String, Hold>,
     outage: Option<Outage>,
+    /// When the last fault that has begun is over.
+    disturbed: Option<Instant>,
     broken: Vec<Broken>,
 }
 
@@ -204,9 +206,11 @@ impl Director {
         }
     }
 
-    /// When the outage of this step ends, if there is one.
-    pub(crate) fn outage_until(&self) -> Option<Instant> {
-        self.inner.lock().outage.as_ref().map(Outage::until)
+    /// When the outage of this step and all other faults that have begun are over, if there were any.
+    pub(crate) fn disturbed_until(&self) -> Option<Instant> {
+        let inner = self.inner.lock();
+        let outage = inner.outage.as_ref().map(Outage::until);
+        outage.max(inner.disturbed)
     }
 
     /// Completes when an outage breaks connections.
@@ -283,7 +287,14 @@ impl Director {
     /// Names a write that is about to be sent.
     pub(crate) fn name_write(&self, verb: &str, target: &Target, body: &[u8]) -> WriteId {
         let key = target.key(&written_name(target, body));
-        let content = if verb == "delete" { 0 } else { content(body) };
+        let (key, content) = self.state(|state| {
+            let generated = state.generated();
+            let content = match verb {
+                "delete" => 0,
+                _ => content(body, generated),
+            };
+            (generated.alias(&key).into_owned(), content)
+        });
         self.name_call(verb, &target.resource, key, content)
     }
 
@@ -327,9 +338,10 @@ impl Director {
         &self,
         resource: &str,
         kind: &str,
-        key: String,
+        key: &str,
         revision: u64,
     ) -> EventId {
+        let key = self.state(|state| state.generated().alias(key).into_owned());
         let mut id = EventId {
             resource: resource.to_owned(),
             kind: kind.to_owned(),
@@ -362,7 +374,10 @@ impl Director {
         let fault = {
             let mut inner = self.inner.lock();
             let at = inner.faults.iter().position(is_now)?;
-            inner.faults.remove(at)
+            let fault = inner.faults.remove(at);
+            let over = Instant::now() + self.pace.lasts(&fault);
+            inner.disturbed = inner.disturbed.max(Some(over));
+            fault
         };
         self.note(Note::Fault(fault.to_string()));
         Some(fault)

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::identity::{WriteId, content};
+use crate::identity::WriteId;
 use crate::life::Life;
 use crate::plan::Fault;
 use crate::trace::Wrote;
@@ -93,10 +93,9 @@ impl<E: ExternalSystem> External<E> {
             }
             _ => {}
         }
-        let before = content(self.system.state().to_string().as_bytes());
+        let before = self.system.state();
         let answer = change(&self.system);
-        let after = content(self.system.state().to_string().as_bytes());
-        self.note(id, 200, before != after);
+        self.note(id, 200, before != self.system.state());
         match fault {
             Some(Fault::CrashAfter(_)) => self.life.crash().await,
             Some(Fault::LoseAnswer(_)) => Err(ExternalError::NoAnswer),

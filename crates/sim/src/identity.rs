@@ -1,9 +1,12 @@
 //! How plans name writes and events: by what they are, so that a plan outlives small changes of the code.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use serde_json::Value;
+
+use crate::generated::Generated;
 
 /// A write of the operator's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,7 +18,8 @@ pub struct WriteId {
     pub verb: String,
     /// The resource, as `deployments.apps` or `foos.example.com/status`; `external` for calls of an external system.
     pub resource: String,
-    /// Namespace and name. The name ends in `*` if the server makes it.
+    /// Namespace and name. Of a name that the server makes only the prefix is given: `web-*` for one that is about to be made,
+    /// `web-<2>` for the second one of the run.
     pub key: String,
     /// A hash of what is written, without what differs between runs.
     pub content: u16,
@@ -31,7 +35,8 @@ pub struct EventId {
     pub resource: String,
     /// `ADDED`, `MODIFIED` or `DELETED`.
     pub kind: String,
-    /// The object's namespace and name, as `default/web`.
+    /// The object's namespace and name, as `default/web`; `default/web-<2>` for the second object whose name the server made
+    /// from the prefix `web-`.
     pub key: String,
     /// The number of such events so far in all watches, this one included.
     pub occurrence: u32,
@@ -165,11 +170,11 @@ pub(crate) fn unescape(text: &str) -> String {
     plain
 }
 
-/// A hash of a request's body, without versions, uids and times: FNV-1a, the same in every process.
-pub(crate) fn content(body: &[u8]) -> u16 {
+/// A hash of a request's body, without versions, uids, times and names that the server made: FNV-1a, the same in every process.
+pub(crate) fn content(body: &[u8], generated: &Generated) -> u16 {
     let text = match serde_json::from_slice::<Value>(body) {
         Ok(mut value) => {
-            steady(&mut value);
+            steady(&mut value, generated);
             value.to_string().into_bytes()
         }
         Err(_) => body.to_vec(),
@@ -185,16 +190,22 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
     })
 }
 
-fn steady(value: &mut Value) {
+fn steady(value: &mut Value, generated: &Generated) {
     match value {
         Value::Object(fields) => {
             for name in ["resourceVersion", "managedFields", "uid", "generation"] {
                 fields.remove(name);
             }
-            fields.values_mut().for_each(steady);
+            let values = fields.values_mut();
+            values.for_each(|value| steady(value, generated));
         }
-        Value::Array(items) => items.iter_mut().for_each(steady),
+        Value::Array(items) => items.iter_mut().for_each(|item| steady(item, generated)),
         Value::String(text) if is_time(text) => *text = "<time>".to_owned(),
+        Value::String(text) => {
+            if let Cow::Owned(alias) = generated.alias(text) {
+                *text = alias;
+            }
+        }
         _ => {}
     }
 }
@@ -239,7 +250,7 @@ mod tests {
 
     #[test]
     fn content_leaves_out_what_differs_between_runs() {
-        let of = |text: &str| content(text.as_bytes());
+        let of = |text: &str| content(text.as_bytes(), &Generated::default());
         let first = r#"{"metadata":{"uid":"1","resourceVersion":"5"},"at":"2030-01-01T00:00:00Z"}"#;
         let second = r#"{"metadata":{"resourceVersion":"6"},"at":"2030-01-01T00:00:09.5Z"}"#;
         assert_eq!(of(first), of(second));

@@ -58,6 +58,7 @@ mod base;
 mod campaign;
 mod director;
 mod external;
+mod generated;
 mod hint;
 mod identity;
 mod life;

@@ -54,7 +54,9 @@ pub(crate) fn normalise(state: &State, masks: &Masks) -> Normal {
         };
         let mut content = object.clone();
         names.replace(&mut content);
-        content["metadata"]["name"] = Value::Null;
+        for own in ["name", "uid"] {
+            content["metadata"][own] = Value::Null;
+        }
         let place = key.split_once('/').map_or("", |(namespace, _)| namespace);
         let group = generated
             .entry((resource.clone(), format!("{place}/{prefix}")))

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::director::Broken;
+use crate::generated::family;
 use crate::identity::WriteId;
 use crate::normal::Difference;
 use crate::outage::ATTEMPTS;
 use crate::plan::{FaultKind, Plan};
+use crate::run::Outcome;
 use crate::state::ObjectId;
 use crate::trace::{Note, Trace};
 
@@ -221,41 +223,72 @@ pub(crate) fn short(text: &str) -> String {
     }
 }
 
-/// How often the operator created and deleted each object.
-pub(crate) fn counts(trace: &Trace) -> BTreeMap<ObjectId, (u32, u32)> {
-    let mut counts: BTreeMap<ObjectId, (u32, u32)> = BTreeMap::new();
-    for (_, wrote) in trace.writes() {
-        let id = (wrote.id.resource.clone(), wrote.id.key.clone());
+/// How often the operator created and deleted an object.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Counts {
+    created: u32,
+    deleted: u32,
+    /// How often it was deleted in each step.
+    deleted_in: BTreeMap<usize, u32>,
+}
+
+/// How often the operator created and deleted each object. Those whose names the server made from one prefix count together.
+pub(crate) fn counts(trace: &Trace) -> BTreeMap<ObjectId, Counts> {
+    let mut counts: BTreeMap<ObjectId, Counts> = BTreeMap::new();
+    for (entry, wrote) in trace.writes() {
+        let key = family(&wrote.id.key).into_owned();
+        let id = (wrote.id.resource.clone(), key);
         if wrote.created.is_some() {
-            counts.entry(id).or_default().0 += 1;
+            counts.entry(id).or_default().created += 1;
         } else if wrote.id.verb == "delete" && wrote.effective {
-            counts.entry(id).or_default().1 += 1;
+            let counts = counts.entry(id).or_default();
+            counts.deleted += 1;
+            *counts.deleted_in.entry(entry.step).or_default() += 1;
         }
     }
     counts
 }
 
 /// The first object that was created or deleted more or less often than the faults of the plan allow.
-pub(crate) fn miscounted(plan: &Plan, expected: &Trace, found: &Trace) -> Option<Violation> {
+pub(crate) fn miscounted(plan: &Plan, reference: &Outcome, found: &Trace) -> Option<Violation> {
     if plan.has(&RECREATING) {
         return None;
     }
     let is_stale = plan.has(&STALE);
-    let (expected, found) = (counts(expected), counts(found));
+    let (expected, found) = (counts(&reference.trace), counts(found));
     let objects: BTreeSet<&ObjectId> = expected.keys().chain(found.keys()).collect();
-    let of = |counts: &BTreeMap<ObjectId, (u32, u32)>, id| counts.get(id).copied();
+    let of = |counts: &BTreeMap<ObjectId, Counts>, id| counts.get(id).cloned().unwrap_or_default();
     objects.into_iter().find_map(|id| {
-        let expected = of(&expected, id).unwrap_or_default();
-        let found = of(&found, id).unwrap_or_default();
+        let (expected, found) = (of(&expected, id), of(&found, id));
         let differs = match is_stale {
-            true => found.1 > expected.1,
-            false => expected != found,
+            true => is_deleted_too_often(id, reference, &expected, &found),
+            false => (expected.created, expected.deleted) != (found.created, found.deleted),
         };
         differs.then(|| Violation::Counts {
             object: id.clone(),
-            expected,
-            found,
+            expected: (expected.created, expected.deleted),
+            found: (found.created, found.deleted),
         })
+    })
+}
+
+/// Whether an operator that saw the past deleted an object more often than that explains. One that was made again because of an
+/// old view goes again; in a step after which the run without faults has it, it is not deleted more often than there.
+fn is_deleted_too_often(
+    id: &ObjectId,
+    reference: &Outcome,
+    expected: &Counts,
+    found: &Counts,
+) -> bool {
+    let again = found.created.saturating_sub(expected.created);
+    if found.deleted > expected.deleted + again {
+        return true;
+    }
+    let mut deleted_in = found.deleted_in.iter();
+    deleted_in.any(|(step, deleted)| {
+        let there = reference.steps.get(*step);
+        let is_there = there.is_some_and(|objects| objects.contains_key(id));
+        is_there && deleted > expected.deleted_in.get(step).unwrap_or(&0)
     })
 }
 
@@ -272,4 +305,81 @@ pub(crate) fn unrest(trace: &Trace, from: usize, seconds: u64) -> Option<Violati
     }
     let many = usize::try_from(seconds).unwrap_or(usize::MAX);
     (!writes.is_empty() || reconciles > many).then_some(Violation::NotQuiet { writes, reconciles })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normal::Normal;
+    use crate::plan::Fault;
+    use crate::trace::{Entry, Wrote};
+    use serde_json::Value;
+    use std::time::Duration;
+
+    /// A trace of writes of a ConfigMap, each with its step.
+    fn trace(writes: &[(usize, &str)]) -> Trace {
+        let mut trace = Trace::default();
+        for (step, verb) in writes {
+            let id: WriteId = format!("a,{verb},configmaps,n/a,0000#1")
+                .parse()
+                .expect("a write");
+            let wrote = Wrote {
+                created: (*verb == "create").then(|| id.key.clone()),
+                id,
+                code: 200,
+                effective: true,
+                by_uid: false,
+            };
+            trace.entries.push(Entry {
+                at: Duration::ZERO,
+                step: *step,
+                reconcile: None,
+                note: Note::Wrote(wrote),
+            });
+        }
+        trace
+    }
+
+    /// A run in which the ConfigMap is created in the first of three steps and deleted in the last one.
+    fn reference() -> Outcome {
+        let id = ("configmaps".to_owned(), "n/a".to_owned());
+        let there = Normal::from([(id, Value::Null)]);
+        Outcome {
+            trace: trace(&[(0, "create"), (2, "delete")]),
+            steps: vec![there.clone(), there, Normal::new()],
+            ..Outcome::default()
+        }
+    }
+
+    fn is_miscounted(fault: &str, writes: &[(usize, &str)]) -> bool {
+        let fault: Fault = fault.parse().expect("a fault");
+        let plan = Plan::single(fault);
+        miscounted(&plan, &reference(), &trace(writes)).is_some()
+    }
+
+    #[test]
+    fn writes_are_counted_after_a_crash() {
+        let crash = "crash-after:a,create,configmaps,n/a,0000#1";
+        assert!(!is_miscounted(crash, &[(0, "create"), (2, "delete")]));
+        assert!(is_miscounted(crash, &[(0, "create")]));
+        let twice = [(0, "create"), (0, "delete"), (0, "create"), (2, "delete")];
+        assert!(is_miscounted(crash, &twice));
+    }
+
+    #[test]
+    fn what_an_old_view_brings_back_may_go_again() {
+        let stale = "stale-reconnect:configmaps,DELETED,n/a#1";
+        let again = [(0, "create"), (2, "delete"), (2, "create"), (2, "delete")];
+        assert!(!is_miscounted(stale, &again));
+        assert!(!is_miscounted(stale, &again[..3]));
+    }
+
+    #[test]
+    fn what_is_there_all_the_time_is_not_deleted_because_of_an_old_view() {
+        let stale = "stale-reconnect:configmaps,DELETED,n/a#1";
+        let while_kept = [(0, "create"), (1, "delete"), (1, "create"), (2, "delete")];
+        assert!(is_miscounted(stale, &while_kept));
+        let too_often = [(0, "create"), (2, "delete"), (2, "delete")];
+        assert!(is_miscounted(stale, &too_often));
+    }
 }

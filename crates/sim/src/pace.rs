@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::plan::Fault;
+
 /// The times of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
@@ -47,4 +49,19 @@ impl Pace {
         flooded_for: Duration::from_millis(250),
         settled_within: Duration::from_secs(60),
     };
+
+    /// How long a fault goes on once it has begun. Nobody can expect the operator to have dealt with it before.
+    pub(crate) fn lasts(&self, fault: &Fault) -> Duration {
+        match fault {
+            Fault::CrashBefore(_) | Fault::CrashAfter(_) | Fault::Restart(_) => {
+                self.restarted_after
+            }
+            Fault::Silence(_) | Fault::Partition(_) => self.silent_for,
+            Fault::Lag(_) => self.lag,
+            Fault::Skip(_) => self.skipped_within,
+            Fault::StaleRestart(..) => self.restarted_after + self.stale_for,
+            Fault::StaleReconnect(_) => self.stale_for,
+            _ => Duration::ZERO,
+        }
+    }
 }

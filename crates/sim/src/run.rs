@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::campaign::Shape;
 use crate::director::Director;
+use crate::generated::family;
 use crate::normal::{Normal, difference, normalise};
 use crate::oracle::{self, Violation};
 use crate::plan::{Fault, FaultKind, Plan};
@@ -140,8 +141,8 @@ impl Run<'_> {
         let begin = Instant::now();
         loop {
             let changed = self.last_change();
-            let outage = self.director.outage_until().unwrap_or(begin);
-            let rest = changed.unwrap_or(begin).max(begin).max(outage) + window;
+            let disturbed = self.director.disturbed_until().unwrap_or(begin);
+            let rest = changed.unwrap_or(begin).max(begin).max(disturbed) + window;
             if self.director.pace.is_real && !self.director.is_up() {
                 self.wait_for_program(begin).await?;
                 continue;
@@ -242,8 +243,8 @@ impl Run<'_> {
     }
 
     async fn edit(&self, resource: &str, key: &str) {
-        let object = self.director.state(|state| state.get(resource, key));
-        let patch = object.as_ref().and_then(edited);
+        let object = self.found(resource, key);
+        let patch = object.and_then(|(_, object)| edited(&object));
         let (Some((kind, namespace, name)), Some(patch)) = (self.kind_of(resource, key), patch)
         else {
             return;
@@ -264,14 +265,23 @@ impl Run<'_> {
     }
 
     fn kind_of(&self, resource: &str, key: &str) -> Option<(ApiResource, Option<String>, String)> {
-        let object = self.director.state(|state| state.get(resource, key))?;
+        let (key, object) = self.found(resource, key)?;
         let version = object["apiVersion"].as_str()?;
         let (group, version) = version.split_once('/').unwrap_or(("", version));
         let kind = GroupVersionKind::gvk(group, version, object["kind"].as_str()?);
         let plural = resource.split('.').next()?;
         let resource = ApiResource::from_gvk_with_plural(&kind, plural);
-        let (namespace, name) = split(key);
+        let (namespace, name) = split(&key);
         Some((resource, namespace.map(str::to_owned), name.to_owned()))
+    }
+
+    /// The object that a plan calls so, with its own key.
+    fn found(&self, resource: &str, key: &str) -> Option<(String, Value)> {
+        self.director.state(|state| {
+            let key = state.generated().key(resource, key);
+            let object = state.get(resource, &key)?;
+            Some((key, object))
+        })
     }
 
     /// Compares the state with that of the reference after the same step.
@@ -306,10 +316,14 @@ impl Run<'_> {
     }
 
     fn note_objects(&mut self) {
-        let made = self.director.made();
+        let made = self.director.made().into_iter();
+        let made: Vec<ObjectId> = self.director.state(|state| {
+            made.map(|(resource, key)| (resource, state.generated().alias(&key).into_owned()))
+                .collect()
+        });
         let editable = made.iter().filter(|(resource, key)| {
-            let object = self.director.state(|state| state.get(resource, key));
-            object.as_ref().and_then(edited).is_some()
+            let object = self.found(resource, key);
+            object.is_some_and(|(_, object)| edited(&object).is_some())
         });
         self.outcome.editable.push(editable.cloned().collect());
         self.outcome.made.push(made);
@@ -334,7 +348,7 @@ impl Run<'_> {
         if let Some(reference) = self.reference
             && !self.director.pace.is_real
             && let Some(miscounted) =
-                oracle::miscounted(self.plan, &reference.trace, &self.director.trace())
+                oracle::miscounted(self.plan, reference, &self.director.trace())
         {
             return Err(miscounted.into());
         }
@@ -366,17 +380,22 @@ fn touched(trace: &Trace) -> BTreeSet<ObjectId> {
     let written = trace.writes().filter(|(_, wrote)| wrote.effective);
     let written = written.map(|(_, wrote)| {
         let resource = target::plain(&wrote.id.resource).to_owned();
-        (resource, wrote.id.key.clone())
+        (resource, family(&wrote.id.key).into_owned())
     });
     written.collect()
 }
 
 fn narrowed(state: &Normal, to: &BTreeSet<ObjectId>) -> Normal {
-    let kept = state.iter().filter(|(id, _)| to.contains(id));
+    let is_kept = |(resource, key): &ObjectId| {
+        let id = (resource.clone(), family(key).into_owned());
+        to.contains(&id)
+    };
+    let kept = state.iter().filter(|(id, _)| is_kept(id));
     let kept = kept.map(|(id, object)| {
         let mut object = object.clone();
         if let Some(notes) = object["metadata"]["annotations"].as_object_mut() {
             notes.remove("deployment.kubernetes.io/revision");
+            notes.remove("deployment.kubernetes.io/desired-replicas");
         }
         (id.clone(), object)
     });

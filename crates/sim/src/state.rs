@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::generated::Generated;
 use crate::target;
 
 /// Which object: its resource, as `deployments.apps`, and its key, as `default/web`.
@@ -29,6 +30,7 @@ pub struct State {
     counts: BTreeMap<ObjectId, Count>,
     /// Which object a uid belongs or belonged to, and which of those that had its key it was.
     uids: BTreeMap<String, (ObjectId, u32)>,
+    generated: Generated,
     last_change: Option<Instant>,
 }
 
@@ -53,6 +55,9 @@ impl State {
                 self.objects.remove(&id);
             }
             Change::Created | Change::Updated { .. } => {
+                if event.change() == &Change::Created {
+                    self.generated.note(&id, record.body());
+                }
                 let uid = record.uid().to_owned();
                 self.uids.entry(uid).or_insert((id.clone(), incarnation));
                 self.objects.insert(id.clone(), record.clone());
@@ -73,6 +78,11 @@ impl State {
 
     pub(crate) fn uids(&self) -> &BTreeMap<String, (ObjectId, u32)> {
         &self.uids
+    }
+
+    /// The names that the server made.
+    pub(crate) fn generated(&self) -> &Generated {
+        &self.generated
     }
 
     /// Whether there is an object of this resource and key.

@@ -130,10 +130,10 @@ impl Stream {
         };
         let director = self.life.director.clone();
         director.dawdle().await;
-        let id = director.name_event(&self.resource, &event.kind, key, revision);
+        let id = director.name_event(&self.resource, &event.kind, &key, revision);
         let fault = director.fault_at_event(&id);
         if let Some(Fault::Skip(_)) = fault {
-            director.hold(&self.resource, &id.key);
+            director.hold(&self.resource, &key);
             self.end_with(&[Bytes::from_static(EXPIRED)]);
             return;
         }

@@ -4,6 +4,7 @@
 //! A test runs some plans; `KUBEWRIGHT_SIM=full` runs all of them.
 
 mod owners;
+mod pods;
 mod workloads;
 
 use kubewright_cluster::BuiltIn;

@@ -1,4 +1,4 @@
-//! The controllers of workloads whose objects have names that can be compared: Deployment, StatefulSet.
+//! The controllers of workloads that name their objects themselves: Deployment, StatefulSet.
 
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use kubewright_cluster::BuiltIn;
@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use crate::{campaign, object};
 
-fn key() -> Key {
+pub(crate) fn key() -> Key {
     Key::new("default", "web")
 }
 
 /// A workload of the name `web` with these further fields in its spec.
-fn workload(image: &str, more: Value) -> Value {
+pub(crate) fn workload(image: &str, more: Value) -> Value {
     let mut workload = json!({
         "metadata": {"name": "web", "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": {
@@ -26,7 +26,7 @@ fn workload(image: &str, more: Value) -> Value {
     workload
 }
 
-fn set_image(template: &mut k8s_openapi::api::core::v1::PodTemplateSpec, image: &str) {
+pub(crate) fn set_image(template: &mut k8s_openapi::api::core::v1::PodTemplateSpec, image: &str) {
     let containers = template
         .spec
         .iter_mut()
@@ -37,7 +37,9 @@ fn set_image(template: &mut k8s_openapi::api::core::v1::PodTemplateSpec, image: 
 fn deployment() -> Campaign {
     campaign("deployment", BuiltIn::Deployment)
         .step("create", async |user| {
-            let web: Deployment = object(workload("nginx:1", json!({"replicas": 2})));
+            // What is kept for a way back is not made again if somebody deletes it.
+            let more = json!({"replicas": 2, "revisionHistoryLimit": 0});
+            let web: Deployment = object(workload("nginx:1", more));
             user.create(&web).await?;
             Ok(())
         })
@@ -63,8 +65,9 @@ fn deployment() -> Campaign {
 
 fn stateful_set() -> Campaign {
     campaign("statefulset", BuiltIn::StatefulSet)
+        .mask("revision") // Only its order has a meaning.
         .step("create", async |user| {
-            let more = json!({"replicas": 2, "serviceName": "web"});
+            let more = json!({"replicas": 2, "serviceName": "web", "revisionHistoryLimit": 0});
             let web: StatefulSet = object(workload("nginx:1", more));
             user.create(&web).await?;
             Ok(())
