@@ -1,5 +1,7 @@
 //! `cargo xtask bench`: builds the programs and the benchmark in release and runs the one against the other.
 
+mod seams;
+
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -28,6 +30,7 @@ enum What {
     Cache(Cache),
     Runtime(Runtime),
     Cluster(Cluster),
+    Seams(seams::Seams),
 }
 
 /// Measure the API server over TLS: start, memory, creates, gets, lists, watches, fan-out, growth
@@ -95,6 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         What::Cache(cache) => run_cache(cache),
         What::Runtime(runtime) => run_runtime(runtime),
         What::Cluster(cluster) => run_cluster(cluster),
+        What::Seams(_) => seams::run(),
     }
 }
 
