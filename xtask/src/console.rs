@@ -97,7 +97,8 @@ fn start(program: &Path, arguments: &[&str], kubeconfig: &Path) -> Result<(Runni
     }
 }
 
-fn install_browser() -> Result<Result<(), Missing>> {
+/// Installs Chromium and fonts if they are missing.
+pub(crate) fn install_browser() -> Result<Result<(), Missing>> {
     if lanes::is_there("chromium") {
         return Ok(Ok(()));
     }

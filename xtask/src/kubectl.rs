@@ -1,7 +1,7 @@
 //! `cargo xtask kubectl`: every kubectl of this machine, against our server, with its answers checked.
 
 mod check;
-mod debian;
+pub(crate) mod debian;
 mod discover;
 mod lane;
 mod report;

@@ -5,12 +5,14 @@ mod chart;
 mod clients;
 mod console;
 mod envtest;
+mod etcd;
 mod fuzz;
 mod golden;
 mod guestbook;
 mod image;
 mod kubectl;
 mod lanes;
+mod podtato_head;
 mod postgres;
 mod process;
 mod protobuf;
@@ -39,6 +41,7 @@ enum Command {
     Clients(clients::Arguments),
     Console(console::Arguments),
     Envtest(envtest::Arguments),
+    Etcd(etcd::Arguments),
     Protobuf(protobuf::Arguments),
     Fuzz(fuzz::Arguments),
     Golden(golden::Arguments),
@@ -46,6 +49,7 @@ enum Command {
     Chart(chart::Arguments),
     Image(image::Arguments),
     SimulateGo(simulate_go::Arguments),
+    PodtatoHead(podtato_head::Arguments),
     Postgres(postgres::Arguments),
     Tidy(tidy::Arguments),
     /// Measure the server from outside, in release.
@@ -59,11 +63,13 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Clients(arguments) => return clients::run(&arguments),
         Command::Console(arguments) => return console::run(&arguments),
         Command::Envtest(arguments) => return envtest::run(&arguments),
+        Command::Etcd(arguments) => return etcd::run(&arguments),
         Command::Protobuf(arguments) => return protobuf::run(&arguments),
         Command::Fuzz(arguments) => return fuzz::run(&arguments),
         Command::Chart(arguments) => return chart::run(&arguments),
         Command::Image(arguments) => return image::run(&arguments),
         Command::SimulateGo(arguments) => return simulate_go::run(&arguments),
+        Command::PodtatoHead(arguments) => return podtato_head::run(&arguments),
         Command::Postgres(arguments) => return postgres::run(&arguments),
         Command::Golden(arguments) => golden::run(&arguments)?,
         Command::Guestbook(arguments) => guestbook::run(&arguments)?,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 use crate::lanes::{self, Missing};
-use crate::workspace::{self, Profile};
+use crate::workspace;
 
 /// The addresses of pods are local in the network namespace of the lane, and nothing else is there.
 const NETWORK: &str = "ip link set lo up && ip route add local 10.128.0.0/9 dev lo && exec \"$@\"";
@@ -34,15 +34,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Err(Missing(why)) = install()? {
         bail!("PostgreSQL is missing: {why}");
     }
-    let package = "kubewright-example-postgres";
-    let agent = workspace::build(package, "postgres-agent", Profile::Debug)?;
-    let ledger = workspace::build_example(package, "ledger")?;
+    let built = workspace::build_lane(&["postgres-agent"], "ledger")?;
     let limit = PATIENCE + EACH * arguments.failovers;
     let mut lane = Command::new("timeout");
     lane.arg("--kill-after=10").arg(limit.as_secs().to_string());
     lane.args(["unshare", "--net", "sh", "-ec", NETWORK, "sh"]);
-    lane.arg(ledger)
-        .arg(agent)
+    lane.arg(built.example)
+        .args(built.programs)
         .arg(arguments.failovers.to_string());
     let status = lane.status().context("the lane cannot be started")?;
     Ok(if status.success() {

@@ -32,23 +32,33 @@ pub(crate) fn build(package: &str, program: &str, profile: Profile) -> Result<Pa
     build_with(package, program, profile, &[])
 }
 
-/// Builds an example target of a package, which may use what its tests use.
-pub(crate) fn build_example(package: &str, example: &str) -> Result<PathBuf> {
+/// Builds programs and example targets, unoptimised, as parts of the whole workspace: what a test run has built is not built again
+/// with other features.
+pub(crate) fn build_lane(programs: &[&str], example: &str) -> Result<Lane> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(root());
-    cargo.args([
-        "build",
-        "--quiet",
-        "--package",
-        package,
-        "--example",
-        example,
-    ]);
+    cargo.args(["build", "--quiet", "--workspace", "--example", example]);
+    for program in programs {
+        cargo.args(["--bin", program]);
+    }
     let status = cargo.status().context("cargo could not be started")?;
     if !status.success() {
         bail!("building {example} failed");
     }
-    Ok(target().join("debug/examples").join(example))
+    let folder = target().join("debug");
+    Ok(Lane {
+        programs: programs.iter().map(|it| folder.join(it)).collect(),
+        example: folder.join("examples").join(example),
+    })
+}
+
+/// What a lane is made of.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    /// Where the programs are, in the order in which they were asked for.
+    pub(crate) programs: Vec<PathBuf>,
+    /// The program that drives them, which may use what tests use.
+    pub(crate) example: PathBuf,
 }
 
 /// Builds the operator of an example, without the cluster that its demonstration runs on.

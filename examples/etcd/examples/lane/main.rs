@@ -1,0 +1,394 @@
+//! The life of an EtcdCluster on real etcd, for `cargo xtask etcd`: the operator is a process of its own with its own role, a
+//! writer checks every key that was acknowledged.
+
+mod nodes;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::core::v1::{Pod, Secret, ServiceAccount};
+use kube::api::PostParams;
+use kube::{Api, ResourceExt};
+use kubewright::prelude::{Key, Query, conditions};
+use kubewright::testing::World;
+use kubewright_example_etcd::EtcdCluster;
+use kubewright_example_etcd::api::{Backup, Role};
+use kubewright_example_etcd::certificates::client_tls;
+use kubewright_example_etcd::plan::majority;
+use nodes::{Processes, RealEtcd, signal};
+use parking_lot::Mutex;
+use serde_json::json;
+use tokio::time::Instant;
+use writer::{Client, Written, lost};
+
+/// How long a cluster may take to be what it should be.
+const PATIENCE: Duration = Duration::from_secs(420);
+const OLD: &str = "3.4.23";
+const NEW: &str = "3.5.1";
+
+struct Lane {
+    world: World,
+    running: Arc<Mutex<Processes>>,
+    written: Arc<Mutex<Written>>,
+    operator: Mutex<Child>,
+    start: Box<dyn Fn() -> std::io::Result<Child>>,
+    /// How often more voters were away than a quorum allows, while nobody killed any.
+    quorum_lost: Arc<Mutex<u64>>,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let path = |name: &str| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .context(name.to_owned())
+    };
+    let root = path("LANE_ROOT")?;
+    nodes::prepare(&root).context("it needs a network namespace of its own")?;
+    let running = Arc::new(Mutex::new(Processes::default()));
+    let world = World::builder()
+        .role(include_str!("../../rbac.yaml"))
+        .manager(kubewright_example_etcd::setup)
+        // The operator that serves them is killed all the time.
+        .without_webhooks()
+        .nodes(3)
+        .time_limit(PATIENCE)
+        .start()
+        .await;
+    let stopped = world.stop_operator().await;
+    stopped.map_err(|error| anyhow::anyhow!(error.report()))?;
+    for (version, programs) in [(OLD, path("ETCD_OLD")?), (NEW, path("ETCD_NEW")?)] {
+        let etcd = RealEtcd {
+            programs,
+            root: root.clone(),
+            running: running.clone(),
+        };
+        let image = format!("quay.io/coreos/etcd:v{version}");
+        world.cluster.nodes().run_image(image.as_str(), etcd);
+    }
+    let kubeconfig = kubeconfig(&world, &root).await?;
+    let program = path("ETCD_OPERATOR")?;
+    let log = root.join("operator.log");
+    let start = move || start_operator(&program, &kubeconfig, &log);
+    let lane = Lane {
+        operator: Mutex::new(start()?),
+        world,
+        running,
+        written: Arc::default(),
+        start: Box::new(start),
+        quorum_lost: Arc::default(),
+    };
+    let lived = lane.live().await;
+    let _killed = lane.operator.lock().kill();
+    lived
+}
+
+/// A kubeconfig with the token of the operator's service account.
+async fn kubeconfig(world: &World, root: &Path) -> Result<PathBuf> {
+    let endpoint = world.cluster.listen("127.0.0.1:0".parse()?).await?;
+    let path = root.join("kubeconfig");
+    endpoint.write_kubeconfig(&path)?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(world.cluster.client(), "default");
+    let request: TokenRequest = serde_json::from_value(json!({"spec": {"audiences": []}}))?;
+    let params = PostParams::default();
+    let made = accounts.create_token_request("etcd-operator", &params, &request);
+    let token = made.await?.status.and_then(|status| status.token);
+    let token = token.context("the operator's account has a token")?;
+    let text = std::fs::read_to_string(&path)?;
+    let (head, _) = text.split_once("  user:\n").context("a user")?;
+    std::fs::write(&path, format!("{head}  user:\n    token: {token}\n"))?;
+    // The server listens as long as the program runs.
+    std::mem::forget(endpoint);
+    Ok(path)
+}
+
+fn start_operator(program: &Path, kubeconfig: &Path, log: &Path) -> std::io::Result<Child> {
+    let log = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(log)?;
+    Command::new(program)
+        .args([
+            "--metrics-bind-address=0",
+            "--health-probe-bind-address=0",
+            "--webhook-bind-address=0",
+        ])
+        .env("KUBECONFIG", kubeconfig)
+        .stdout(log.try_clone()?)
+        .stderr(Stdio::from(log))
+        .spawn()
+}
+
+impl Lane {
+    async fn live(&self) -> Result<()> {
+        let began = Instant::now();
+        let spec = json!({"size": 1, "version": OLD, "memberTimeoutSeconds": 90});
+        self.create("e", serde_json::from_value(spec)?).await?;
+        self.ready("e", 1).await?;
+        let client = self.client("e").await?;
+        let writer = tokio::spawn(client.clone().write(self.written.clone()));
+        let monitor = tokio::spawn(monitor(client.clone(), self.quorum_lost.clone()));
+        println!("1 member after {:.1?}", began.elapsed());
+
+        self.resize(3).await?;
+        self.resize(5).await?;
+        self.check(&client).await?;
+        monitor.abort();
+        self.kill().await?;
+        self.check(&client).await?;
+        let monitor = tokio::spawn(crate::monitor(client.clone(), self.quorum_lost.clone()));
+        self.upgrade().await?;
+        self.check(&client).await?;
+        let saved = self.back_up().await?;
+        self.resize(3).await?;
+        self.resize(1).await?;
+        self.check(&client).await?;
+        monitor.abort();
+        self.restore(&saved).await?;
+        writer.abort();
+        self.check(&client).await?;
+        let (written, lost_quorum) = (self.written.lock(), *self.quorum_lost.lock());
+        println!(
+            "{} keys acknowledged, {} without an answer, 0 lost; quorum lost by the operator {lost_quorum} times; {:.0?} in all",
+            written.acknowledged.len(),
+            written.failed,
+            began.elapsed()
+        );
+        ensure!(lost_quorum == 0, "the operator lost the quorum");
+        Ok(())
+    }
+
+    async fn create(
+        &self,
+        name: &str,
+        spec: kubewright_example_etcd::EtcdClusterSpec,
+    ) -> Result<()> {
+        let mut cluster = EtcdCluster::new(name, spec);
+        cluster.metadata.namespace = Some("default".to_owned());
+        self.world.client.create(&cluster).await?;
+        Ok(())
+    }
+
+    async fn change(&self, change: impl FnOnce(&mut EtcdCluster)) -> Result<()> {
+        let cluster = self.cluster("e").await?;
+        self.world.client.modify(&cluster, change).await?;
+        self.written.lock().longest = Duration::ZERO;
+        Ok(())
+    }
+
+    async fn cluster(&self, name: &str) -> Result<EtcdCluster> {
+        let found = self
+            .world
+            .client
+            .live()
+            .get(&Key::new("default", name))
+            .await?;
+        found.context("the cluster is there")
+    }
+
+    /// Waits until a cluster is as its spec wants it, and its objects are too.
+    async fn ready(&self, name: &str, size: usize) -> Result<EtcdCluster> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let cluster = self.cluster(name).await?;
+            let status = cluster.status.clone().unwrap_or_default();
+            let voters = status.members.iter().filter(|it| it.role != Role::Learner);
+            let healthy = voters.filter(|it| it.healthy).count();
+            let version = status.version.as_deref() == Some(cluster.spec.version.as_str());
+            if status.observed_generation == cluster.metadata.generation
+                && conditions::is_false(&status.conditions, "Progressing")
+                && (healthy, status.members.len(), version) == (size, size, true)
+            {
+                return Ok(cluster);
+            }
+            if Instant::now() > end {
+                bail!("{name} does not get to {size} members; last seen: {status:#?}");
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    async fn client(&self, cluster: &str) -> Result<Client> {
+        let key = Key::new("default", &format!("{cluster}-client-tls"));
+        let secret: Option<Secret> = self.world.client.live().get(&key).await?;
+        let tls = client_tls(&secret.context("a certificate for clients")?)?;
+        Ok(Client {
+            cluster: cluster.to_owned(),
+            running: self.running.clone(),
+            tls: Arc::new(tls),
+        })
+    }
+
+    fn stall(&self) -> Duration {
+        self.written.lock().longest
+    }
+
+    async fn resize(&self, size: i32) -> Result<()> {
+        let began = Instant::now();
+        self.change(|cluster| cluster.spec.size = size).await?;
+        self.ready("e", usize::try_from(size)?).await?;
+        let (took, stall) = (began.elapsed(), self.stall());
+        println!("{size} members after {took:.1?}, longest time without a write {stall:.1?}");
+        Ok(())
+    }
+
+    /// Kills 20 members and 5 operators. Nodes start a member again later each time, so the next one is killed when a quorum runs.
+    async fn kill(&self) -> Result<()> {
+        let began = Instant::now();
+        let mut random = u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        for kill in 1..=20 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let pids = self.until_running(3).await?;
+            let which = usize::try_from(random >> 33)? % pids.len();
+            signal(pids[which], "-KILL");
+            if kill % 4 == 0 {
+                let mut operator = self.operator.lock();
+                operator.kill()?;
+                operator.wait()?;
+                *operator = (self.start)()?;
+            }
+            tokio::time::sleep(Duration::from_millis(500 + (random >> 50) % 2500)).await;
+        }
+        self.ready("e", 5).await?;
+        let (took, stall) = (began.elapsed(), self.stall());
+        println!(
+            "20 members and 5 operators killed, 5 members healthy again after {took:.1?}, longest time without a write {stall:.1?}"
+        );
+        Ok(())
+    }
+
+    /// Waits until so many members run, and gives their processes.
+    async fn until_running(&self, members: usize) -> Result<Vec<u32>> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let running = self.running.lock().pids.clone();
+            if running.len() >= members {
+                return Ok(running.into_values().collect());
+            }
+            ensure!(
+                Instant::now() < end,
+                "no quorum runs; last seen: {running:?}"
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn upgrade(&self) -> Result<()> {
+        let began = Instant::now();
+        self.change(|cluster| cluster.spec.version = NEW.to_owned())
+            .await?;
+        self.ready("e", 5).await?;
+        let (took, stall) = (began.elapsed(), self.stall());
+        println!("{OLD} to {NEW} after {took:.1?}, longest time without a write {stall:.1?}");
+        Ok(())
+    }
+
+    /// Takes a snapshot, and gives what was acknowledged before, with the file's name.
+    async fn back_up(&self) -> Result<(Vec<u64>, String)> {
+        let before = self.written.lock().acknowledged.clone();
+        let backup = Backup {
+            interval_seconds: 3600,
+            keep: 3,
+            storage: None,
+        };
+        self.change(|cluster| cluster.spec.backup = Some(backup))
+            .await?;
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let status = self.cluster("e").await?.status.unwrap_or_default();
+            let backup = status.backup.unwrap_or_default();
+            if let Some(snapshot) = backup.snapshots.first() {
+                println!(
+                    "snapshot {} at revision {}",
+                    snapshot.name, snapshot.revision
+                );
+                return Ok((before, snapshot.name.clone()));
+            }
+            ensure!(Instant::now() < end, "no snapshot; last seen: {backup:?}");
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    async fn restore(&self, (before, file): &(Vec<u64>, String)) -> Result<()> {
+        let began = Instant::now();
+        let spec = json!({
+            "size": 3, "version": NEW, "restore": {"claimName": "e-backup", "snapshot": file},
+        });
+        self.create("r", serde_json::from_value(spec)?).await?;
+        self.ready("r", 3).await?;
+        let client = self.client("r").await?;
+        let found = client
+            .read_all()
+            .await
+            .context("the restored cluster is read")?;
+        let lost = lost(before, &found);
+        let took = began.elapsed();
+        println!(
+            "restored into 3 members after {took:.1?}: {} keys of {} before the snapshot, {lost} lost",
+            found.len(),
+            before.len()
+        );
+        ensure!(lost == 0, "{lost} keys are not in the snapshot");
+        Ok(())
+    }
+
+    /// Looks whether every key that was acknowledged is there.
+    async fn check(&self, client: &Client) -> Result<()> {
+        let acknowledged = self.written.lock().acknowledged.clone();
+        let found = client.read_all().await.context("the keys are read")?;
+        let lost = lost(&acknowledged, &found);
+        println!("  {} keys acknowledged, {lost} lost", acknowledged.len());
+        ensure!(lost == 0, "{lost} acknowledged keys are lost");
+        self.members_are_pods(self.cluster("e").await?.spec.size)
+            .await
+    }
+
+    async fn members_are_pods(&self, size: i32) -> Result<()> {
+        let cluster = self.cluster("e").await?;
+        let members = cluster.status.unwrap_or_default().members;
+        let mut members: Vec<String> = members.into_iter().map(|it| it.name).collect();
+        let here = Query::all().namespace("default");
+        let pods = self.world.client.live().list::<Pod>(here).await?;
+        let mut pods: Vec<String> = pods.iter().map(ResourceExt::name_any).collect();
+        pods.retain(|name| name.starts_with("e-") && !name.contains("backup"));
+        members.sort();
+        pods.sort();
+        ensure!(members == pods, "members {members:?}, pods {pods:?}");
+        ensure!(
+            i32::try_from(pods.len())? == size,
+            "{size} members were asked for: {pods:?}"
+        );
+        Ok(())
+    }
+}
+
+/// Counts how often less than a quorum of the voters runs, while nobody kills any: that would be the operator's doing.
+async fn monitor(client: Client, lost: Arc<Mutex<u64>>) {
+    use kubewright_example_etcd::etcd::{Etcd as _, Gateway};
+    use kubewright_example_etcd::transport::Network;
+    loop {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        for endpoint in client.endpoints() {
+            let Ok(members) = Gateway(Network).members(&endpoint).await else {
+                continue;
+            };
+            let running = client.running.lock();
+            let voters = members.iter().filter(|member| !member.is_learner);
+            let voters: Vec<&str> = voters.map(|member| member.pod()).collect();
+            let up = voters
+                .iter()
+                .filter(|name| running.pids.contains_key(**name));
+            if voters.len() >= 3 && up.count() < majority(voters.len()) {
+                *lost.lock() += 1;
+            }
+            break;
+        }
+    }
+}

