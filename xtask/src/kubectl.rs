@@ -2,7 +2,7 @@
 
 mod check;
 pub(crate) mod debian;
-mod discover;
+pub(crate) mod discover;
 mod lane;
 mod report;
 mod script;

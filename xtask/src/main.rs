@@ -15,6 +15,7 @@ mod lanes;
 mod podtato_head;
 mod postgres;
 mod process;
+mod processes;
 mod protobuf;
 mod schema;
 mod simulate_go;
@@ -51,6 +52,7 @@ enum Command {
     SimulateGo(simulate_go::Arguments),
     PodtatoHead(podtato_head::Arguments),
     Postgres(postgres::Arguments),
+    Processes(processes::Arguments),
     Tidy(tidy::Arguments),
     /// Measure the server from outside, in release.
     Bench(bench::Arguments),
@@ -71,6 +73,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::SimulateGo(arguments) => return simulate_go::run(&arguments),
         Command::PodtatoHead(arguments) => return podtato_head::run(&arguments),
         Command::Postgres(arguments) => return postgres::run(&arguments),
+        Command::Processes(arguments) => return processes::run(&arguments),
         Command::Golden(arguments) => golden::run(&arguments)?,
         Command::Guestbook(arguments) => guestbook::run(&arguments)?,
         Command::Tidy(arguments) => return Ok(tidy::run(&arguments)),

@@ -78,6 +78,16 @@ impl Running {
         })
     }
 
+    /// The number of the process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What was read so far.
+    pub(crate) fn output(&self) -> &Output {
+        &self.output
+    }
+
     /// Reads until `enough` says so, the child ends, or nothing comes for `patience`. Tells whether it was enough.
     pub(crate) fn read_until(
         &mut self,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use kubewright_cluster::node::runtime::{ContainerConfig, StartError, expand};
 
-use crate::helper::message::{Identity, Launch, Root, Writable};
+use crate::helper::message::{Identity, Launch, Mount, Root, Source, Writable};
 use crate::isolation::Isolation;
 use crate::ledger::MARK;
 use crate::mounts::Prepared;
@@ -13,6 +13,8 @@ use crate::names;
 use crate::options::Options;
 use crate::table::ImageProgram;
 
+/// Places of the machine that a container has its own of.
+const HIDDEN: [&str; 3] = ["/tmp", "/run", "/var/tmp"];
 /// Where programs are looked for when a container does not say.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -53,7 +55,7 @@ pub(crate) fn plan(
         groups: Vec::new(),
         terminal: None,
         identity: identity(config)?,
-        root: root(options, config, prepared),
+        root: root(options, program, config, prepared),
     })
 }
 
@@ -141,7 +143,12 @@ fn words(
 }
 
 /// The file system that the container sees; the machine's when there are no namespaces.
-fn root(options: &Options, config: &ContainerConfig, prepared: &Prepared) -> Option<Root> {
+fn root(
+    options: &Options,
+    program: &ImageProgram,
+    config: &ContainerConfig,
+    prepared: &Prepared,
+) -> Option<Root> {
     let user_namespace = match options.isolation {
         Isolation::Root => false,
         Isolation::User => true,
@@ -161,9 +168,24 @@ fn root(options: &Options, config: &ContainerConfig, prepared: &Prepared) -> Opt
             Writable::Yes
         },
         hostname: names::kernel_name(&config.pod),
-        mounts: prepared.mounts(config),
+        mounts: mounts(program, config, prepared),
         hidden: vec![options.state.path().to_owned()],
     })
+}
+
+/// What is mounted: the program of the table where the container would not see it, then volumes and files of the pod.
+fn mounts(program: &ImageProgram, config: &ContainerConfig, prepared: &Prepared) -> Vec<Mount> {
+    let path = program.command.first().map(Path::new);
+    let hidden = path.filter(|path| HIDDEN.iter().any(|place| path.starts_with(place)));
+    let own = hidden.filter(|path| path.is_file()).map(|path| Mount {
+        source: Source::Path {
+            path: path.to_owned(),
+            part: None,
+        },
+        target: path.display().to_string(),
+        writable: Writable::No,
+    });
+    own.into_iter().chain(prepared.mounts(config)).collect()
 }
 
 /// Who the container runs as.

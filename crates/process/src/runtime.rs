@@ -20,7 +20,7 @@ use kubewright_cluster::node::runtime::{
 use kubewright_server::{Streams, Usage};
 use nix::sys::signal::Signal;
 use parking_lot::Mutex;
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncWriteExt as _, DuplexStream};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
@@ -430,13 +430,11 @@ impl Runtime for ProcessRuntime {
         &self,
         pod: PodView,
         port: u16,
-        mut stream: DuplexStream,
+        stream: DuplexStream,
     ) -> BoxFuture<'static, Result<(), Refused>> {
         let own = self.clone();
         async move {
-            let mut connection = own.connect(&pod, port).await?;
-            // An error means that one side hung up, which ends it as well.
-            let _ = tokio::io::copy_bidirectional(&mut stream, &mut connection).await;
+            forward(own.connect(&pod, port).await?, stream).await;
             Ok(())
         }
         .boxed()
@@ -510,6 +508,29 @@ impl Runtime for ProcessRuntime {
 
     fn fork(&self) -> Arc<dyn Runtime> {
         Arc::new(Self::new(self.0.options.fork()))
+    }
+}
+
+/// Passes bytes on between a pod and whoever forwards a port, until the pod has closed its side: a client that waits for the end of an
+/// answer keeps its own side open.
+async fn forward(mut connection: TcpStream, stream: DuplexStream) {
+    let (mut from_pod, mut to_pod) = connection.split();
+    let (mut from_client, mut to_client) = tokio::io::split(stream);
+    let up = async {
+        let copied = tokio::io::copy(&mut from_client, &mut to_pod).await;
+        // What the client has ended, the pod may still answer.
+        if copied.is_ok() && to_pod.shutdown().await.is_ok() {
+            std::future::pending::<()>().await;
+        }
+    };
+    let down = async {
+        // An error means that one side hung up, which ends it as well.
+        let _ = tokio::io::copy(&mut from_pod, &mut to_client).await;
+        let _ = to_client.shutdown().await;
+    };
+    tokio::select! {
+        () = up => {}
+        () = down => {}
     }
 }
 

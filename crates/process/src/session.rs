@@ -48,6 +48,13 @@ pub(crate) struct Call {
     pub(crate) ledger: Ledger,
 }
 
+impl Call {
+    /// Whether the helper makes namespaces, and reports the first process in them.
+    fn is_contained(&self) -> bool {
+        self.role.first().is_some_and(|role| role == "contain")
+    }
+}
+
 /// A helper whose program runs. Dropping it closes the socket, upon which the helper ends everything.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -108,12 +115,16 @@ impl Session {
         let mut init = None;
         let answer = async {
             asks.write_all(&message::frame(launch)?).await?;
-            loop {
+            let mut answer = None;
+            // Two processes report, and either may be first.
+            while answer.is_none() || (call.is_contained() && init.is_none()) {
                 match reports.next().await? {
                     Some(Report::Contained(pid)) => init = i32::try_from(pid).ok(),
+                    Some(Report::Started) => answer = Some(Report::Started),
                     other => return io::Result::Ok(other),
                 }
             }
+            Ok(answer)
         };
         match tokio::time::timeout(START_WITHIN, answer).await {
             Err(_) => Err(SessionError::Late),

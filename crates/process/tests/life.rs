@@ -157,3 +157,24 @@ async fn nothing_is_left_when_the_cluster_stops_or_is_dropped_or_a_node_goes() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_in_a_place_that_containers_have_their_own_of_is_there() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = tempfile::tempdir_in("/tmp").expect("a directory");
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open.clone()).expect("opened");
+    let program = directory.path().join("program");
+    std::fs::write(&program, "#!/bin/sh\necho from /tmp\n").expect("written");
+    std::fs::set_permissions(&program, open).expect("opened");
+    let table = kubewright_process::ImageTable::default().image(
+        "here",
+        kubewright_process::ImageProgram::new(program.display().to_string()),
+    );
+    let world = World::with(world::processes().table(table)).await;
+    let more = json!({"container": {"image": "here", "args": []}});
+    world.script("here", "", more).await;
+    world.until_phase("here", "Succeeded").await;
+    assert_eq!(world.log("here").await, "from /tmp\n");
+    world.cluster.stop().await;
+}

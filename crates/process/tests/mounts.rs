@@ -166,12 +166,11 @@ async fn what_cannot_be_mounted_is_an_event_and_the_container_waits() {
             "MountVolume.SetUp failed for volume \"host\" : hostPath type check failed: {path} is not a directory"
         );
         assert_eq!(event, expected);
-        let pod = world.pods().get("waits").await.expect("there");
-        let waiting = container(&pod).state.and_then(|state| state.waiting);
-        assert_eq!(
-            waiting.and_then(|w| w.reason).as_deref(),
-            Some("ContainerCreating")
-        );
+        let creating = |pod: &k8s_openapi::api::core::v1::Pod| {
+            let waiting = container(pod).state.and_then(|state| state.waiting);
+            waiting.is_some_and(|w| w.reason.as_deref() == Some("ContainerCreating"))
+        };
+        world.until("waits", "waiting", creating).await;
         std::fs::create_dir(path.to_string()).expect("made");
         world.until_phase("waits", "Succeeded").await;
         let more = json!({

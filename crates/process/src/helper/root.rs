@@ -2,6 +2,8 @@
 //!
 //! Everything is mounted in a mount namespace of the container's own, so it goes with the last process in it.
 
+mod machine;
+
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd as _;
@@ -38,7 +40,11 @@ pub(super) fn enter(root: &Root) -> io::Result<()> {
     } else {
         Vec::new()
     };
-    let layered = layers(root)?;
+    let (layered, parts) = if root.machine && root.user_namespace {
+        machine::parts(root)?
+    } else {
+        (layers(root)?, Vec::new())
+    };
     let old = layered.join(OLD.trim_start_matches('/'));
     fs::create_dir_all(&old)?;
     nix::unistd::pivot_root(&layered, &old).map_err(why("the new root"))?;
@@ -58,7 +64,9 @@ pub(super) fn enter(root: &Root) -> io::Result<()> {
     umount2(OLD, MntFlags::MNT_DETACH).map_err(why("nothing at the old root"))?;
     fs::remove_dir(OLD)?;
     if root.writable == Writable::No {
-        read_only(Path::new("/"))?;
+        for part in parts.iter().map(PathBuf::as_path).chain([Path::new("/")]) {
+            read_only(part)?;
+        }
     }
     nix::unistd::sethostname(&root.hostname)?;
     Ok(())
@@ -73,26 +81,30 @@ fn layers(root: &Root) -> io::Result<PathBuf> {
     for directory in [&upper, &work, &top] {
         fs::create_dir_all(directory)?;
     }
-    let lower: Vec<String> = root.lower.iter().map(|layer| escaped(layer)).collect();
+    overlay(&root.lower, (&upper, &work), &top, root.user_namespace).map_err(why("the layers"))?;
+    Ok(top)
+}
+
+/// Mounts layers, the topmost first, under a writable one.
+fn overlay(
+    lower: &[PathBuf],
+    (upper, work): (&Path, &Path),
+    target: &Path,
+    user_namespace: bool,
+) -> nix::Result<()> {
+    let lower: Vec<String> = lower.iter().map(|layer| escaped(layer)).collect();
     let mut options = format!(
         "lowerdir={},upperdir={},workdir={}",
         lower.join(":"),
-        escaped(&upper),
-        escaped(&work)
+        escaped(upper),
+        escaped(work)
     );
-    if root.user_namespace {
+    if user_namespace {
         options += ",userxattr";
     }
+    let kind = Some("overlay");
     let flags = MsFlags::empty();
-    mount(
-        Some("overlay"),
-        &top,
-        Some("overlay"),
-        flags,
-        Some(options.as_str()),
-    )
-    .map_err(why("the layers"))?;
-    Ok(top)
+    mount(kind, target, kind, flags, Some(options.as_str()))
 }
 
 /// A path as an option of an overlay, where commas and colons separate.
