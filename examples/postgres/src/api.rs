@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,10 @@ use crate::plan::Record;
     "!has(self.synchronousReplicas) || self.synchronousReplicas < self.members",
     message = "synchronousReplicas must be less than members"
 ))]
+#[k8s(rule(
+    "has(self.restore) == has(oldSelf.restore)",
+    message = "restore cannot be set or removed later"
+))]
 pub struct PostgresClusterSpec {
     /// The image of the agent, with PostgreSQL in it.
     #[k8s(min_length = 1, max_length = 200)]
@@ -56,6 +60,56 @@ pub struct PostgresClusterSpec {
     #[k8s(max_properties = 100)]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
+    /// Base backups and the log, in a claim that outlives the cluster: any moment since the oldest one can be restored. Without
+    /// it there are none.
+    pub backup: Option<Backup>,
+    /// The backup that the cluster starts with. It cannot be changed later.
+    #[k8s(immutable)]
+    pub restore: Option<Restore>,
+}
+
+/// Base backups and the log.
+#[kubewright::schema]
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+#[serde(rename_all = "camelCase")]
+#[k8s(rule(
+    "has(self.storage) == has(oldSelf.storage)",
+    message = "storage cannot be set or removed later"
+))]
+pub struct Backup {
+    /// How often a base backup is taken; a day by default.
+    #[k8s(min = 10)]
+    pub interval_seconds: Option<i32>,
+    /// How many base backups are kept, with the log from the oldest one on; 3 by default.
+    #[k8s(min = 1, max = 100)]
+    pub keep: Option<i32>,
+    /// The volume for them, as that of a member by default. It cannot be changed later.
+    #[k8s(immutable)]
+    pub storage: Option<Storage>,
+}
+
+/// The backup that a cluster starts with.
+#[kubewright::schema]
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct Restore {
+    /// The claim with the backups of another cluster: `NAME-backup`.
+    #[k8s(min_length = 1)]
+    pub claim_name: String,
+    /// The moment to restore; the latest one without it.
+    pub time: Option<MicroTime>,
+}
+
+impl Backup {
+    /// How often a base backup is taken, in seconds.
+    pub fn interval(&self) -> u64 {
+        seconds(self.interval_seconds.unwrap_or(86_400)).as_secs()
+    }
+
+    /// How many base backups are kept.
+    pub fn kept(&self) -> usize {
+        usize::try_from(self.keep.unwrap_or(3)).unwrap_or(1)
+    }
 }
 
 /// A volume.
@@ -120,10 +174,28 @@ pub struct PostgresClusterStatus {
     #[k8s(list = map(name))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberStatus>,
+    /// What can be restored.
+    pub backup: Option<BackupStatus>,
     /// Whether there is a primary, and whether all members are there.
     #[k8s(list = map("type"))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+/// What can be restored.
+#[kubewright::schema]
+#[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupStatus {
+    /// When each base backup was finished, the oldest one first. Every moment from the first one on can be restored, but for
+    /// those in which a new primary could not give the log that follows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bases: Vec<MicroTime>,
+    /// Whether the log of the primary is being received.
+    #[serde(default)]
+    pub receives: bool,
+    /// What went wrong last.
+    pub problem: Option<String>,
 }
 
 /// A member as it was seen last.

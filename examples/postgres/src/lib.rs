@@ -6,15 +6,20 @@
 
 pub mod agent;
 mod api;
+mod backup;
 mod desired;
 mod members;
 pub mod plan;
 pub mod protocol;
 mod reconcile;
 mod report;
+mod restore;
 mod webhook;
 
-pub use api::{MemberStatus, PostgresCluster, PostgresClusterSpec, PostgresClusterStatus, Storage};
+pub use api::{
+    Backup, BackupStatus, MemberStatus, PostgresCluster, PostgresClusterSpec,
+    PostgresClusterStatus, Restore, Storage,
+};
 pub use desired::{CLUSTER, ROLE, secret_name};
 pub use reconcile::{PostgresClusters, controller};
 pub use webhook::validate;

@@ -1,5 +1,7 @@
 //! What the operator and the agents say to each other, as JSON over HTTP.
 //!
+//! The pod of backups takes a [`BackupOrder`] and gives a [`BackupReport`] in the same way.
+//!
 //! `GET /status` gives a [`Report`] with a new nonce. `POST /order` takes an [`Order`] and gives a [`Report`]. Whoever grants a
 //! lease does three things in this order: it reads a nonce, reads the PostgresCluster from the server, and only then sends the
 //! order with that nonce. The lease begins when the nonce was made, so that a late order cannot prolong it.
@@ -95,4 +97,28 @@ pub enum Role {
     },
     /// Runs no database that takes writes, and no lease of this term any more.
     Stop,
+}
+
+/// What the agent of the backups is to do.
+#[derive(Serialize, Deserialize, Debug, Clone, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupOrder {
+    /// The address of the primary.
+    pub primary: String,
+    /// How often a base backup is taken, in seconds.
+    pub interval_seconds: u64,
+    /// How many base backups are kept.
+    pub keep: usize,
+}
+
+/// What the agent of the backups says.
+#[derive(Serialize, Deserialize, Debug, Clone, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupReport {
+    /// When each base backup was finished, in microseconds of Unix time, the oldest one first.
+    pub bases: Vec<i64>,
+    /// Whether the log of the primary is being received.
+    pub receives: bool,
+    /// What went wrong last, for people.
+    pub problem: Option<String>,
 }

@@ -16,10 +16,13 @@ use tokio::time::Instant;
 use crate::api::PostgresCluster;
 use crate::plan::{Record, Step, View, Wanted, decide};
 use crate::protocol::{Report, State};
-use crate::{desired, members, report};
+use crate::{backup, desired, members, report, restore};
 
 /// The characters of a password.
 const ALPHABET: &[u8] = b"abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+
+/// How often a restore is looked at, besides when its pod changes.
+const RESTORING: Duration = Duration::from_secs(5);
 
 /// Keeps PostgresClusters.
 #[derive(Debug, Default)]
@@ -45,10 +48,20 @@ pub fn controller() -> Controller {
         .owns::<StatefulSet>()
         .owns::<Service>()
         .owns::<Secret>()
+        .owns::<Pod>()
         .reconciler(PostgresClusters::default())
 }
 
-#[kubewright::rbac(groups = "", resources = "pods", verbs = "list;watch;patch")]
+#[kubewright::rbac(
+    groups = "",
+    resources = "pods",
+    verbs = "list;watch;create;patch;delete"
+)]
+#[kubewright::rbac(
+    groups = "",
+    resources = "persistentvolumeclaims",
+    verbs = "list;watch;create;patch"
+)]
 #[kubewright::rbac(groups = "", resources = "pods/proxy", verbs = "get;create")]
 #[kubewright::rbac(
     groups = "postgres.kubewright.dev",
@@ -60,6 +73,13 @@ impl Reconciler<PostgresCluster> for PostgresClusters {
         if cluster.metadata.deletion_timestamp.is_some() {
             self.since.lock().remove(cx.key());
             return Ok(Outcome::done());
+        }
+        keep_password(&cluster, &cluster.name_any(), cx).await?;
+        let initialized = cluster.status.as_ref().is_some_and(|it| it.initialized);
+        if let Some(restore) = cluster.spec.restore.as_ref().filter(|_| !initialized)
+            && !restore::is_done(&cluster, restore, cx).await?
+        {
+            return Ok(Outcome::requeue_after(RESTORING));
         }
         keep_objects(&cluster, cx).await?;
         let seen = ask(&cluster, cx).await?;
@@ -80,8 +100,10 @@ impl Reconciler<PostgresCluster> for PostgresClusters {
                     members::order(&cx.key().sibling(name), order, cx).await
                 });
                 join_all(sent).await;
+                let primary = record.primary.as_ref().and_then(|it| view.hosts.get(it));
+                let backup = backup::keep(&cluster, primary, cx).await?;
                 let names = members_of(&cluster);
-                report::members(&mut cluster, &names, &view, cx).await?;
+                report::members(&mut cluster, &names, &view, backup, cx).await?;
                 label(&record, &view, cx).await?;
                 Ok(Outcome::requeue_after(cluster.spec.lease() / 5))
             }
@@ -141,10 +163,9 @@ fn wanted(cluster: &PostgresCluster) -> Wanted {
     }
 }
 
-/// The password, the Services and the pods.
+/// The Services and the pods.
 async fn keep_objects(cluster: &PostgresCluster, cx: &Context) -> Result {
     let name = cluster.name_any();
-    keep_password(cluster, &name, cx).await?;
     let (client, key) = (cx.client(), cx.key().clone());
     let fill = |it: &mut Service| desired::members_service(&name, it);
     client.apply_owned(cluster, &key, fill).await?;

@@ -3,7 +3,7 @@
 use kubewright::prelude::*;
 use kubewright::runtime::conditions::{State as ConditionState, Status};
 
-use crate::api::{MemberStatus, PostgresCluster};
+use crate::api::{BackupStatus, MemberStatus, PostgresCluster};
 use crate::plan::{Record, View};
 use crate::protocol::State;
 
@@ -39,12 +39,14 @@ pub(crate) async fn members(
     cluster: &mut PostgresCluster,
     names: &[String],
     view: &View,
+    backup: Option<BackupStatus>,
     cx: &Context,
 ) -> Result {
     let before = cluster.clone();
     let generation = cluster.metadata.generation;
     let status = cluster.status.get_or_insert_default();
     status.observed_generation = generation;
+    status.backup = backup;
     status.members = names
         .iter()
         .map(|name| MemberStatus {

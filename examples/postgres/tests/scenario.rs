@@ -7,14 +7,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::ResourceExt;
 use kubewright::prelude::*;
 use kubewright::testing::World;
-use kubewright_cluster::node::runtime::{ContainerId, Program};
+use kubewright_cluster::node::runtime::{ContainerConfig, ContainerId, Exit, Program};
 use kubewright_example_postgres::agent::lease::Lease;
-use kubewright_example_postgres::protocol::{Order, Report, Role, State};
-use kubewright_example_postgres::{PostgresCluster, ROLE};
+use kubewright_example_postgres::protocol::{
+    BackupOrder, BackupReport, Order, Report, Role, State,
+};
+use kubewright_example_postgres::{Backup, PostgresCluster, ROLE, Restore};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -26,6 +29,10 @@ struct Agents {
     began: Instant,
     members: Arc<Mutex<BTreeMap<String, Member>>>,
     silent: Arc<Mutex<BTreeSet<String>>>,
+    /// What the agent of the backups was ordered last.
+    backup: Arc<Mutex<Option<BackupOrder>>>,
+    /// The arguments of each attempt to restore. The first two fail.
+    restores: Arc<Mutex<Vec<Vec<String>>>>,
 }
 
 #[derive(Default)]
@@ -42,6 +49,8 @@ impl Agents {
             began: Instant::now(),
             members: Arc::default(),
             silent: Arc::default(),
+            backup: Arc::default(),
+            restores: Arc::default(),
         }
     }
 
@@ -98,7 +107,33 @@ impl Agents {
     }
 }
 
+impl Agents {
+    fn keep_backups(&self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
+        if request.method() == Method::POST {
+            *self.backup.lock() = Some(serde_json::from_slice(request.body()).ok()?);
+        }
+        let report = BackupReport {
+            bases: vec![1_700_000_000_000_000],
+            receives: true,
+            problem: None,
+        };
+        let body = serde_json::to_vec(&report).ok()?;
+        let response = Response::builder().header("content-type", "application/json");
+        response.body(Bytes::from(body)).ok()
+    }
+}
+
 impl Program for Agents {
+    async fn run(&self, container: ContainerConfig) -> Exit {
+        if container.args.first().is_some_and(|it| it == "restore") {
+            let mut restores = self.restores.lock();
+            restores.push(container.args.clone());
+            return Exit::code(i32::from(restores.len() <= 2));
+        }
+        container.stopped().await;
+        Exit::code(0)
+    }
+
     async fn http(
         &self,
         container: ContainerId,
@@ -108,6 +143,9 @@ impl Program for Agents {
         let name = container.pod.name;
         if self.silent.lock().contains(&name) {
             return None;
+        }
+        if name.ends_with("-backup-0") {
+            return self.keep_backups(&request);
         }
         if request.method() == Method::POST {
             let order = serde_json::from_slice(request.body()).ok()?;
@@ -143,8 +181,19 @@ fn key() -> Key {
     Key::new("default", "ledger")
 }
 
+async fn change(world: &World, change: impl FnOnce(&mut PostgresCluster)) {
+    let live = world.client.live().get::<PostgresCluster>(&key()).await;
+    let live = live.expect("the server answers").expect("it is there");
+    let changed = world.client.modify(&live, change).await;
+    changed.expect("it is changed");
+}
+
 /// Waits until there is a ready primary in this term, and all members are up.
 async fn until(world: &World, term: i64) -> PostgresCluster {
+    until_as(world, &key(), term).await
+}
+
+async fn until_as(world: &World, key: &Key, term: i64) -> PostgresCluster {
     let is_there = |cluster: Option<&PostgresCluster>| {
         let status = cluster.and_then(|cluster| cluster.status.as_ref());
         status.is_some_and(|status| {
@@ -153,20 +202,13 @@ async fn until(world: &World, term: i64) -> PostgresCluster {
                 && status.synchronous.len() == 1
         })
     };
-    let cluster = world.until(&key(), is_there).await;
+    let cluster = world.until(key, is_there).await;
     cluster.expect("it is there")
 }
 
 /// Prefers a member, and waits until it is primary in this term.
 async fn switch_over(world: &World, member: &str, term: i64) {
-    let live = world.client.live().get::<PostgresCluster>(&key()).await;
-    let live = live.expect("the server answers").expect("it is there");
-    let prefer = |cluster: &mut PostgresCluster| cluster.spec.primary = Some(member.to_owned());
-    world
-        .client
-        .modify(&live, prefer)
-        .await
-        .expect("it is changed");
+    change(world, |it| it.spec.primary = Some(member.to_owned())).await;
     let began = Instant::now();
     let cluster = until(world, term).await;
     let status = cluster.status.expect("a status");
@@ -256,6 +298,69 @@ async fn lost_primary_is_fenced_before_another_one_takes_over() {
             (role(&world, &next).await == "primary").then_some(())
         })
         .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn backups_follow_the_primary_and_another_cluster_starts_with_them() {
+    let (world, agents) = start().await;
+    until(&world, 1).await;
+    let address = async |member: &str| {
+        let key = Key::new("default", member);
+        let pod = world.client.live().get::<Pod>(&key).await;
+        let pod = pod.expect("the server answers").expect("it is there");
+        pod.status.and_then(|status| status.pod_ip)
+    };
+    let backup = Backup {
+        interval_seconds: Some(60),
+        keep: None,
+        storage: None,
+    };
+    change(&world, |it| it.spec.backup = Some(backup)).await;
+    let receives = |cluster: Option<&PostgresCluster>| {
+        let status = cluster.and_then(|it| it.status.as_ref()?.backup.as_ref());
+        status.is_some_and(|backup| backup.receives && backup.bases.len() == 1)
+    };
+    world.until(&key(), receives).await;
+    let order = agents.backup.lock().clone().expect("an order");
+    assert_eq!(Some(order.primary), address("ledger-0").await);
+    assert_eq!((order.interval_seconds, order.keep), (60, 3));
+
+    agents.silent.lock().insert("ledger-0".to_owned());
+    let primary = until(&world, 2).await.status.and_then(|it| it.primary);
+    let new = address(&primary.expect("a primary"))
+        .await
+        .expect("an address");
+    let follows = async || {
+        let order = agents.backup.lock().clone()?;
+        (order.primary == new).then_some(())
+    };
+    world.until_some("backups follow", follows).await;
+
+    let mut again: PostgresCluster = serde_saphyr::from_str(SAMPLE).expect("a sample");
+    again.metadata.name = Some("again".to_owned());
+    again.spec.restore = Some(Restore {
+        claim_name: "ledger-backup".to_owned(),
+        time: Some(MicroTime("2026-01-02T03:04:05Z".parse().expect("a time"))),
+    });
+    world.client.create(&again).await.expect("it is created");
+    until_as(&world, &Key::new("default", "again"), 1).await;
+    let restores = agents.restores.lock().clone();
+    assert_eq!(restores.len(), 3, "two attempts fail: {restores:?}");
+    assert!(
+        restores[2].contains(&"--time=2026-01-02T03:04:05Z".to_owned()),
+        "{restores:?}"
+    );
+
+    change(&world, |it| it.spec.backup = None).await;
+    let pod = Key::new("default", "ledger-backup-0");
+    world.until(&pod, |pod: Option<&Pod>| pod.is_none()).await;
+    let claim = Key::new("default", "ledger-backup");
+    let claim = world
+        .client
+        .live()
+        .get::<PersistentVolumeClaim>(&claim)
+        .await;
+    assert!(claim.expect("the server answers").is_some(), "backups stay");
     world.assert_exact_role();
 }
 

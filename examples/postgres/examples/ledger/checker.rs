@@ -1,6 +1,6 @@
 //! A ledger of transfers, and somebody who tries to write to every member all the time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,8 @@ use tokio_postgres::{Client, Config, NoTls};
 
 use crate::pods::Pods;
 
+/// The cluster with the ledger.
+pub(crate) const CLUSTER: &str = "ledger";
 /// How many accounts there are, with 100 on each at the beginning.
 const ACCOUNTS: i64 = 20;
 /// How many clients transfer at once.
@@ -91,7 +93,8 @@ impl Ledger {
             pods,
             seen: Mutex::default(),
         };
-        let client = ledger.primary().await.context("there is no primary")?;
+        let client = ledger.primary(CLUSTER).await;
+        let client = client.context("there is no primary")?;
         let tables = format!(
             "CREATE TABLE accounts (id bigint PRIMARY KEY, amount bigint NOT NULL);
              CREATE TABLE transfers (id bigint PRIMARY KEY);
@@ -102,10 +105,10 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// A connection to whoever takes writes.
-    async fn primary(&self) -> Option<Client> {
-        for (_, address) in self.pods.addresses() {
-            let Ok(client) = connect(&address, &self.pods.password()).await else {
+    /// A connection to whoever takes writes in a cluster.
+    async fn primary(&self, cluster: &str) -> Option<Client> {
+        for (name, address) in self.pods.addresses(cluster) {
+            let Ok(client) = connect(&address, &self.pods.password(&name)).await else {
                 continue;
             };
             let asked = timeout(
@@ -138,7 +141,7 @@ impl Ledger {
 
     async fn transfer(&self, client: i64) {
         loop {
-            let Some(mut connection) = self.primary().await else {
+            let Some(mut connection) = self.primary(CLUSTER).await else {
                 sleep(Duration::from_millis(100)).await;
                 continue;
             };
@@ -162,11 +165,11 @@ impl Ledger {
     async fn probe(&self, member: usize) {
         loop {
             sleep(Duration::from_millis(50)).await;
-            let address = self.pods.addresses().into_iter().nth(member);
+            let address = self.pods.addresses(CLUSTER).into_iter().nth(member);
             let Some((name, address)) = address else {
                 continue;
             };
-            let Ok(client) = connect(&address, &self.pods.password()).await else {
+            let Ok(client) = connect(&address, &self.pods.password(&name)).await else {
                 continue;
             };
             loop {
@@ -196,9 +199,35 @@ impl Ledger {
         }
     }
 
-    /// Compares what was acknowledged with what is there.
-    pub(crate) async fn check(&self) -> Result<Sums> {
-        let client = self.primary().await.context("there is no primary")?;
+    /// What each member has as a setting, and since when it runs; members that do not answer are not in it.
+    pub(crate) async fn setting(&self, name: &str) -> BTreeMap<String, (String, String)> {
+        let mut found = BTreeMap::new();
+        for (member, address) in self.pods.addresses(CLUSTER) {
+            let Ok(client) = connect(&address, &self.pods.password(&member)).await else {
+                continue;
+            };
+            let query = "SELECT current_setting($1), pg_postmaster_start_time()::text";
+            let asked = timeout(PATIENCE, client.query_one(query, &[&name])).await;
+            if let Ok(Ok(row)) = asked {
+                found.insert(member, (row.get(0), row.get(1)));
+            }
+        }
+        found
+    }
+
+    /// Loses everything, as people do.
+    pub(crate) async fn wipe(&self) -> Result<()> {
+        let client = self.primary(CLUSTER).await;
+        let client = client.context("there is no primary")?;
+        let wipe = "DELETE FROM transfers; UPDATE accounts SET amount = 0";
+        client.batch_execute(wipe).await?;
+        Ok(())
+    }
+
+    /// Compares what was acknowledged with what is there in a cluster.
+    pub(crate) async fn check(&self, cluster: &str) -> Result<Sums> {
+        let client = self.primary(cluster).await;
+        let client = client.context("there is no primary")?;
         let rows = client.query("SELECT id FROM transfers", &[]).await?;
         let there: BTreeSet<i64> = rows.iter().map(|row| row.get(0)).collect();
         let row = client

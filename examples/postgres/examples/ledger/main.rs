@@ -5,21 +5,25 @@
 
 mod checker;
 mod pods;
+mod wishes;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kubewright::prelude::*;
 use kubewright::testing::World;
-use kubewright_example_postgres::PostgresCluster;
+use kubewright_example_postgres::{Backup, PostgresCluster, PostgresClusterStatus, Restore};
 use tokio::time::{Instant, sleep, timeout};
 
-use checker::Ledger;
+use checker::{CLUSTER, Ledger};
 use pods::{Pods, Violence};
 
 const SAMPLE: &str = include_str!("../../config/samples/postgres_v1alpha1_postgrescluster.yaml");
+/// The cluster that is restored.
+const AGAIN: &str = "again";
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -59,16 +63,24 @@ async fn main() -> Result<()> {
         .cluster
         .nodes()
         .run_image("postgres-agent:*", pods.clone());
-    let sample: PostgresCluster = serde_saphyr::from_str(SAMPLE)?;
+    let mut sample: PostgresCluster = serde_saphyr::from_str(SAMPLE)?;
+    sample.spec.backup = Some(Backup {
+        interval_seconds: Some(30),
+        keep: Some(3),
+        storage: None,
+    });
     world.client.create(&sample).await?;
     let done = Box::pin(live(&world, &pods, failovers)).await;
     pods.end().await;
+    if done.is_err() {
+        println!("logs and volumes are in {}", directory.keep().display());
+    }
     done
 }
 
 async fn live(world: &World, pods: &Pods, failovers: usize) -> Result<()> {
     let began = Instant::now();
-    let first = until_ready(world, 1).await?;
+    let first = until_ready(world, CLUSTER, 1).await?;
     println!(
         "{:>7.1} s  {first} is the first primary",
         began.elapsed().as_secs_f64()
@@ -78,13 +90,13 @@ async fn live(world: &World, pods: &Pods, failovers: usize) -> Result<()> {
     let mut longest = Duration::ZERO;
     for turn in 0..failovers {
         sleep(Duration::from_secs(3)).await;
-        let status = status(world).await?;
+        let status = status(world, CLUSTER).await?;
         let (term, primary) = (status.term, status.primary.unwrap_or_default());
         let violence = TURNS[turn % TURNS.len()];
         let before = ledger.acknowledged();
         let hurt = Instant::now();
         pods.hurt(&primary, violence).await?;
-        let next = until_ready(world, term + 1).await?;
+        let next = until_ready(world, CLUSTER, term + 1).await?;
         let recovered = timeout(PATIENCE, ledger.more_than(before)).await;
         recovered.context("no transfer is acknowledged after a fail-over")?;
         longest = longest.max(hurt.elapsed());
@@ -98,29 +110,65 @@ async fn live(world: &World, pods: &Pods, failovers: usize) -> Result<()> {
         pods.resume(&primary, violence).await;
     }
     sleep(Duration::from_secs(3)).await;
+    Box::pin(wishes::fulfil(world, &ledger)).await?;
     working.abort();
-    let sums = ledger.check().await?;
+    let sums = ledger.check(CLUSTER).await?;
     println!("{sums}");
     println!(
         "longest time from the blow to the next acknowledged transfer: {:.1} s",
         longest.as_secs_f64()
     );
     ensure!(sums.is_sound(), "the ledger is not sound");
+    Box::pin(restore(world, &ledger)).await
+}
+
+/// Loses everything, and restores it in another cluster as it was before.
+async fn restore(world: &World, ledger: &Ledger) -> Result<()> {
+    sleep(Duration::from_secs(2)).await;
+    let time = MicroTime(jiff::Timestamp::now());
+    sleep(Duration::from_secs(2)).await;
+    ledger.wipe().await?;
+    sleep(Duration::from_secs(3)).await;
+    let backup = status(world, CLUSTER).await?.backup.unwrap_or_default();
+    println!(
+        "base backups: {}, log received: {}",
+        backup.bases.len(),
+        backup.receives
+    );
+    ensure!(
+        backup.bases.first().is_some_and(|base| base.0 < time.0),
+        "no base backup is old enough: {backup:?}"
+    );
+    let began = Instant::now();
+    let mut again: PostgresCluster = serde_saphyr::from_str(SAMPLE)?;
+    again.metadata.name = Some(AGAIN.to_owned());
+    again.spec.restore = Some(Restore {
+        claim_name: format!("{CLUSTER}-backup"),
+        time: Some(time),
+    });
+    world.client.create(&again).await?;
+    until_ready(world, AGAIN, 1).await?;
+    let sums = ledger.check(AGAIN).await?;
+    println!(
+        "restored to the moment before everything was deleted, after {:.1} s:\n{sums}",
+        began.elapsed().as_secs_f64()
+    );
+    ensure!(sums.is_sound(), "the restored ledger is not sound");
     Ok(())
 }
 
-async fn status(world: &World) -> Result<kubewright_example_postgres::PostgresClusterStatus> {
-    let key = Key::new("default", "ledger");
+async fn status(world: &World, name: &str) -> Result<PostgresClusterStatus> {
+    let key = Key::new("default", name);
     let cluster = world.client.live().get::<PostgresCluster>(&key).await?;
     let cluster = cluster.context("the cluster is gone")?;
     Ok(cluster.status.unwrap_or_default())
 }
 
 /// Waits for a primary of this term or a later one that has a replica with every commit, and gives its name.
-async fn until_ready(world: &World, term: i64) -> Result<String> {
+async fn until_ready(world: &World, name: &str, term: i64) -> Result<String> {
     let waited = async {
         loop {
-            let status = status(world).await?;
+            let status = status(world, name).await?;
             let is_ready = conditions::is_true(&status.conditions, "Ready");
             if status.term >= term && is_ready && !status.synchronous.is_empty() {
                 return Ok(status.primary.unwrap_or_default());
@@ -132,7 +180,7 @@ async fn until_ready(world: &World, term: i64) -> Result<String> {
         Ok(found) => found,
         Err(_) => anyhow::bail!(
             "no primary of term {term}; last seen: {:#?}",
-            status(world).await?
+            status(world, name).await?
         ),
     }
 }

@@ -47,7 +47,8 @@ struct Inner {
     agent: PathBuf,
     directory: PathBuf,
     running: Mutex<BTreeMap<String, Running>>,
-    password: Mutex<String>,
+    /// The password of each pod.
+    passwords: Mutex<BTreeMap<String, String>>,
 }
 
 #[derive(Clone)]
@@ -62,21 +63,56 @@ impl Pods {
             agent,
             directory: directory.to_owned(),
             running: Mutex::default(),
-            password: Mutex::default(),
+            passwords: Mutex::default(),
         }))
     }
 
-    /// The addresses of the pods that have one.
-    pub(crate) fn addresses(&self) -> Vec<(String, String)> {
+    /// The members of a cluster that have an address.
+    pub(crate) fn addresses(&self, cluster: &str) -> Vec<(String, String)> {
         let running = self.0.running.lock();
+        let is_member = |name: &str| {
+            let number = name
+                .strip_prefix(cluster)
+                .and_then(|it| it.strip_prefix('-'));
+            number.is_some_and(|number| number.parse::<u32>().is_ok())
+        };
         running
             .iter()
+            .filter(|(name, _)| is_member(name))
             .map(|(name, it)| (name.clone(), it.address.clone()))
             .collect()
     }
 
-    pub(crate) fn password(&self) -> String {
-        self.0.password.lock().clone()
+    pub(crate) fn password(&self, pod: &str) -> String {
+        self.0
+            .passwords
+            .lock()
+            .get(pod)
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    /// The words of a container with paths of this machine instead of those of its volumes.
+    fn arguments(&self, container: &ContainerConfig) -> Vec<String> {
+        let spec = container.pod.spec.as_ref();
+        let volumes = spec.and_then(|spec| spec.volumes.as_ref());
+        let mounts = container.container.volume_mounts.iter().flatten();
+        let places: Vec<(String, String)> = mounts
+            .filter_map(|mount| {
+                let volume = volumes?.iter().find(|it| it.name == mount.name)?;
+                let claim = volume.persistent_volume_claim.as_ref()?;
+                let directory = self.0.directory.join(&claim.claim_name);
+                Some((mount.mount_path.clone(), directory.display().to_string()))
+            })
+            .collect();
+        let place = |word: &String| {
+            let mut word = word.clone();
+            for (path, directory) in &places {
+                word = word.replace(&format!("={path}"), &format!("={directory}"));
+            }
+            word
+        };
+        container.args.iter().map(place).collect()
     }
 
     /// Hurts the processes of a pod.
@@ -166,12 +202,10 @@ impl Pods {
 impl Program for Pods {
     async fn run(&self, container: ContainerConfig) -> Exit {
         let name = container.id.pod.name.clone();
-        let volume = self.0.directory.join(&name);
         let address = container.env("POD_IP").unwrap_or_default().to_owned();
-        *self.0.password.lock() = container
-            .env("POSTGRES_PASSWORD")
-            .unwrap_or_default()
-            .to_owned();
+        let password = container.env("POSTGRES_PASSWORD").unwrap_or_default();
+        let password = (name.clone(), password.to_owned());
+        self.0.passwords.lock().extend([password]);
         let log = fs::File::options()
             .create(true)
             .append(true)
@@ -180,9 +214,8 @@ impl Program for Pods {
             return Exit::code(1);
         };
         let mut command = Command::new(&self.0.agent);
-        command.envs(container.env.clone()).env("POD_NAME", &name);
-        command.arg("--directory").arg(&volume).kill_on_drop(true);
-        command.arg(format!("--address={address}"));
+        command.envs(container.env.clone());
+        command.args(self.arguments(&container)).kill_on_drop(true);
         let errors = log.try_clone().map_or(Stdio::null(), Stdio::from);
         command.stdin(Stdio::null()).stdout(log).stderr(errors);
         let Ok(mut child) = command.spawn() else {

@@ -35,18 +35,25 @@ pub(super) struct Database {
 /// Why something could not be done with a database.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(super) enum DatabaseError {
+pub enum DatabaseError {
+    /// A file could not be read or written.
     #[error("{0} failed")]
     File(&'static str, #[source] io::Error),
+    /// A program could not be started.
     #[error("{program} cannot be run")]
     Run {
+        /// The program.
         program: &'static str,
+        /// Why it could not.
         #[source]
         source: io::Error,
     },
+    /// A program ended with an error.
     #[error("{program} failed: {output}")]
     Failed {
+        /// The program.
         program: &'static str,
+        /// The last line that it wrote.
         output: String,
     },
 }
@@ -159,6 +166,29 @@ impl Database {
         self.finish()
     }
 
+    /// Puts a copy of a base backup in the place of what there is, which recovers with these settings when it is started. It lets
+    /// everybody in who reaches its socket, and is not whole until it is finished.
+    pub(super) async fn copy_base(
+        &self,
+        base: &Path,
+        settings: &BTreeMap<String, String>,
+    ) -> Result {
+        self.clear()?;
+        let mut copy = Command::new("cp");
+        copy.arg("-a").arg(base).arg(self.data());
+        run("cp", &mut copy).await?;
+        if let Some((user, group)) = self.account {
+            let mut give = Command::new("chown");
+            give.args(["-R", &format!("{user}:{group}")]);
+            run("chown", give.arg(self.data())).await?;
+        }
+        let mode = fs::Permissions::from_mode(0o700);
+        fs::set_permissions(self.data(), mode).map_err(file("protecting a directory"))?;
+        self.configure(settings)?;
+        self.write(&self.data().join("pg_hba.conf"), "local all all trust\n")?;
+        self.write(&self.data().join("recovery.signal"), "")
+    }
+
     /// Removes what there is. Until something is finished there is no database.
     fn clear(&self) -> Result {
         self.write(&self.unfinished(), "")?;
@@ -170,7 +200,8 @@ impl Database {
         }
     }
 
-    fn finish(&self) -> Result {
+    /// Makes what there is a whole database.
+    pub(super) fn finish(&self) -> Result {
         self.write(&self.data().join("pg_hba.conf"), ACCESS)?;
         fs::remove_file(self.unfinished()).map_err(file("finishing a database"))
     }
@@ -242,9 +273,7 @@ impl Database {
 
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.programs.join(program));
-        if let Some((user, group)) = self.account {
-            command.uid(user).gid(group);
-        }
+        as_account(&mut command, self.account);
         command.current_dir(&self.directory);
         command
     }
@@ -268,7 +297,8 @@ fn file(what: &'static str) -> impl FnOnce(io::Error) -> DatabaseError {
     move |error| DatabaseError::File(what, error)
 }
 
-async fn run(program: &'static str, command: &mut Command) -> Result {
+/// Runs a program to its end.
+pub(super) async fn run(program: &'static str, command: &mut Command) -> Result {
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let output = output
         .await
@@ -282,6 +312,13 @@ async fn run(program: &'static str, command: &mut Command) -> Result {
         program,
         output: last.unwrap_or("no reason given").trim().to_owned(),
     })
+}
+
+/// Has a program run as another account.
+pub(super) fn as_account(command: &mut Command, account: Option<(u32, u32)>) {
+    if let Some((user, group)) = account {
+        command.uid(user).gid(group);
+    }
 }
 
 /// Signals a process that this agent started, or that its volume names.

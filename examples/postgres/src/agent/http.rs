@@ -13,9 +13,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use super::Shared;
-use crate::protocol::{Order, State};
-
 /// The largest order that is read.
 const LARGEST: usize = 64 * 1024;
 /// Connections at once.
@@ -23,8 +20,18 @@ const MOST_CONNECTIONS: usize = 64;
 /// How long a client may take to send its headers.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Who takes orders.
+pub(super) trait Obeys: Send + Sync + 'static {
+    /// Fails with why it is not ready.
+    fn readiness(&self) -> Result<(), String>;
+    /// The report as JSON.
+    fn report(&self) -> serde_json::Result<Vec<u8>>;
+    /// Obeys an order in JSON, or says why not.
+    fn order(&self, body: &[u8]) -> Result<(), (StatusCode, String)>;
+}
+
 /// Answers until it is dropped.
-pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+pub(super) async fn serve<O: Obeys>(listener: TcpListener, shared: Arc<O>) {
     let mut connections = JoinSet::new();
     loop {
         if connections.len() >= MOST_CONNECTIONS {
@@ -39,7 +46,7 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         connections.spawn(async move {
             let answer = service_fn(|request| {
                 let shared = shared.clone();
-                async move { Ok::<_, Infallible>(answer(request, &shared).await) }
+                async move { Ok::<_, Infallible>(answer(request, &*shared).await) }
             });
             let mut http = hyper::server::conn::http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
@@ -49,12 +56,12 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn answer(request: Request<Incoming>, shared: &Shared) -> Response<Full<Bytes>> {
+async fn answer(request: Request<Incoming>, shared: &impl Obeys) -> Response<Full<Bytes>> {
     match (request.method(), request.uri().path()) {
         (&Method::GET, "/healthz") => text(StatusCode::OK, "ok".to_owned()),
-        (&Method::GET, "/readyz") => match shared.report().state {
-            State::Primary | State::Replica => text(StatusCode::OK, "ok".to_owned()),
-            state => text(StatusCode::SERVICE_UNAVAILABLE, format!("{state:?}")),
+        (&Method::GET, "/readyz") => match shared.readiness() {
+            Ok(()) => text(StatusCode::OK, "ok".to_owned()),
+            Err(why) => text(StatusCode::SERVICE_UNAVAILABLE, why),
         },
         (&Method::GET, "/status") => report(shared),
         (&Method::POST, "/order") => order(request, shared).await,
@@ -62,23 +69,19 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Response<Full<By
     }
 }
 
-async fn order(request: Request<Incoming>, shared: &Shared) -> Response<Full<Bytes>> {
+async fn order(request: Request<Incoming>, shared: &impl Obeys) -> Response<Full<Bytes>> {
     let body = Limited::new(request.into_body(), LARGEST).collect().await;
     let Ok(body) = body.map(|body| body.to_bytes()) else {
         return text(StatusCode::BAD_REQUEST, "the order is too large".to_owned());
     };
-    let order: Order = match serde_json::from_slice(&body) {
-        Ok(order) => order,
-        Err(error) => return text(StatusCode::BAD_REQUEST, error.to_string()),
-    };
-    match shared.obey(order) {
+    match shared.order(&body) {
         Ok(()) => report(shared),
-        Err(refused) => text(StatusCode::CONFLICT, refused.to_string()),
+        Err((status, why)) => text(status, why),
     }
 }
 
-fn report(shared: &Shared) -> Response<Full<Bytes>> {
-    match serde_json::to_vec(&shared.report()) {
+fn report(shared: &impl Obeys) -> Response<Full<Bytes>> {
+    match shared.report() {
         Ok(body) => respond(StatusCode::OK, "application/json", Bytes::from(body)),
         Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
     }

@@ -1,13 +1,17 @@
 //! The agent of a member: it runs the database, obeys the operator, and is the only way to the database.
 //!
 //! `lease` is pure and says whether writes may be taken; `proxy` asks it before every byte that leaves; `supervisor` makes the database
-//! what the last order says; `http` is where orders come in.
+//! what the last order says; `http` is where orders come in. `backup` is the agent of the backups of a cluster, `store` where they are,
+//! and `restore` makes a database of them.
 
+pub mod backup;
 mod database;
 mod http;
 pub mod lease;
 mod proxy;
+pub mod restore;
 mod sql;
+mod store;
 mod supervisor;
 
 use std::fs;
@@ -16,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::http::StatusCode;
 use anyhow::Context as _;
 use parking_lot::Mutex;
 use rand::TryRngCore as _;
@@ -191,6 +196,26 @@ impl Shared {
                 Serving::Writers => inner.lease.holds(now),
                 Serving::Readers => true,
             }
+    }
+}
+
+impl http::Obeys for Shared {
+    fn readiness(&self) -> Result<(), String> {
+        match Shared::report(self).state {
+            State::Primary | State::Replica => Ok(()),
+            state => Err(format!("{state:?}")),
+        }
+    }
+
+    fn report(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&Shared::report(self))
+    }
+
+    fn order(&self, body: &[u8]) -> Result<(), (StatusCode, String)> {
+        let order = serde_json::from_slice(body);
+        let order = order.map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
+        let obeyed = self.obey(order);
+        obeyed.map_err(|refused| (StatusCode::CONFLICT, refused.to_string()))
     }
 }
 

@@ -14,9 +14,11 @@ const PROMOTION: Duration = Duration::from_secs(30);
 /// Why a question was not answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(super) enum SqlError {
+pub enum SqlError {
+    /// There was no answer in time.
     #[error("the database does not answer in time")]
     Late,
+    /// The database answered with an error.
     #[error("the database refuses")]
     Refused(#[source] tokio_postgres::Error),
 }

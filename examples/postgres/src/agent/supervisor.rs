@@ -333,6 +333,8 @@ impl Supervisor {
         set("hot_standby", "on");
         set("synchronous_commit", "on");
         set("max_slot_wal_keep_size", "1GB");
+        // Whoever followed another primary before has no slot here yet.
+        set("wal_keep_size", "256MB");
         set("wal_receiver_status_interval", "1s");
         set("wal_receiver_timeout", "5s");
         set("wal_sender_timeout", "5s");
