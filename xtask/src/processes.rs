@@ -1,6 +1,7 @@
 //! `cargo xtask processes`: pods that are processes, through kubectl, as root and as an ordinary user.
 
 mod cluster;
+mod image;
 mod life;
 mod load;
 mod report;
@@ -90,6 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         report.begin(&mode.to_string());
         runtime.block_on(async {
             web::run(&tools, mode, &mut report).await?;
+            image::run(&tools, mode, &mut report).await?;
             life::run(&tools, mode, &mut report).await?;
             timing::run(&tools, mode, arguments, &mut report).await
         })?;

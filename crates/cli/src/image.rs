@@ -1,4 +1,4 @@
-//! `kubewright image`: the program as a container image, without docker or with it.
+//! `kubewright image`: the program as a container image, without docker or with it, and images for pods that are processes.
 
 mod credentials;
 mod dockerfile;
@@ -8,6 +8,7 @@ mod program;
 mod reference;
 mod registry;
 mod roots;
+mod stored;
 mod tar;
 
 use std::env;
@@ -26,7 +27,9 @@ use program::{Linking, Machine, Program};
 use reference::Reference;
 use registry::{Access, Repository};
 
-/// Build the image of the manager
+pub(crate) use stored::StorePlace;
+
+/// Build the image of the manager, and load images for pods that are processes
 #[derive(Debug, Args)]
 pub(crate) struct Image {
     #[command(subcommand)]
@@ -36,6 +39,8 @@ pub(crate) struct Image {
 #[derive(Debug, Subcommand)]
 enum What {
     Build(Build),
+    #[command(flatten)]
+    Stored(stored::Stored),
 }
 
 /// Build the image of the manager, without docker
@@ -91,8 +96,10 @@ struct Build {
 
 impl Image {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let What::Build(build) = self.what;
-        build.run()
+        match self.what {
+            What::Build(build) => build.run(),
+            What::Stored(stored) => stored.run(),
+        }
     }
 }
 

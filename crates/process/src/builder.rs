@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::cgroup::OwnCgroups;
 use crate::helper_program::{Helper, find_helper};
+use crate::images::ImageStore;
 use crate::isolation::Isolation;
 use crate::ledger;
 use crate::names::PodHosts;
@@ -31,6 +32,7 @@ pub struct Processes {
     data_dir: Option<PathBuf>,
     namespaces: Namespaces,
     hosts: Option<Arc<dyn PodHosts>>,
+    images: Option<ImageStore>,
 }
 
 /// Whether namespaces are used.
@@ -62,6 +64,12 @@ impl Processes {
     /// Which program of this machine stands for which image.
     pub fn table(mut self, table: ImageTable) -> Self {
         self.table = table;
+        self
+    }
+
+    /// Images that were loaded, which run with their own files. The table comes first.
+    pub fn images(mut self, images: ImageStore) -> Self {
+        self.images = Some(images);
         self
     }
 
@@ -113,6 +121,7 @@ impl Processes {
         };
         let options = Options {
             table: self.table,
+            images: self.images,
             helper,
             isolation,
             cgroups: OwnCgroups::make(state.id()).map(Arc::new),

@@ -61,6 +61,11 @@ impl Processes {
         self
     }
 
+    /// Images that were loaded.
+    pub fn images(self, _: ImageStore) -> Self {
+        self
+    }
+
     /// The helper that starts containers.
     pub fn helper(self, _: impl Into<PathBuf>) -> Self {
         self
@@ -185,6 +190,68 @@ impl Runtime for ProcessRuntime {
     }
 
     fn fork(&self) -> Arc<dyn Runtime> {
+        match self.0 {}
+    }
+}
+
+/// The images that were loaded on this machine, which is none without Linux.
+#[derive(Debug, Clone)]
+pub struct ImageStore(Infallible);
+
+/// An image of this machine.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StoredImage {
+    /// The names that it was loaded under, in full.
+    pub names: Vec<String>,
+    /// What identifies it: the digest of its manifest.
+    pub digest: String,
+    /// Its size on the disk, in bytes of files.
+    pub bytes: u64,
+    /// Devices, pipes and sockets of it, which were not made.
+    pub left_out: usize,
+}
+
+impl ImageStore {
+    /// Images in a directory, for which this system has no use.
+    ///
+    /// # Panics
+    /// Always: nothing on this system has a use for images. [`ImageStore::of_user`] says so without.
+    pub fn at(_: impl Into<PathBuf>) -> Self {
+        panic!("{}", BuildError::NeedsLinux)
+    }
+
+    /// The images of this user: nothing on this system.
+    pub fn of_user() -> Option<Self> {
+        None
+    }
+
+    /// Loads an image.
+    ///
+    /// # Errors
+    /// Never: there is no store to load it into.
+    pub fn load(&self, _: &std::path::Path, _: Option<&str>) -> Result<StoredImage, BuildError> {
+        match self.0 {}
+    }
+
+    /// All images, by name.
+    ///
+    /// # Errors
+    /// Never: there is no store to list.
+    pub fn list(&self) -> Result<Vec<StoredImage>, BuildError> {
+        match self.0 {}
+    }
+
+    /// The image of a name.
+    pub fn find(&self, _: &str) -> Option<StoredImage> {
+        match self.0 {}
+    }
+
+    /// Removes a name from an image.
+    ///
+    /// # Errors
+    /// Never: there is no store to remove it from.
+    pub fn remove(&self, _: &str) -> Result<(), BuildError> {
         match self.0 {}
     }
 }

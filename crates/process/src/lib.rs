@@ -27,6 +27,8 @@ mod helper_program;
 #[cfg(target_os = "linux")]
 mod hooks;
 #[cfg(target_os = "linux")]
+mod images;
+#[cfg(target_os = "linux")]
 mod insecure;
 #[cfg(target_os = "linux")]
 mod isolation;
@@ -69,10 +71,13 @@ mod volumes;
 pub use builder::{BuildError, Namespaces, Processes};
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{
-    BuildError, HELPER_COMMAND, Isolation, Namespaces, ProcessRuntime, Processes, helper_main,
+    BuildError, BuildError as ImageError, HELPER_COMMAND, ImageStore, Isolation, Namespaces,
+    ProcessRuntime, Processes, StoredImage, helper_main,
 };
 #[cfg(target_os = "linux")]
 pub use helper::{HELPER_COMMAND, helper_main};
+#[cfg(target_os = "linux")]
+pub use images::{ImageError, ImageStore, StoredImage};
 #[cfg(target_os = "linux")]
 pub use isolation::Isolation;
 pub use names::PodHosts;

@@ -1,5 +1,7 @@
 //! From a container with everything resolved to what the helper starts.
 
+mod of_image;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -10,7 +12,7 @@ use crate::isolation::Isolation;
 use crate::ledger::MARK;
 use crate::mounts::Prepared;
 use crate::names;
-use crate::options::Options;
+use crate::options::{Image, Options};
 use crate::table::ImageProgram;
 
 /// Places of the machine that a container has its own of.
@@ -27,36 +29,42 @@ pub(crate) fn plan(
     config: &ContainerConfig,
     prepared: &Prepared,
 ) -> Result<Launch, StartError> {
-    let image = config.container.image.as_deref().unwrap_or("");
-    let Some(program) = options.table.find(image) else {
-        return Err(StartError(format!(
-            "no program stands for the image {image:?}"
-        )));
+    let name = config.container.image.as_deref().unwrap_or("");
+    let Some(image) = options.find_image(name) else {
+        let text = format!("neither a program nor an image is called {name:?}");
+        return Err(StartError(text));
+    };
+    let program = match &image {
+        Image::Program(program) => program.clone(),
+        Image::Stored(stored) => of_image::program(stored),
     };
     let mut env = match &options.isolation {
         Isolation::None(_) => without_mounts(config, prepared)?,
         Isolation::Root | Isolation::User => BTreeMap::new(),
     };
     env.insert(MARK.to_owned(), options.state.id().to_owned());
-    let env = environment(program, config, env);
-    let (command, args) = words(program, config, &env);
-    let mut command = command.into_iter();
-    let Some(first) = command.next() else {
+    let env = environment(&program, config, env);
+    let (command, args) = words(&program, config, &env);
+    let mut words = command.into_iter().chain(args);
+    let Some(first) = words.next() else {
         return Err(StartError("no command was given".to_owned()));
     };
     let directory = config.container.working_dir.clone();
-    Ok(Launch {
+    let directory = directory.filter(|text| !text.is_empty());
+    let mut launch = Launch {
         program: first,
-        args: command.chain(args).collect(),
-        env: env.into_iter().collect(),
-        directory: directory
-            .filter(|text| !text.is_empty())
-            .unwrap_or("/".to_owned()),
+        args: words.collect(),
+        directory: directory.unwrap_or("/".to_owned()),
         groups: Vec::new(),
         terminal: None,
         identity: identity(config)?,
-        root: root(options, program, config, prepared),
-    })
+        root: root(options, &program, config, prepared),
+        env: env.into_iter().collect(),
+    };
+    if let Image::Stored(stored) = &image {
+        of_image::apply(stored, config, &mut launch)?;
+    }
+    Ok(launch)
 }
 
 /// What a program is given that does not see volumes at their paths: where they are, in variables. An event says so.

@@ -365,13 +365,18 @@ impl Runtime for ProcessRuntime {
     }
 
     fn pull(&self, image: ImagePull) -> BoxFuture<'static, Result<(), PullError>> {
-        let known = self.0.options.table.find(&image.image).is_some();
-        let pulled = if known {
-            Ok(())
-        } else {
-            Err(PullError::missing(&image.image))
-        };
-        async move { pulled }.boxed()
+        let options = self.0.options.clone();
+        async move {
+            let name = image.image.clone();
+            let find = move || options.find_image(&name).is_some();
+            let known = tokio::task::spawn_blocking(find).await;
+            if known.unwrap_or(false) {
+                Ok(())
+            } else {
+                Err(PullError::missing(&image.image))
+            }
+        }
+        .boxed()
     }
 
     fn start(

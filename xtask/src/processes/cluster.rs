@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::tree::{self, Process};
 use super::{Tools, open_to_all};
-use crate::process::{self, End, Running};
+use crate::process::{self, End, Output, Running};
 
 /// How long a command or a state may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -129,6 +129,7 @@ impl<'a> Cluster<'a> {
                 "--kubeconfig=kubeconfig",
                 "--fsync=never",
             ])
+            .arg("--image-store=images")
             .arg(format!("--namespaces={}", self.mode.namespaces))
             .arg(format!("--nodes={}", self.nodes));
         let mut running = Running::start(&mut command, "")?;
@@ -176,6 +177,16 @@ impl<'a> Cluster<'a> {
         kill(signal, &[running.id().cast_signed()])?;
         running.read_until(PATIENCE, |_| false);
         Ok(())
+    }
+
+    /// What the cluster is called with, as a command of the same user.
+    pub(crate) fn kubewright(&self, arguments: &[&str]) -> Result<Output> {
+        let mut command = self.mode.command(&self.tools.kubewright);
+        command
+            .current_dir(self.folder.path())
+            .env("HOME", self.folder.path())
+            .args(arguments);
+        process::run(&mut command, "", PATIENCE)
     }
 
     /// A kubectl for this cluster.

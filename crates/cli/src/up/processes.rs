@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+
+use crate::image::StorePlace;
 use k8s_openapi::api::core::v1::HostAlias;
 use kubewright_cluster::LoopbackNetwork;
 use kubewright_process::{ImageTable, Namespaces, PodHosts, ProcessRuntime, Processes};
@@ -35,6 +37,9 @@ pub(super) struct ProcessFlags {
     /// File with a list of images and their programs in YAML: image, command, args, env
     #[arg(long, value_name = "FILE")]
     images: Option<PathBuf>,
+
+    #[command(flatten)]
+    store: StorePlace,
 
     /// Whether containers have namespaces of their own, with --runtime process: where the kernel allows it, or never
     #[arg(long, value_enum, default_value_t = NamespaceMode::Auto)]
@@ -104,6 +109,9 @@ impl ProcessFlags {
             .namespaces(self.namespaces.into());
         if let Some(directory) = data_dir {
             processes = processes.data_dir(directory.join("processes"));
+        }
+        if let Some(images) = self.store.open() {
+            processes = processes.images(images);
         }
         if let Some(network) = network {
             processes = processes.hosts(Arc::new(NetworkHosts(network.clone())));

@@ -121,6 +121,10 @@ fn prepare_and_start(
     let terminal = launch.terminal.take().map(open).transpose().map_err(text)?;
     if let Some(root) = launch.root.take() {
         root::enter(&root).map_err(text)?;
+        if !root.machine {
+            // Images may name a directory that they do not have, as container engines allow.
+            fs::create_dir_all(&launch.directory).map_err(text)?;
+        }
         if root.user_namespace {
             become_user(&mut launch).map_err(text)?;
         }

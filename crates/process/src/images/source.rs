@@ -1,0 +1,232 @@
+//! Where an image is read from: an OCI layout, or an archive of one or of `docker save`. Everything in it is a stranger's.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::store::ImageError;
+use super::unpack::{Budget, decompressed};
+
+/// Largest document that describes an image.
+const LARGEST_DOCUMENT: u64 = 8 << 20;
+/// How deep an index may name other indexes.
+const DEEPEST: usize = 4;
+
+/// A directory with the files of an image.
+#[derive(Debug)]
+pub(super) struct Source(PathBuf);
+
+/// One image: its names, what it says of itself, and its layers, the lowest first.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) names: Vec<String>,
+    pub(super) digest: String,
+    pub(super) config: Value,
+    pub(super) layers: Vec<PathBuf>,
+}
+
+impl Source {
+    /// Opens a directory, or unpacks an archive into a place that is empty.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has more in it than an image may have.
+    pub(super) fn open(from: &Path, place: &Path, budget: &mut Budget) -> Result<Self, ImageError> {
+        let reading = |source| ImageError::Read {
+            path: from.to_owned(),
+            source,
+        };
+        if from.is_dir() {
+            return Ok(Self(from.to_owned()));
+        }
+        let file = File::open(from).map_err(reading)?;
+        let mut archive = tar::Archive::new(decompressed(file).map_err(reading)?);
+        for entry in archive.entries().map_err(reading)? {
+            let mut entry = entry.map_err(reading)?;
+            let path = entry.path().map_err(reading)?.into_owned();
+            let kind = entry.header().entry_type();
+            if !kind.is_file() {
+                // A document that is a link to another one is not worth the risk.
+                continue;
+            }
+            let target = place.join(plain(&path).map_err(reading)?);
+            if let Some(parent) = target.parent() {
+                fs::create_dir_all(parent).map_err(reading)?;
+            }
+            let mut file = File::create(&target).map_err(reading)?;
+            budget.copy(&mut entry, &mut file).map_err(reading)?;
+        }
+        Ok(Self(place.to_owned()))
+    }
+
+    /// The image for this machine.
+    ///
+    /// # Errors
+    /// When the image is missing, or what describes it is damaged.
+    pub(super) fn find(&self) -> Result<Found, ImageError> {
+        let found = if self.0.join("index.json").is_file() {
+            self.layout()
+        } else if self.0.join("manifest.json").is_file() {
+            self.saved()
+        } else {
+            Err("neither index.json nor manifest.json is in it".to_owned())
+        };
+        found.map_err(ImageError::NotAnImage)
+    }
+
+    /// An OCI layout.
+    fn layout(&self) -> Result<Found, String> {
+        let index = self.document(Path::new("index.json"))?;
+        let (descriptor, manifest) = self.manifest(&index, 0)?;
+        let digest = text(&descriptor["digest"]);
+        let top = index["manifests"].as_array().cloned().unwrap_or_default();
+        let mut names: Vec<String> = Vec::new();
+        for one in &top {
+            let annotations = &one["annotations"];
+            let full = text(&annotations["io.containerd.image.name"]);
+            let short = text(&annotations["org.opencontainers.image.ref.name"]);
+            // A reference that is a tag alone is not a name.
+            let name = if full.is_empty() { short } else { full };
+            if name.contains(['/', ':']) && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let layers = manifest["layers"].as_array().cloned().unwrap_or_default();
+        let layers: Result<Vec<PathBuf>, String> = layers
+            .iter()
+            .map(|layer| self.blob(&text(&layer["digest"])))
+            .collect();
+        let config = self.blob(&text(&manifest["config"]["digest"]))?;
+        Ok(Found {
+            names,
+            digest,
+            config: read_json(&config)?,
+            layers: layers?,
+        })
+    }
+
+    /// The manifest for this machine, and what describes it.
+    fn manifest(&self, index: &Value, depth: usize) -> Result<(Value, Value), String> {
+        if depth > DEEPEST {
+            return Err("indexes name each other".to_owned());
+        }
+        let all = index["manifests"].as_array().cloned().unwrap_or_default();
+        let fits = |one: &&Value| {
+            let platform = &one["platform"];
+            let of = |field: &str, here: &str| platform[field].is_null() || platform[field] == here;
+            of("architecture", architecture()) && of("os", "linux")
+        };
+        let chosen = all.iter().find(fits);
+        let chosen =
+            chosen.ok_or_else(|| format!("nothing in it is for linux/{}", architecture()))?;
+        let document = read_json(&self.blob(&text(&chosen["digest"]))?)?;
+        if document["manifests"].is_array() {
+            return self.manifest(&document, depth + 1);
+        }
+        Ok((chosen.clone(), document))
+    }
+
+    /// What `docker save` writes.
+    fn saved(&self) -> Result<Found, String> {
+        let all = self.document(Path::new("manifest.json"))?;
+        let first = &all[0];
+        let strings = |value: &Value| -> Vec<String> {
+            value.as_array().into_iter().flatten().map(text).collect()
+        };
+        let inside = |path: &str| -> Result<PathBuf, String> {
+            let path = plain(Path::new(path)).map_err(|error| error.to_string())?;
+            Ok(self.0.join(path))
+        };
+        let config = inside(&text(&first["Config"]))?;
+        let bytes = read_limited(&config)?;
+        let layers: Result<_, String> = strings(&first["Layers"])
+            .iter()
+            .map(|l| inside(l))
+            .collect();
+        Ok(Found {
+            names: strings(&first["RepoTags"]),
+            digest: digest(&bytes[..]).map_err(|error| error.to_string())?,
+            config: serde_json::from_slice(&bytes).map_err(|error| error.to_string())?,
+            layers: layers?,
+        })
+    }
+
+    fn document(&self, path: &Path) -> Result<Value, String> {
+        read_json(&self.0.join(path))
+    }
+
+    /// The file of a blob, whose content is what its name says.
+    fn blob(&self, name: &str) -> Result<PathBuf, String> {
+        let hex = name.strip_prefix("sha256:").unwrap_or("");
+        if hex.len() != 64 || !hex.chars().all(|c| c.is_ascii_hexdigit()) {
+            return Err(format!("{name:?} is not a digest"));
+        }
+        let path = self.0.join("blobs/sha256").join(hex);
+        let file = File::open(&path).map_err(|error| format!("{name}: {error}"))?;
+        let found = digest(file).map_err(|error| format!("{name}: {error}"))?;
+        if found != name {
+            return Err(format!("what is called {name} is {found}"));
+        }
+        Ok(path)
+    }
+}
+
+/// A path without anything that leads out of where it is put.
+pub(super) fn plain(path: &Path) -> io::Result<PathBuf> {
+    let mut clean = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => clean.push(name),
+            Component::CurDir | Component::RootDir => {}
+            Component::ParentDir | Component::Prefix(_) => {
+                let text = format!("{} leads out of the archive", path.display());
+                return Err(io::Error::other(text));
+            }
+        }
+    }
+    Ok(clean)
+}
+
+fn digest(mut from: impl Read) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    io::copy(&mut from, &mut hash)?;
+    let hex: String = hash
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    Ok(format!("sha256:{hex}"))
+}
+
+fn read_limited(path: &Path) -> Result<Vec<u8>, String> {
+    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(LARGEST_DOCUMENT + 1)
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
+    if bytes.len() as u64 > LARGEST_DOCUMENT {
+        return Err(format!("{} is too large", path.display()));
+    }
+    Ok(bytes)
+}
+
+fn read_json(path: &Path) -> Result<Value, String> {
+    serde_json::from_slice(&read_limited(path)?)
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// The architecture of this machine, as images name it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
