@@ -12,9 +12,9 @@ use kubewright::prelude::*;
 use crate::api::{EtcdCluster, Tls};
 use crate::etcd::{Etcd, EtcdError};
 use crate::names::Names;
-use crate::observe::{Seen, observe};
+use crate::observe::{Seen, member_id, observe};
 use crate::plan::{Removal, Step, Wanted, plan};
-use crate::start::{bootstrap, start_member};
+use crate::start::{Started, bootstrap, start_member};
 use crate::{backup, certificates, objects, status};
 
 /// How often members are asked how they are.
@@ -142,25 +142,31 @@ impl Shell<'_> {
                 return Ok(Outcome::requeue_after(next.min(HEALTH_INTERVAL)));
             }
             Step::Wait(_) => return Ok(Outcome::requeue_after(self.pause())),
-            Step::Bootstrap(name) => bootstrap(self, name).await?,
-            Step::StartMember(id, name) => {
-                let first = self
-                    .seen
-                    .claims
-                    .get(name)
-                    .is_some_and(|claim| crate::observe::member_id(&**claim).is_none());
-                start_member(self, (!first).then_some(*id), name).await?;
-            }
-            Step::RestartMember(name) => {
-                let claim = self.seen.claims.get(name);
-                let id = claim.and_then(|claim| crate::observe::member_id(&**claim));
-                start_member(self, id, name).await?;
+            Step::Bootstrap(_) | Step::StartMember(..) | Step::RestartMember(_) => {
+                if self.start(step).await? == Started::Later {
+                    return Ok(Outcome::requeue_after(self.pause()));
+                }
             }
             Step::DeletePod(name, _) => self.delete_pod(name).await?,
             Step::DeleteClaim(name) => self.delete_claim(name).await?,
             step => self.change_members(step).await?,
         }
         Ok(Outcome::requeue_after(NEXT_STEP))
+    }
+
+    /// Starts a member.
+    async fn start(&self, step: &Step) -> Result<Started> {
+        let id_of = |name: &str| member_id(&**self.seen.claims.get(name)?);
+        match step {
+            Step::Bootstrap(name) => bootstrap(self, name).await,
+            Step::StartMember(id, name) => {
+                // The claim of the first member has no id.
+                let is_first = self.seen.claims.contains_key(name) && id_of(name).is_none();
+                start_member(self, (!is_first).then_some(*id), name).await
+            }
+            Step::RestartMember(name) => start_member(self, id_of(name), name).await,
+            _ => Ok(Started::Now),
+        }
     }
 
     /// How long until a cluster that waits is looked at again: the longer it has not been as wanted, the longer.

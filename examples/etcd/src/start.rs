@@ -12,9 +12,18 @@ use crate::observe::member_id;
 use crate::plan::pod_version;
 use crate::reconcile::Shell;
 
+/// Whether a member was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Started {
+    /// Its pod is made.
+    Now,
+    /// A snapshot has to be put into its claim first.
+    Later,
+}
+
 /// Starts the first member of a cluster. Caches may be behind, and a second first member would be a second cluster, so the
 /// server itself is asked.
-pub(crate) async fn bootstrap(shell: &Shell<'_>, name: &str) -> Result {
+pub(crate) async fn bootstrap(shell: &Shell<'_>, name: &str) -> Result<Started> {
     let (client, names) = (shell.cx.client(), Names::of(shell.cluster));
     let present = client.live().get::<EtcdCluster>(shell.cx.key()).await?;
     let established = present.is_none_or(|present| {
@@ -35,7 +44,11 @@ pub(crate) async fn bootstrap(shell: &Shell<'_>, name: &str) -> Result {
 }
 
 /// Makes what a member needs, in the order in which it is needed.
-pub(crate) async fn start_member(shell: &Shell<'_>, id: Option<u64>, name: &str) -> Result {
+pub(crate) async fn start_member(
+    shell: &Shell<'_>,
+    id: Option<u64>,
+    name: &str,
+) -> Result<Started> {
     let Shell { cluster, cx, .. } = *shell;
     let claim = ensure_claim(shell, id, name).await?;
     if cluster.spec.tls == Tls::Enabled {
@@ -45,7 +58,7 @@ pub(crate) async fn start_member(shell: &Shell<'_>, id: Option<u64>, name: &str)
         && !shell.seen.observed.established
         && !is_restored(shell, name, &claim, restore).await?
     {
-        return Ok(());
+        return Ok(Started::Later);
     }
     let members = shell.seen.observed.quorum.iter();
     let members = members.flat_map(|quorum| &quorum.members);
@@ -65,7 +78,7 @@ pub(crate) async fn start_member(shell: &Shell<'_>, id: Option<u64>, name: &str)
     cx.client().create(&pod).await?;
     let message = format!("started the pod of {name}");
     cx.event(cluster, EventKind::Normal, "MemberStarted", message);
-    Ok(())
+    Ok(Started::Now)
 }
 
 /// The claim of a member. One that was made for another member of the same name is left alone, and that is an error.

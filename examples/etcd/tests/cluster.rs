@@ -396,3 +396,33 @@ async fn whole_life_needs_exactly_the_role() {
     world.ready_as(&Key::new("default", "r"), 1).await;
     world.assert_exact_role();
 }
+
+#[tokio::test(start_paused = true)]
+async fn restore_that_cannot_begin_waits_and_follows_the_version() {
+    let mut cluster = sample(1);
+    cluster.spec.restore = Some(Restore {
+        claim_name: "nowhere".to_owned(),
+        snapshot: "slot-0.db".to_owned(),
+    });
+    let world = Scenario::with(&cluster).await;
+    let until_image = async |image: &str| {
+        let key = Key::new("default", "e-restore");
+        let has_image = |pod: Option<&Pod>| {
+            let spec = pod.and_then(|pod| pod.spec.as_ref());
+            let container = spec.and_then(|spec| spec.containers.first());
+            container.is_some_and(|it| it.image.as_deref() == Some(image))
+        };
+        world.until(&key, has_image).await;
+    };
+    until_image("quay.io/coreos/etcd:v3.4.23").await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let before = world.reconciles().len();
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let runs = world.reconciles().len() - before;
+    assert!(runs <= 25, "it was looked at {runs} times in 100 seconds");
+
+    world
+        .change(|cluster| cluster.spec.version = "3.4.24".to_owned())
+        .await;
+    until_image("quay.io/coreos/etcd:v3.4.24").await;
+}
