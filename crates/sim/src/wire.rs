@@ -190,30 +190,33 @@ impl Wire {
             if asked.as_deref() == Some("0") {
                 let at = format!("resourceVersion={held}&resourceVersionMatch=Exact");
                 replace_version(&mut request, &at)?;
-            } else if is_newer(asked.as_deref(), held) {
-                return self.too_large().await;
+            } else if self.is_too_large(asked.as_deref()).await {
+                return refusal(504);
             }
         }
         self.pass(request).await
     }
 
-    /// The answer of an API server that has not reached a version and gives up waiting for it.
-    async fn too_large(&self) -> Answer {
-        tokio::time::sleep(WAITS_FOR).await;
+    /// Whether a version is one that the API server does not reach while it waits for it.
+    async fn is_too_large(&self, version: Option<&str>) -> bool {
+        let version = version.and_then(|version| version.parse().ok());
+        let reached = self.life.front_end.reached(version.unwrap_or_default());
+        let late = tokio::time::timeout(WAITS_FOR, reached).await.is_err();
         self.life.check().await;
-        refusal(504)
+        late
     }
 
     async fn watch(&self, target: Target, request: Request<Body>) -> Answer {
         self.life.director.released(&target.resource).await;
         self.life.check().await;
-        if let Some((held, _)) = self.life.front_end.held() {
+        if self.life.front_end.held().is_some() {
             if query(&request, "sendInitialEvents").is_some() {
                 // A server that cannot stream a list gives one from its cache instead, which may be old.
                 return refusal(422);
             }
-            if is_newer(query(&request, "resourceVersion").as_deref(), held) {
-                return self.too_large().await;
+            let asked = query(&request, "resourceVersion");
+            if self.is_too_large(asked.as_deref()).await {
+                return refusal(504);
             }
         }
         let response = self.pass(request).await?;
@@ -247,12 +250,6 @@ fn verb(method: &Method) -> Option<&'static str> {
         "DELETE" => Some("delete"),
         _ => None,
     }
-}
-
-/// Whether a version is one that an API server at this revision has not reached.
-fn is_newer(version: Option<&str>, held: u64) -> bool {
-    let version = version.and_then(|version| version.parse::<u64>().ok());
-    version.is_some_and(|version| version > held)
 }
 
 /// The verb of any call, reads included.

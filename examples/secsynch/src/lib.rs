@@ -42,6 +42,7 @@ pub fn controller() -> Controller {
             Index::of(|it: &SecSynch| it.spec.destination_namespaces.clone()),
         )
         .watches(secrets.map_by_index::<SecSynch>(BY_SECRET, |it| vec![Key::of(it).to_string()]))
+        .watches(Watch::of::<Secret>().map(|it, _| Vec::from_iter(maker(it))))
         .watches(namespaces.map_by_index::<SecSynch>(BY_NAMESPACE, |it| vec![it.name_any()]))
         .reconciler(SecSynchReconciler)
 }
@@ -51,6 +52,7 @@ pub fn controller() -> Controller {
 pub struct SecSynchReconciler;
 
 #[kubewright::rbac(groups = "", resources = "secrets", verbs = "create;update;delete")]
+#[kubewright::rbac(groups = "tutorial.study.dev", resources = "secsynches", verbs = "get")]
 impl Reconciler<SecSynch> for SecSynchReconciler {
     async fn reconcile(&self, synch: Arc<SecSynch>, cx: &Context) -> Result<Outcome> {
         let source = cx.client().get::<Secret>(&synch.spec.source()).await?;
@@ -78,6 +80,20 @@ impl Reconciler<SecSynch> for SecSynchReconciler {
         delete_copies(&BTreeSet::new(), cx).await?;
         Ok(Cleanup::Done)
     }
+
+    /// A process that was shown the past makes copies for a SecSynch that is gone, and nobody else would delete them. The cache
+    /// of SecSynchs may be behind that of Secrets, so the server is asked first.
+    async fn gone(&self, key: &Key, cx: &Context) -> Result<Outcome> {
+        if has_copies(cx).await? && cx.client().live().get::<SecSynch>(key).await?.is_none() {
+            delete_copies(&BTreeSet::new(), cx).await?;
+        }
+        Ok(Outcome::done())
+    }
+}
+
+/// The SecSynch that made a copy; none for other Secrets.
+fn maker(secret: &Secret) -> Option<Key> {
+    Key::parse(secret.annotations().get(COPIED_BY)?)
 }
 
 /// Makes all copies as they should be, and says how many were not.

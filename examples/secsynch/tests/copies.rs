@@ -298,6 +298,22 @@ async fn deleting_the_secsynch_deletes_its_copies_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn copy_of_a_secsynch_that_is_gone_is_deleted() {
+    let world = world().await;
+    let user = &world.client;
+    let mut orphan = secret("a", "one");
+    let maker = synch_key().to_string();
+    orphan.annotations_mut().insert(COPIED_BY.to_owned(), maker);
+    user.create(&orphan).await.expect("it is created");
+    let other = secret("b", "other");
+    user.create(&other).await.expect("it is created");
+    settle(&world).await;
+    assert_eq!(read_secret(user, "a").await, None);
+    assert!(read_secret(user, "b").await.is_some(), "not a copy");
+    world.stop_operator().await.expect("it ends well");
+}
+
+#[tokio::test(start_paused = true)]
 async fn secsynch_deleted_while_nobody_runs_is_held_until_its_copies_are_gone() {
     let world = world().await;
     let user = &world.client;

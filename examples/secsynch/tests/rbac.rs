@@ -7,7 +7,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Event, Namespace, Secret};
 use kubewright::prelude::*;
 use kubewright::testing::World;
-use kubewright_example_secsynch::SecSynch;
+use kubewright_example_secsynch::{COPIED_BY, SecSynch};
 
 /// Waits for a copy with this value.
 async fn until_copied(world: &World, namespace: &str, value: &str) -> Secret {
@@ -27,7 +27,8 @@ async fn create_namespace(world: &World, name: &str) {
     created.expect("it is created");
 }
 
-/// Copies come, follow their source, are put back, reach a namespace that is late, and go; an event counts how often it was.
+/// Copies come, follow their source, are put back, reach a namespace that is late, and go, also those of nobody; an event counts
+/// how often it was.
 #[tokio::test(start_paused = true)]
 async fn operator_needs_exactly_its_role() {
     let world = World::builder()
@@ -67,6 +68,16 @@ async fn operator_needs_exactly_its_role() {
         .until(&key, |synch: Option<&SecSynch>| synch.is_none())
         .await;
     let key = Key::new("team-a", "registry");
+    world
+        .until(&key, |copy: Option<&Secret>| copy.is_none())
+        .await;
+    let mut orphan = Secret::default();
+    orphan.metadata.name = Some("registry".to_owned());
+    orphan.metadata.namespace = Some("team-a".to_owned());
+    let maker = Key::of(&synch).to_string();
+    orphan.metadata.annotations = Some(BTreeMap::from([(COPIED_BY.to_owned(), maker)]));
+    let created = world.client.create(&orphan).await;
+    created.expect("it is created");
     world
         .until(&key, |copy: Option<&Secret>| copy.is_none())
         .await;
