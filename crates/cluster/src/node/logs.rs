@@ -12,8 +12,19 @@ use tokio::sync::watch;
 
 use super::step::{Output, Written};
 
-/// Most lines that are kept of a run; the oldest go first.
+/// Most lines that are kept of a run that is played; the oldest go first. There may be fifty thousand of these.
 const MOST_LINES: usize = 1_000;
+/// Most bytes that are kept of a run that is real; the oldest lines go first. A kubelet keeps 10 MiB, on disk.
+const MOST_BYTES: usize = 2 << 20;
+
+/// How much is kept of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// The lines of a container that is played.
+    Lines,
+    /// The bytes of a container that runs.
+    Bytes,
+}
 
 /// The logs of all simulated containers. Clones are the same logs.
 ///
@@ -45,6 +56,8 @@ struct ContainerLog {
 #[derive(Debug, Clone, Default)]
 struct RunLog {
     lines: VecDeque<LogLine>,
+    /// The bytes of all lines that are kept.
+    bytes: usize,
     /// How many lines are kept no longer.
     gone: u64,
     ended: bool,
@@ -61,7 +74,14 @@ impl Default for Logs {
 
 impl Logs {
     /// Writes down what containers of a pod wrote.
-    pub(crate) fn write(&self, key: &Key, uid: &str, now: Timestamp, output: Vec<Output>) {
+    pub(crate) fn write(
+        &self,
+        key: &Key,
+        uid: &str,
+        now: Timestamp,
+        output: Vec<Output>,
+        keep: Keep,
+    ) {
         if output.is_empty() {
             return;
         }
@@ -79,7 +99,7 @@ impl Logs {
                 Written::Begin => log.previous = log.current.replace(RunLog::default()),
                 Written::Line(text) => {
                     let line = LogLine { at: now, text };
-                    log.current.get_or_insert_default().push(line);
+                    log.current.get_or_insert_default().push(line, keep);
                 }
                 Written::End => log.current.get_or_insert_default().ended = true,
             }
@@ -106,12 +126,25 @@ impl Logs {
 }
 
 impl RunLog {
-    fn push(&mut self, line: LogLine) {
-        if self.lines.len() == MOST_LINES {
-            self.lines.pop_front();
-            self.gone += 1;
-        }
+    fn push(&mut self, line: LogLine, keep: Keep) {
+        self.bytes += line.text.len();
         self.lines.push_back(line);
+        while self.is_full(keep) {
+            if let Some(oldest) = self.lines.pop_front() {
+                self.bytes -= oldest.text.len();
+                self.gone += 1;
+            }
+        }
+    }
+
+    /// Whether there is more than is kept. The last line always is.
+    fn is_full(&self, keep: Keep) -> bool {
+        let most = match keep {
+            Keep::Lines => self.lines.len() > MOST_LINES,
+            // An empty line takes room as well.
+            Keep::Bytes => self.bytes + self.lines.len() > MOST_BYTES,
+        };
+        most && self.lines.len() > 1
     }
 }
 
@@ -183,11 +216,17 @@ mod tests {
         assert_eq!(missing, NoLog::NotStarted("ContainerCreating".to_owned()));
         for run in ["one", "two"] {
             let lines = vec![Written::Begin, Written::Line(run.to_owned())];
-            logs.write(&key, "u", now, written(lines));
+            logs.write(&key, "u", now, written(lines), Keep::Lines);
         }
         assert_eq!(texts(&logs, LogRun::Previous, 0), ["one"]);
         assert_eq!(texts(&logs, LogRun::Current, 0), ["two"]);
-        logs.write(&key, "another", now, written(vec![Written::Begin]));
+        logs.write(
+            &key,
+            "another",
+            now,
+            written(vec![Written::Begin]),
+            Keep::Lines,
+        );
         assert!(logs.read(&of(LogRun::Current), 0).is_err());
     }
 
@@ -199,10 +238,10 @@ mod tests {
             Timestamp::UNIX_EPOCH,
         );
         let line = |text: &str| written(vec![Written::Line(text.to_owned())]);
-        logs.write(&key, "u", now, line("before"));
+        logs.write(&key, "u", now, line("before"), Keep::Lines);
         let copy = logs.copy();
-        logs.write(&key, "u", now, line("here"));
-        copy.write(&key, "u", now, line("there"));
+        logs.write(&key, "u", now, line("here"), Keep::Lines);
+        copy.write(&key, "u", now, line("there"), Keep::Lines);
         assert_eq!(texts(&logs, LogRun::Current, 0), ["before", "here"]);
         assert_eq!(texts(&copy, LogRun::Current, 0), ["before", "there"]);
         logs.forget(&key);
@@ -218,7 +257,7 @@ mod tests {
         );
         let line = |i: usize| Written::Line(i.to_string());
         let many = std::iter::once(Written::Begin).chain((0..MOST_LINES + 5).map(line));
-        logs.write(&key, "u", now, written(many.collect()));
+        logs.write(&key, "u", now, written(many.collect()), Keep::Lines);
         let piece = logs.read(&of(LogRun::Current), 0).expect("a log");
         assert_eq!(
             (piece.lines.len(), piece.lines[0].text.as_str()),
@@ -228,10 +267,35 @@ mod tests {
             panic!("it goes on");
         };
         let last = vec![Written::Line("last".to_owned()), Written::End];
-        logs.write(&key, "u", now, written(last));
+        logs.write(&key, "u", now, written(last), Keep::Lines);
         more.await;
         let piece = logs.read(&of(LogRun::Current), piece.next).expect("a log");
         assert_eq!(piece.lines[0].text, "last");
         assert!(matches!(piece.more, MoreLog::Never));
+    }
+
+    #[test]
+    fn a_container_that_runs_has_its_last_bytes_kept() {
+        let (logs, key, now) = (
+            Logs::default(),
+            Key::new("default", "p"),
+            Timestamp::UNIX_EPOCH,
+        );
+        let line = |size: usize| Written::Line("x".repeat(size));
+        let many = std::iter::once(Written::Begin).chain((0..2 * MOST_LINES).map(|_| line(10)));
+        logs.write(&key, "u", now, written(many.collect()), Keep::Bytes);
+        assert_eq!(texts(&logs, LogRun::Current, 0).len(), 2 * MOST_LINES);
+        let large = (0..11).map(|_| line(1 << 18)).collect();
+        logs.write(&key, "u", now, written(large), Keep::Bytes);
+        let kept = texts(&logs, LogRun::Current, 0);
+        assert_eq!((kept.len(), kept[0].len()), (7, 1 << 18));
+        logs.write(
+            &key,
+            "u",
+            now,
+            written(vec![line(MOST_BYTES * 2)]),
+            Keep::Bytes,
+        );
+        assert_eq!(texts(&logs, LogRun::Current, 0).len(), 1);
     }
 }

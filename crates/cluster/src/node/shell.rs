@@ -22,6 +22,7 @@ use super::fleet::{Alarm, Fleet, Look, Outcome, World};
 use super::handle::{Command, Found, NodesError, NodesOptions, PodEvents, Reply};
 use super::kubelet::eviction::first_victim;
 use super::kubelet::sources::{Cached, Sources};
+use super::logs::Keep;
 use super::news::{News, NodeEar, PodEar};
 use super::runtime::{PodId, Runtime as _};
 use super::signal::Signal;
@@ -308,7 +309,9 @@ impl Shell<'_> {
             return;
         };
         let uid = pod.metadata.uid.clone().unwrap_or_default();
-        self.options.logs.write(&key, &uid, now, step.output);
+        self.options
+            .logs
+            .write(&key, &uid, now, step.output, Keep::Lines);
         for note in step.notes {
             self.tell(pod, &node, note, now);
         }

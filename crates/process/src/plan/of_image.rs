@@ -41,9 +41,22 @@ pub(super) fn apply(
             root.lower = vec![image.root.clone()];
             root.machine = false;
         }
-        None => without_root(image, launch),
+        None => {
+            check_access(launch)?;
+            without_root(image, launch);
+        }
     }
     Ok(())
+}
+
+/// Images are readable for whoever loaded them alone, who is root here.
+fn check_access(launch: &Launch) -> Result<(), StartError> {
+    match launch.identity.user {
+        Some(user) if user != 0 && nix::unistd::geteuid().is_root() => Err(StartError(format!(
+            "user {user} cannot read the image: without namespaces root runs images as root alone"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Finds the program and the directory among the files of the image.

@@ -14,7 +14,7 @@ use kubewright_schema::quantity::Quantity;
 use tokio_util::sync::CancellationToken;
 
 use crate::announce::{Announcer, Told};
-use crate::node::logs::Logs;
+use crate::node::logs::{Keep, Logs};
 use crate::node::step::{Output, Written};
 
 /// Names a pod on a node.
@@ -206,7 +206,8 @@ impl LogWriter {
             what: Written::Begin,
         };
         let now = (self.clock)();
-        self.logs.write(&self.key, &self.uid, now, vec![begin]);
+        self.logs
+            .write(&self.key, &self.uid, now, vec![begin], Keep::Bytes);
     }
 
     /// Writes lines: one for each line of the text.
@@ -216,7 +217,8 @@ impl LogWriter {
             what: Written::Line(line.to_owned()),
         });
         let now = (self.clock)();
-        self.logs.write(&self.key, &self.uid, now, lines.collect());
+        self.logs
+            .write(&self.key, &self.uid, now, lines.collect(), Keep::Bytes);
     }
 }
 
