@@ -348,7 +348,7 @@ impl Factory {
             .reporter(self.reporter.clone());
         if let Some(seed) = self.seed {
             let mut random = StdRng::seed_from_u64(seed.wrapping_add(number));
-            options = options.with_chance(move || random.random());
+            options = options.with_random(move || random.random());
         }
         if let Some(duration) = self.shortest_watch {
             options = options.shortest_watch(duration);

@@ -109,7 +109,7 @@ impl Options {
     }
 
     /// Sets the source of random numbers, from 0 to 1. With a fixed source a run can be repeated.
-    pub fn with_chance(mut self, random: impl FnMut() -> f64 + Send + 'static) -> Self {
+    pub fn with_random(mut self, random: impl FnMut() -> f64 + Send + 'static) -> Self {
         self.random = Box::new(random);
         self
     }

@@ -6,17 +6,18 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::state::ObjectId;
+/// A resource and a key.
+type Id = (String, String);
 
 /// The names that the server made in a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Generated {
     /// How many objects of a resource have the same namespace and prefix so far.
-    counts: BTreeMap<ObjectId, u32>,
+    counts: BTreeMap<Id, u32>,
     /// What an object of this name is called in plans.
     aliases: BTreeMap<String, String>,
     /// The key of the object that plans call so.
-    keys: BTreeMap<ObjectId, String>,
+    keys: BTreeMap<Id, String>,
 }
 
 #[derive(Deserialize)]
@@ -33,7 +34,7 @@ struct Metadata {
 
 impl Generated {
     /// Takes a new object in, whose name may be one that the server made.
-    pub(crate) fn note(&mut self, (resource, key): &ObjectId, body: &[u8]) {
+    pub(crate) fn note(&mut self, (resource, key): &Id, body: &[u8]) {
         let Ok(Named { metadata }) = serde_json::from_slice(body) else {
             return;
         };

@@ -6,10 +6,9 @@ use std::fmt;
 use crate::director::Broken;
 use crate::generated::family;
 use crate::identity::WriteId;
-use crate::normal::Difference;
+use crate::normal::{Difference, Normal};
 use crate::outage::ATTEMPTS;
 use crate::plan::{FaultKind, Plan};
-use crate::run::Outcome;
 use crate::state::ObjectId;
 use crate::trace::{Note, Trace};
 
@@ -223,6 +222,14 @@ pub(crate) fn short(text: &str) -> String {
     }
 }
 
+/// The run without faults.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reference<'a> {
+    pub(crate) trace: &'a Trace,
+    /// The state after each step.
+    pub(crate) steps: &'a [Normal],
+}
+
 /// How often the operator created and deleted an object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Counts {
@@ -250,18 +257,22 @@ pub(crate) fn counts(trace: &Trace) -> BTreeMap<ObjectId, Counts> {
 }
 
 /// The first object that was created or deleted more or less often than the faults of the plan allow.
-pub(crate) fn miscounted(plan: &Plan, reference: &Outcome, found: &Trace) -> Option<Violation> {
+pub(crate) fn miscounted(
+    plan: &Plan,
+    reference: Reference<'_>,
+    found: &Trace,
+) -> Option<Violation> {
     if plan.has(&RECREATING) {
         return None;
     }
     let is_stale = plan.has(&STALE);
-    let (expected, found) = (counts(&reference.trace), counts(found));
+    let (expected, found) = (counts(reference.trace), counts(found));
     let objects: BTreeSet<&ObjectId> = expected.keys().chain(found.keys()).collect();
     let of = |counts: &BTreeMap<ObjectId, Counts>, id| counts.get(id).cloned().unwrap_or_default();
     objects.into_iter().find_map(|id| {
         let (expected, found) = (of(&expected, id), of(&found, id));
         let differs = match is_stale {
-            true => is_deleted_too_often(id, reference, &expected, &found),
+            true => is_deleted_too_often(id, reference.steps, &expected, &found),
             false => (expected.created, expected.deleted) != (found.created, found.deleted),
         };
         differs.then(|| Violation::Counts {
@@ -276,7 +287,7 @@ pub(crate) fn miscounted(plan: &Plan, reference: &Outcome, found: &Trace) -> Opt
 /// old view goes again; in a step after which the run without faults has it, it is not deleted more often than there.
 fn is_deleted_too_often(
     id: &ObjectId,
-    reference: &Outcome,
+    reference: &[Normal],
     expected: &Counts,
     found: &Counts,
 ) -> bool {
@@ -286,7 +297,7 @@ fn is_deleted_too_often(
     }
     let mut deleted_in = found.deleted_in.iter();
     deleted_in.any(|(step, deleted)| {
-        let there = reference.steps.get(*step);
+        let there = reference.get(*step);
         let is_there = there.is_some_and(|objects| objects.contains_key(id));
         is_there && deleted > expected.deleted_in.get(step).unwrap_or(&0)
     })
@@ -310,7 +321,6 @@ pub(crate) fn unrest(trace: &Trace, from: usize, seconds: u64) -> Option<Violati
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::normal::Normal;
     use crate::plan::Fault;
     use crate::trace::{Entry, Wrote};
     use serde_json::Value;
@@ -341,20 +351,22 @@ mod tests {
     }
 
     /// A run in which the ConfigMap is created in the first of three steps and deleted in the last one.
-    fn reference() -> Outcome {
+    fn reference() -> (Trace, [Normal; 3]) {
         let id = ("configmaps".to_owned(), "n/a".to_owned());
         let there = Normal::from([(id, Value::Null)]);
-        Outcome {
-            trace: trace(&[(0, "create"), (2, "delete")]),
-            steps: vec![there.clone(), there, Normal::new()],
-            ..Outcome::default()
-        }
+        let trace = trace(&[(0, "create"), (2, "delete")]);
+        (trace, [there.clone(), there, Normal::new()])
     }
 
     fn is_miscounted(fault: &str, writes: &[(usize, &str)]) -> bool {
         let fault: Fault = fault.parse().expect("a fault");
         let plan = Plan::single(fault);
-        miscounted(&plan, &reference(), &trace(writes)).is_some()
+        let (expected, steps) = reference();
+        let reference = Reference {
+            trace: &expected,
+            steps: &steps,
+        };
+        miscounted(&plan, reference, &trace(writes)).is_some()
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::campaign::Shape;
 use crate::director::Director;
 use crate::generated::family;
 use crate::normal::{Normal, difference, normalise};
-use crate::oracle::{self, Violation};
+use crate::oracle::{self, Reference, Violation};
 use crate::plan::{Fault, FaultKind, Plan};
 use crate::process::{Operator, Setting};
 use crate::state::ObjectId;
@@ -345,8 +345,9 @@ impl Run<'_> {
             return Err(Violation::from(broken).into());
         }
         // On a real clock the cache of a program lags by itself: it may create what is gone a moment later, which does no harm.
-        if let Some(reference) = self.reference
+        if let Some(Outcome { trace, steps, .. }) = self.reference
             && !self.director.pace.is_real
+            && let reference = (Reference { trace, steps })
             && let Some(miscounted) =
                 oracle::miscounted(self.plan, reference, &self.director.trace())
         {

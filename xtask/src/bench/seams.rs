@@ -71,13 +71,13 @@ fn build(folder: &Path, flags: &str) -> Result<PathBuf> {
     let messages = text
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok());
-    let programs = messages.filter_map(|message: Value| {
+    let mut programs = messages.filter_map(|message: Value| {
         let is_it = message["target"]["name"] == "seams";
         let path = message["executable"].as_str()?;
         is_it.then(|| PathBuf::from(path))
     });
     programs
-        .last()
+        .next_back()
         .context("cargo does not say where the benchmark is")
 }
 

@@ -12,7 +12,7 @@ use crate::object::Object;
 use crate::source::{BoxFuture, Chunks, FailureKind, Initial, StreamingList};
 
 fn options() -> Options {
-    Options::default().with_chance(|| 0.0)
+    Options::default().with_random(|| 0.0)
 }
 
 fn object(name: &str, version: u32) -> Arc<Object> {
@@ -497,7 +497,7 @@ fn watch_is_asked_to_last_between_once_and_twice_the_shortest_time() {
     for (random, expected) in [(0.0, 600), (0.5, 900), (1.0, 1200), (7.0, 1200)] {
         let options = Options::default()
             .shortest_watch(Duration::from_secs(600))
-            .with_chance(move || random);
+            .with_random(move || random);
         let mut machine = Machine::new(options, Try);
         let step = machine.step(Duration::ZERO, Input::Start);
         let Next::Watch(request) = step.next else {

@@ -70,7 +70,7 @@ async fn life(seed: u64, tally: &mut Tally) {
         StreamingList::No
     };
     let source = source(&world).with_streaming_list(streaming);
-    let running = run(source, options().page_size(2).with_chance(move || 0.3));
+    let running = run(source, options().page_size(2).with_random(move || 0.3));
     let (fast, ran) = Story::new();
     let (slow, crawled) = Story::slow(Duration::from_millis(700));
     running.informer.add_handler(fast).expect("it runs");

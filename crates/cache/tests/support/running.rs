@@ -19,7 +19,7 @@ pub(crate) fn source(world: &World) -> ListWatch {
 }
 
 pub(crate) fn options() -> reflector::Options {
-    reflector::Options::default().with_chance(|| 0.5)
+    reflector::Options::default().with_random(|| 0.5)
 }
 
 pub(crate) fn run(source: ListWatch, options: reflector::Options) -> Running {

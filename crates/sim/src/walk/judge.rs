@@ -140,12 +140,13 @@ fn trimmed(object: &Value, is_subject: bool) -> Value {
         fields.remove("status");
     }
     // The history of a Deployment is its controller's.
-    let annotations = object["metadata"]["annotations"].as_object_mut();
+    let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return object; // The state of an external system may be anything.
+    };
+    let annotations = meta.get_mut("annotations").and_then(Value::as_object_mut);
     if let Some(annotations) = annotations {
         annotations.remove("deployment.kubernetes.io/revision");
-        if annotations.is_empty()
-            && let Some(meta) = object["metadata"].as_object_mut()
-        {
+        if annotations.is_empty() {
             meta.remove("annotations");
         }
     }
