@@ -471,3 +471,49 @@ fn client_errors_stay_small() {
         size_of::<ClientError>()
     );
 }
+
+/// What an old spec does not name may be what the present one asks for, so deletions ask the server first.
+#[tokio::test]
+async fn object_is_current_until_its_spec_changes_or_it_is_made_again() {
+    let (_server, _wire, client) = world().await;
+    let labels = json!({"app": "web"});
+    let deployment = json!({
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "web", "image": "web"}]},
+            },
+        },
+    });
+    let deployment: Deployment = serde_json::from_value(deployment).expect("a Deployment");
+    let read = limit(client.create(&deployment)).await.expect("created");
+    let annotate = |it: &mut Deployment| {
+        it.annotations_mut().insert("a".to_owned(), "1".to_owned());
+    };
+    limit(client.modify(&read, annotate))
+        .await
+        .expect("written");
+    let current = limit(client.live().ensure_current(&read)).await;
+    current.expect("an annotation does not belong to the spec");
+
+    let scale = |it: &mut Deployment| it.spec.replicas = Some(3);
+    let scaled = limit(client.modify(&read, scale)).await.expect("scaled");
+    let changed = limit(client.live().ensure_current(&read)).await;
+    let changed = changed.expect_err("the spec is another one");
+    assert!(changed.is_conflict(), "{changed}");
+    assert_eq!(
+        changed.to_string(),
+        "deployments.apps default/web has changed since it was read"
+    );
+
+    let deleted = client.delete(&scaled.object, Delete::background());
+    limit(deleted).await.expect("deleted");
+    let gone = limit(client.live().ensure_current(&scaled.object)).await;
+    assert!(gone.expect_err("it is gone").is_conflict());
+    let again = limit(client.create(&deployment)).await.expect("made again");
+    assert_eq!(again.metadata.generation, read.metadata.generation);
+    let another = limit(client.live().ensure_current(&read)).await;
+    assert!(another.expect_err("it has another uid").is_conflict());
+}

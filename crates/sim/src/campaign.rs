@@ -203,7 +203,7 @@ impl Campaign {
         self
     }
 
-    /// Leaves a resource out of comparisons, as `jobs.batch`.
+    /// Leaves a resource out of comparisons and out of what may not be left behind, as `jobs.batch`.
     pub fn ignore(mut self, resource: &str) -> Self {
         self.shape.masks.resources.push(resource.to_owned());
         self

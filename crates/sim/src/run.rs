@@ -359,12 +359,15 @@ impl Run<'_> {
             return Ok(());
         }
         let mut objects = self.director.made();
+        let ignored = &self.shape.masks.resources;
+        objects.retain(|(resource, _)| !ignored.contains(resource));
         if external_before != self.user.external_state() {
             objects.push(("external".to_owned(), "system".to_owned()));
         }
-        match objects.is_empty() {
-            true => Ok(()),
-            false => Err(Violation::Leaked { objects }.into()),
+        if objects.is_empty() {
+            Ok(())
+        } else {
+            Err(Violation::Leaked { objects }.into())
         }
     }
 

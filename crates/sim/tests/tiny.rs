@@ -306,3 +306,19 @@ fn deletion_by_name_is_found() {
     let report = delete_campaign(Form::Fixed).sample(25).run();
     assert!(report.is_clean(), "{report}");
 }
+
+#[test]
+fn resources_that_are_ignored_may_be_left_behind() {
+    // Nobody collects garbage in a cluster without controllers.
+    let campaign = || {
+        let campaign = resize_campaign(Form::Fixed).step("delete", delete);
+        campaign.only([FaultKind::CrashBefore])
+    };
+    let report = campaign().run();
+    let failures = &report.failures;
+    let leaked = |it: &Violation| matches!(it, Violation::Leaked { .. });
+    assert!(failures.iter().any(|it| leaked(&it.violation)), "{report}");
+
+    let report = campaign().ignore("configmaps").run();
+    assert!(report.is_clean(), "{report}");
+}

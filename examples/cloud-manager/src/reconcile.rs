@@ -115,19 +115,6 @@ async fn delete_renamed(manager: &CloudManager, cx: &Context) -> Result {
     delete_others::<Secret>(manager, &[&desired::secret_name(&spec.db)], cx).await
 }
 
-/// Fails if the spec has changed since it was cached: what the old one does not name may be what the new one asks for.
-async fn confirm(manager: &CloudManager, cx: &Context) -> Result {
-    let current = cx.client().live().get::<CloudManager>(cx.key()).await?;
-    let state = |manager: &CloudManager| (manager.uid(), manager.metadata.generation);
-    if current.as_ref().map(state) == Some(state(manager)) {
-        Ok(())
-    } else {
-        Err(Error::msg(
-            "the CloudManager has changed since it was cached",
-        ))
-    }
-}
-
 /// Deletes the objects of a kind that this CloudManager owns, but for those of these names.
 async fn delete_others<K: TypedObject>(
     manager: &CloudManager,
@@ -138,7 +125,8 @@ async fn delete_others<K: TypedObject>(
     for old in cx.client().list::<K>(here).await? {
         let name = old.name_any();
         if is_controlled_by(manager, &old) && !kept.contains(&&name) {
-            confirm(manager, cx).await?;
+            // The cache may be behind, and this a name that the CloudManager has now.
+            cx.client().live().ensure_current(manager).await?;
             let deleted = cx.client().delete(&old, Delete::background()).await;
             deleted.ignore_not_found()?;
             let kind = K::kind(&()).to_lowercase();

@@ -111,10 +111,7 @@ pub async fn delete_renamed(foo: &Foo, cx: &Context) -> Result<()> {
     for old in cx.client().list::<Deployment>(here).await? {
         if is_controlled_by(foo, &old) && old.name_any() != foo.spec.deployment_name {
             // The cache may be behind, and this the name that the Foo has now.
-            let current = cx.client().live().get::<Foo>(cx.key()).await?;
-            if current.and_then(|it| it.metadata.generation) != foo.metadata.generation {
-                return Err(Error::msg("the Foo has changed since it was cached"));
-            }
+            cx.client().live().ensure_current(foo).await?;
             let deleted = cx.client().delete(&old, Delete::background()).await;
             deleted.ignore_not_found()?;
         }

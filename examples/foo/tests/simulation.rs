@@ -1,4 +1,4 @@
-//! Foos come, are scaled and go, once for every single fault.
+//! Foos come, are scaled, renamed and go, once for every single fault.
 
 #![allow(clippy::disallowed_names, reason = "a Foo is called foo")]
 
@@ -45,6 +45,11 @@ fn campaign() -> Campaign {
         .step("scale down", async |user| {
             let scale = |foo: &mut Foo| foo.spec.replicas = Some(1);
             user.modify(&key(), scale).await?;
+            Ok(())
+        })
+        .step("rename", async |user| {
+            let rename = |foo: &mut Foo| foo.spec.deployment_name = "renamed".to_owned();
+            user.modify(&key(), rename).await?;
             Ok(())
         })
         .step("delete", async |user| user.delete::<Foo>(&key()).await)

@@ -101,6 +101,14 @@ pub enum ClientError {
         /// How long it was waited for.
         waited: Duration,
     },
+    /// The object is gone, was made again or has another spec than the one that was read.
+    #[error("{resource} {key} has changed since it was read")]
+    Changed {
+        /// The resource.
+        resource: Arc<str>,
+        /// The object.
+        key: Key,
+    },
     /// A query names an index that was not added.
     #[error("{resource} cannot be queried like that")]
     Query {
@@ -226,7 +234,8 @@ impl ClientError {
 
     /// Somebody else changed the object first, or a precondition does not hold.
     pub fn is_conflict(&self) -> bool {
-        self.code() == Some(409) && !self.is_already_exists()
+        matches!(self, Self::Changed { .. })
+            || self.code() == Some(409) && !self.is_already_exists()
     }
 
     /// There is already an object of that name.

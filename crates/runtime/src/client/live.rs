@@ -2,7 +2,7 @@
 
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
-use kube::core::{DynamicObject, ObjectList, Resource};
+use kube::core::{DynamicObject, ObjectList, ObjectMeta, Resource};
 use kubewright_cache::Key;
 
 use super::{Client, ClientError, IgnoreNotFound, Object, Objects, Query, TypedObject};
@@ -26,6 +26,18 @@ impl Live<'_> {
     /// What the server says, or that the query names an index: those are of the cache.
     pub async fn list<K: TypedObject>(self, query: Query) -> Result<Vec<K>, ClientError> {
         self.0.of::<K>().list_live(query).await
+    }
+
+    /// Succeeds if the server still has this object with the same spec: the same uid and generation, and not being deleted.
+    ///
+    /// Call it before deleting what the spec does not name. A cache may be behind, and what an old spec does not name may be
+    /// what the present one asks for.
+    ///
+    /// # Errors
+    /// [`ClientError::Changed`], which is a [conflict](ClientError::is_conflict), if the object is gone, was made again or has
+    /// another spec; what the server answers.
+    pub async fn ensure_current<K: TypedObject>(self, object: &K) -> Result<(), ClientError> {
+        self.0.of::<K>().ensure_current(object).await
     }
 }
 
@@ -60,6 +72,24 @@ impl<K: Object> Objects<K> {
             .ask("list", namespace.unwrap_or_default(), built)
             .await?;
         Ok(list.items)
+    }
+
+    /// Succeeds if the server still has this object with the same spec, as [`Live::ensure_current`] does.
+    ///
+    /// # Errors
+    /// [`ClientError::Changed`] if it has not; what the server answers.
+    pub async fn ensure_current(&self, object: &K) -> Result<(), ClientError> {
+        let key = Key::of(object);
+        let state = |meta: &ObjectMeta| {
+            let deleting = meta.deletion_timestamp.is_some();
+            (meta.uid.clone(), meta.generation, deleting)
+        };
+        let current = self.get_live(&key).await?;
+        if current.is_some_and(|current| state(current.meta()) == state(object.meta())) {
+            return Ok(());
+        }
+        let resource = self.form.entry.name.clone();
+        Err(ClientError::Changed { resource, key })
     }
 
     async fn ask<T: serde::de::DeserializeOwned>(
