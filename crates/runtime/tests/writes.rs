@@ -489,14 +489,12 @@ async fn object_is_current_until_its_spec_changes_or_it_is_made_again() {
     });
     let deployment: Deployment = serde_json::from_value(deployment).expect("a Deployment");
     let read = limit(client.create(&deployment)).await.expect("created");
-    let annotate = |it: &mut Deployment| {
-        it.annotations_mut().insert("a".to_owned(), "1".to_owned());
+    let label = |it: &mut Deployment| {
+        it.labels_mut().insert("a".to_owned(), "1".to_owned());
     };
-    limit(client.modify(&read, annotate))
-        .await
-        .expect("written");
+    limit(client.modify(&read, label)).await.expect("written");
     let current = limit(client.live().ensure_current(&read)).await;
-    current.expect("an annotation does not belong to the spec");
+    current.expect("a label does not belong to the spec");
 
     let scale = |it: &mut Deployment| it.spec.replicas = Some(3);
     let scaled = limit(client.modify(&read, scale)).await.expect("scaled");
