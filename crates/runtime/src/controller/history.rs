@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use kubewright_cache::Key;
 use parking_lot::Mutex;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::cause::{Cause, Reasons};
 use crate::client::Write;
@@ -44,6 +45,22 @@ pub struct Reconciled {
     pub writes: Vec<Write>,
     /// How it ended: `done`, `requeue`, `requeue after 10s`, or the error.
     pub ended: Cow<'static, str>,
+}
+
+impl Reconciled {
+    /// The reconcile as `/debug/causes` shows it: its fields, and under `written` the version that each write led to, by
+    /// which a change can be followed to the reconciles that it caused.
+    pub fn to_page(&self) -> Value {
+        let written = self.writes.iter().map(|write| {
+            json!({
+                "verb": write.verb, "resource": &*write.resource, "key": write.key.as_str(),
+                "resourceVersion": write.resource_version,
+            })
+        });
+        let mut page = serde_json::to_value(self).unwrap_or_default();
+        page["written"] = written.collect();
+        page
+    }
 }
 
 /// One line: `#3 web default/a (ConfigMap default/a added): done, 2.1ms; wrote patch deployments.apps default/a`.

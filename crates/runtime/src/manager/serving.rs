@@ -8,7 +8,7 @@ use kubewright_webhook::Webhooks;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::controller::Progress;
+use crate::controller::{Progress, Reconciled};
 use crate::metrics::Metrics;
 use crate::serving::{AccessGuard, Listener, MetricsServer, Probes, Serves, WebhookServer};
 
@@ -70,8 +70,7 @@ fn metrics_server(shown: Shown) -> MetricsServer {
     let causes = move || {
         let last = controllers.iter().map(|(name, progress)| {
             let last = progress.history.list();
-            let last = last.iter().map(serde_json::to_value);
-            (name.clone(), last.filter_map(Result::ok).collect())
+            (name.clone(), last.iter().map(Reconciled::to_page).collect())
         });
         Value::Object(last.collect())
     };
