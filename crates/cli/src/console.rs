@@ -1,7 +1,7 @@
 //! `kubewright console`: a live page for any cluster, in the foreground, until Ctrl-C.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -58,7 +58,7 @@ impl Console {
     }
 
     async fn serve(self) -> anyhow::Result<()> {
-        let config = self.config().await?;
+        let config = config(self.kubeconfig.as_deref(), self.context.clone()).await?;
         let cluster = self
             .context
             .clone()
@@ -87,25 +87,27 @@ impl Console {
         running.stop().await;
         Ok(())
     }
+}
 
-    async fn config(&self) -> anyhow::Result<Config> {
-        let options = KubeConfigOptions {
-            context: self.context.clone(),
-            ..KubeConfigOptions::default()
-        };
-        let Some(path) = &self.kubeconfig else {
-            if self.context.is_none() {
-                return Config::infer()
-                    .await
-                    .context("no kubeconfig was found; give one with --kubeconfig");
-            }
-            return Config::from_kubeconfig(&options)
-                .await
-                .context("the kubeconfig cannot be used");
-        };
-        let kubeconfig = Kubeconfig::read_from(path)
-            .with_context(|| format!("{} cannot be read", path.display()))?;
-        let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-        config.with_context(|| format!("{} cannot be used", path.display()))
+/// The configuration that a kubeconfig and a context name, or the usual one.
+pub(crate) async fn config(file: Option<&Path>, context: Option<String>) -> anyhow::Result<Config> {
+    let usual = file.is_none() && context.is_none();
+    if usual {
+        return Config::infer()
+            .await
+            .context("no kubeconfig was found; give one with --kubeconfig");
     }
+    let options = KubeConfigOptions {
+        context,
+        ..KubeConfigOptions::default()
+    };
+    let Some(path) = file else {
+        return Config::from_kubeconfig(&options)
+            .await
+            .context("the kubeconfig cannot be used");
+    };
+    let kubeconfig = Kubeconfig::read_from(path)
+        .with_context(|| format!("{} cannot be read", path.display()))?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
+    config.with_context(|| format!("{} cannot be used", path.display()))
 }

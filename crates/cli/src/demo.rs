@@ -13,16 +13,17 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use kube::CustomResourceExt;
 use kubewright_cluster::Cluster;
-use kubewright_console::Console;
+use kubewright_console::LocalOperator;
 use kubewright_example_cloud_manager::{self as cloud_manager, CloudManager, Phase};
 use kubewright_runtime::controller::{Handle, Reconciled};
+use kubewright_runtime::metrics::Metrics;
 use kubewright_runtime::{Client, Key, Manager};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval};
 use tokio_util::sync::CancellationToken;
 
-use crate::page;
+use crate::page::{self, Forks};
 use crate::up::{shell_path, wait_for_signal};
 use screen::Screen;
 use story::Story;
@@ -66,7 +67,7 @@ impl Demo {
 
     async fn show(self) -> anyhow::Result<()> {
         let began = Instant::now();
-        let cluster = Cluster::builder().nodes(self.nodes).start().await?;
+        let cluster = Arc::new(Cluster::builder().nodes(self.nodes).start().await?);
         let endpoint = cluster.listen("127.0.0.1:0".parse()?).await?;
         endpoint
             .write_kubeconfig(&self.kubeconfig)
@@ -92,11 +93,15 @@ impl Demo {
         let manager = Manager::new(cluster.client())
             .name("CloudManager")
             .controller(controller);
+        let metrics = manager.metrics().clone();
         running.spawn(manager.run_until(stop.clone()));
         let console = if self.exit_when_ready {
             None
         } else {
-            page::beside(console_of(&cluster, &handle, endpoint.url())).await
+            let page = page::of(&cluster, &endpoint).await;
+            let snapshots = Forks::of(&cluster, &self.kubeconfig);
+            let page = page.snapshots(Arc::new(snapshots));
+            page::beside(page.operator(operator(&handle, metrics))).await
         };
         if let Some(console) = &console {
             screen.say(&format!("See it in a browser: {}", console.link()));
@@ -123,11 +128,7 @@ impl Demo {
         stop.cancel();
         while running.join_next().await.is_some() {}
         user.factory().shutdown().await;
-        if let Some(console) = console {
-            console.stop().await;
-        }
-        endpoint.close().await;
-        cluster.stop().await;
+        page::stop(console, cluster, endpoint).await;
         ended
     }
 
@@ -164,9 +165,8 @@ impl Demo {
     /// Says what to try.
     fn advise(&self, took: Duration, story: &mut Story) {
         let kubectl = format!("kubectl --kubeconfig {}", shell_path(&self.kubeconfig));
-        story.note(&format!(
-            "phase: ready, after {took:.2?}. Try, in another terminal:"
-        ));
+        story.note(&format!("phase: ready, after {took:.2?}"));
+        story.note("Try, in another terminal:");
         for command in [
             "get cloudmanagers,deployments,statefulsets,pods",
             "describe cloudmanager cloudmanager-sample",
@@ -198,28 +198,19 @@ async fn stay(
     }
 }
 
-/// The console of the cluster, with the reconciles of the operator and the version of each write.
-fn console_of(cluster: &Cluster, handle: &Handle, url: &str) -> Console {
+/// The operator of the demo as the console shows it: its reconciles with the version of each write, and its queue.
+fn operator(handle: &Handle, metrics: Metrics) -> LocalOperator {
     let history = handle.history().clone();
     let causes = move || {
-        let runs: Vec<Value> = history.list().iter().map(run).collect();
-        json!({"cloud-manager": runs})
+        let list = history.list();
+        // The controller has the name of its queue.
+        let name = list
+            .first()
+            .map(|reconciled| reconciled.controller.to_string());
+        let runs: Vec<Value> = list.iter().map(Reconciled::to_page).collect();
+        json!({name.unwrap_or_default(): runs})
     };
-    Console::new(cluster.client())
-        .cluster(url)
-        .operator("CloudManager", Arc::new(causes))
-}
-
-fn run(reconciled: &Reconciled) -> Value {
-    let mut run = serde_json::to_value(reconciled).unwrap_or_default();
-    let written = reconciled.writes.iter().map(|write| {
-        json!({
-            "verb": write.verb, "resource": &*write.resource, "key": write.key.as_str(),
-            "resourceVersion": write.resource_version,
-        })
-    });
-    run["written"] = written.collect();
-    run
+    LocalOperator::new("CloudManager", Arc::new(causes)).metrics(Arc::new(move || metrics.render()))
 }
 
 async fn phase(user: &Client) -> anyhow::Result<Option<Phase>> {

@@ -13,7 +13,6 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use kubewright_cluster::Cluster;
-use kubewright_console::Console;
 use kubewright_manifests::Inventory;
 use kubewright_manifests::layout::{self, Settings};
 use kubewright_server::Authorization;
@@ -134,8 +133,7 @@ impl Dev {
             "  kubeconfig  {}",
             folder.shown(Path::new(".kubewright/kubeconfig"))
         );
-        let page = Console::new(cluster.client()).cluster(endpoint.url());
-        let console = page::beside(page).await;
+        let console = page::beside(page::of(&cluster, &endpoint).await).await;
         if let Some(console) = &console {
             println!("  console     {}", console.link());
         }

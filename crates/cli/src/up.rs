@@ -5,19 +5,19 @@ mod processes;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use kubewright_cluster::Cluster;
-use kubewright_console::Console;
 use kubewright_process::Isolation;
 use kubewright_server::storage::{Fsync, OpenError};
 use kubewright_server::{Authorization, FieldManagement};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::notes::counted;
-use crate::page;
+use crate::page::{self, Forks};
 use network::NetworkMode;
 use processes::ProcessFlags;
 
@@ -171,6 +171,7 @@ impl Up {
             builder = builder.data_dir(directory).fsync(self.fsync);
         }
         let cluster = builder.start().await.map_err(|e| self.advise(e.into()))?;
+        let cluster = Arc::new(cluster);
         let services = cluster.server().services();
         for service in &self.webhook_service {
             services.insert(
@@ -191,10 +192,14 @@ impl Up {
                     self.kubeconfig.display()
                 )
             })?;
-        let page = Console::new(cluster.client()).cluster(endpoint.url());
         let console = if self.no_console {
             None
         } else {
+            let mut page = page::of(&cluster, &endpoint).await;
+            // A fork would start the same processes once more.
+            if processes.is_none() {
+                page = page.snapshots(Arc::new(Forks::of(&cluster, &self.kubeconfig)));
+            }
             page::beside(page).await
         };
         let link = console.as_ref().map(|console| console.link());
@@ -202,15 +207,8 @@ impl Up {
         self.announce(&cluster, endpoint.url(), isolation, link);
         wait_for_signal().await?;
         eprintln!("Stopping.");
-        let stop = async {
-            if let Some(console) = console {
-                console.stop().await;
-            }
-            cluster.stop().await;
-            endpoint.close().await;
-        };
         tokio::select! {
-            () = stop => Ok(()),
+            () = page::stop(console, cluster, endpoint) => Ok(()),
             result = wait_for_signal() => result,
         }
     }

@@ -11,9 +11,10 @@ import { overview } from './overview.js';
 import { table } from './table.js';
 import { object } from './object.js';
 import { mind } from './mind.js';
+import { access } from './access.js';
 import { timeBar } from './time.js';
 
-const VIEWS = { overview, table, object, mind };
+const VIEWS = { overview, table, object, mind, access };
 const SECTIONS = [
   ['Workloads', ['pods', 'deployments', 'statefulsets', 'daemonsets', 'replicasets', 'jobs', 'cronjobs', 'horizontalpodautoscalers', 'poddisruptionbudgets']],
   ['Network', ['services', 'endpointslices', 'ingresses', 'networkpolicies', 'ingressclasses']],
@@ -33,8 +34,11 @@ const app = {
   tell(text, tone) {
     const toast = h('div', { class: `toast ${tone ?? ''}`, role: tone === 'bad' ? 'alert' : 'status' }, text);
     toasts.append(toast);
-    setTimeout(() => toast.remove(), 6000);
+    if (toasts.childElementCount > 3) toasts.firstElementChild.remove();
+    setTimeout(() => toast.remove(), tone === 'bad' ? 8000 : 4000);
   },
+  // The kind of a resource as operators name it, such as deployments.apps.
+  resource: (name) => { const [plural_, ...group] = name.split('.'); return app.kinds.find((kind) => kind.plural === plural_ && kind.group === group.join('.')); },
   kindOf: (group, kind) => app.kinds.find((known) => known.group === group && known.kind === kind) ?? app.kinds.find((known) => known.kind === kind),
 };
 globalThis.kubewright = app;
@@ -88,7 +92,7 @@ function side() {
   for (const kind of app.kinds) if (!BUILT_IN.test(kind.group)) custom.set(kind.group, [...(custom.get(kind.group) ?? []), kind]);
   const part = (name, kinds, open) => kinds.length > 0 && h('details', { open: open || kinds.some((kind) => kind.id === app.place?.kind) }, h('summary', {}, name), h('ul', {}, kinds.map(item)));
   replace(nav,
-    h('ul', { class: 'first' }, h('li', {}, h('a', { href: links.overview(), 'aria-current': app.place?.view === 'overview' ? 'page' : null }, icon('home'), 'Overview')), h('li', {}, h('a', { href: links.mind(), 'aria-current': app.place?.view === 'mind' ? 'page' : null }, icon('mind'), 'Operators')), (app.extraLinks ?? []).map((link) => h('li', {}, h('a', { href: link.href, 'aria-current': app.place?.view === link.view ? 'page' : null }, icon(link.icon), link.label)))),
+    h('ul', { class: 'first' }, h('li', {}, h('a', { href: links.overview(), 'aria-current': app.place?.view === 'overview' ? 'page' : null }, icon('home'), 'Overview')), h('li', {}, h('a', { href: links.mind(), 'aria-current': app.place?.view === 'mind' ? 'page' : null }, icon('mind'), 'Operators')), h('li', {}, h('a', { href: links.access(), 'aria-current': app.place?.view === 'access' ? 'page' : null }, icon('key'), 'Access'))),
     [...custom.entries()].map(([group, kinds]) => part(group, kinds, custom.size <= 6)),
     SECTIONS.map(([name, plurals], n) => part(name, plurals.map(find).filter(Boolean), n < 2)),
     part('Other', app.kinds.filter((kind) => !used.has(kind.id) && BUILT_IN.test(kind.group) && !kind.group.startsWith('events')), false));
@@ -119,7 +123,7 @@ function show(focus = true) {
   const place = parse();
   app.view?.close?.();
   app.place = place;
-  app.view = (VIEWS[place.view] ?? app.extraViews?.[place.view] ?? overview)(app, place);
+  app.view = (VIEWS[place.view] ?? overview)(app, place);
   title.textContent = app.view.title;
   document.title = `${app.view.title} · ${app.about.cluster ?? 'Kubewright'}`;
   subtitle.textContent = app.view.subtitle ?? '';

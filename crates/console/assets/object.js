@@ -7,18 +7,22 @@ import { age, plural } from './format.js';
 import * as yaml from './yaml.js';
 import { tree } from './tree.js';
 import { logs } from './logs.js';
+import { terminal } from './terminal.js';
+import { editor } from './editor.js';
+import { actionBar } from './actions.js';
 
 const APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
 
 export function object(app, place) {
   const kind = app.kind(place.kind);
   let tab = place.parameters.tab ?? 'summary';
-  let message = null; let full = null; let revealed = false; let log = null; let shownLog = null;
+  let message = null; let full = null; let revealed = false; let open = null; let allowed = []; let loading = '';
   const panel = h('div', { class: 'panel', role: 'tabpanel', tabIndex: -1 });
   const tabs = h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'Parts of the object' });
   const state = h('div', { class: 'state', role: 'status' });
-  const actions = h('div', { class: 'actions' });
-  const element = h('div', { class: 'object' }, h('div', { class: 'object-head' }, state, actions), tabs, panel);
+  app.revealed = false;
+  const actions = actionBar(app, place, { tab: (id) => choose(id), allowed(names) { allowed = names; if (message) draw(true); } });
+  const element = h('div', { class: 'object' }, h('div', { class: 'object-head' }, state, actions.element), tabs, panel);
   const isPod = place.kind === 'v1/pods';
   const isSecret = place.kind === 'v1/secrets';
 
@@ -26,7 +30,8 @@ export function object(app, place) {
     ['summary', 'Summary'], ['tree', 'Owners'], ['yaml', 'YAML'], ['fields', 'Who wrote it'],
     ...(message?.object?.metadata?.annotations?.[APPLIED] ? [['applied', 'Last applied']] : []),
     ...(isPod ? [['logs', 'Logs']] : []),
-    ...(app.extraTabs?.(place, message) ?? []).map((extra) => [extra.id, extra.label]),
+    ...(allowed.includes('exec') && app.at === null ? [['terminal', 'Terminal']] : []),
+    ...(allowed.includes('edit') && app.at === null ? [['edit', 'Edit']] : []),
   ];
 
   function drawTabs() {
@@ -52,17 +57,29 @@ export function object(app, place) {
     if (!message.object) { drawGone(); return; }
     drawState();
     drawTabs();
-    if (tab !== 'logs') { log?.close(); log = null; }
+    if (changed) tabs.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    if (open && open.tab !== tab) { open.close(); open = null; }
     if (tab === 'summary') replace(panel, summary(message, app));
     else if (tab === 'tree') replace(panel, tree(message.tree, message.object.metadata.uid));
     else if (tab === 'yaml') drawYaml();
     else if (tab === 'fields') drawFields(changed);
     else if (tab === 'applied') replace(panel, applied(message.object));
-    else if (tab === 'logs') drawLogs();
-    else {
-      const extra = app.extraTabs?.(place, message).find((candidate) => candidate.id === tab);
-      if (extra && (changed || extra.live)) replace(panel, extra.draw(full));
-    }
+    else if (tab === 'logs') keep(() => logs(place.ns, place.name, containerNames()));
+    else if (all().some(([id]) => id === tab)) keep(() => (tab === 'edit' ? editor(app, place) : terminal(place.ns, place.name, containerNames())));
+    else replace(panel, h('p', { class: 'empty' }, app.at === null ? 'You may not do this here.' : 'The past cannot be changed.'));
+  }
+
+  // Parts that are more than a picture of the object stay as they are while it changes.
+  function keep(make) {
+    if (open) return;
+    open = { ...make(), tab };
+    replace(panel, open.element);
+    open.start();
+  }
+
+  function containerNames() {
+    const spec = message.object.spec ?? {};
+    return [...(spec.containers ?? []), ...(tab === 'logs' ? spec.initContainers ?? [] : [])].map((container) => container.name);
   }
 
   function drawGone() {
@@ -79,20 +96,22 @@ export function object(app, place) {
   }
 
   function drawYaml() {
-    const source = full && (revealed || full.metadata.resourceVersion === message.object.metadata.resourceVersion) ? full : message.object;
+    const isCurrent = full && (revealed || full.metadata.resourceVersion === message.object.metadata.resourceVersion);
+    const source = isCurrent ? full : message.object;
+    // The stream has no managed fields; they are read once for each version that is shown.
+    if (!isCurrent && app.at === null && loading !== message.object.metadata.resourceVersion) { loading = message.object.metadata.resourceVersion; load(revealed); }
     replace(panel, h('div', { class: 'toolbar' },
-      !app.at && h('button', { class: 'quiet', 'aria-pressed': String(Boolean(full)), onclick: async () => { if (full) { full = null; draw(); } else await load(); } }, 'Managed fields'),
-      isSecret && !app.at && h('button', { class: 'quiet', 'aria-pressed': String(revealed), onclick: async () => { revealed = !revealed; if (revealed) await load(true); else { full = null; draw(); } } }, revealed ? 'Hide values' : 'Show values'),
-      h('button', { class: 'quiet', onclick: () => navigator.clipboard?.writeText(yaml.text(source)) }, 'Copy')),
+      isSecret && !app.at && h('button', { class: 'quiet', 'aria-pressed': String(revealed), onclick: async () => { revealed = !revealed; app.revealed = revealed; full = null; await load(revealed); } }, revealed ? 'Hide values' : 'Show values'),
+      h('button', { class: 'quiet', onclick: () => navigator.clipboard?.writeText(yaml.text(order(source))) }, 'Copy')),
     isSecret && !revealed && h('p', { class: 'notice' }, 'Values are masked until you ask for them.'),
-    yaml.view(order(source)));
+    yaml.view(order(source), ['managedFields']));
   }
 
   async function load(reveal) {
     try {
       full = await get('/api/object', { kind: place.kind, ns: place.ns, name: place.name, reveal: reveal ? '1' : '' });
     } catch (error) { app.tell(error.message, 'bad'); }
-    draw();
+    if (tab === 'yaml') draw();
   }
 
   async function drawFields(changed) {
@@ -103,16 +122,6 @@ export function object(app, place) {
     if (tab === 'fields') replace(panel, fields(full));
   }
 
-  function drawLogs() {
-    const spec = message.object.spec ?? {};
-    const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])].map((container) => container.name);
-    if (!log) {
-      log = logs(place.ns, place.name, containers);
-      replace(panel, log.element);
-      log.start();
-    }
-  }
-
   const ticking = setInterval(() => { if (message?.object) drawState(); }, 5000);
   return {
     title: place.name,
@@ -120,17 +129,17 @@ export function object(app, place) {
     back: links.table(place.kind),
     topics: [{ topic: 'object', kind: place.kind, ns: place.ns, name: place.name }],
     element,
-    close() { clearInterval(ticking); log?.close(); shownLog = null; },
+    close() { clearInterval(ticking); open?.close(); },
     hear(heard) {
       if (heard.t === 'past') { replace(panel, h('p', { class: 'notice bad' }, heard.refused.message)); return; }
       if (heard.t !== 'object' || heard.kind !== place.kind) return;
       const first = !message;
       message = heard;
       draw(first);
-      app.actions?.(actions, place, message);
+      actions.hear(heard);
     },
     redraw: () => draw(),
-    keys: Object.fromEntries([['s', 'summary'], ['o', 'tree'], ['y', 'yaml'], ['f', 'fields'], ...(isPod ? [['l', 'logs']] : [])].map(([key, id]) => [key, () => choose(id)])),
+    keys: Object.fromEntries([['s', 'summary'], ['o', 'tree'], ['y', 'yaml'], ['f', 'fields'], ...(isPod ? [['l', 'logs'], ['x', 'terminal']] : []), ['e', 'edit']].map(([key, id]) => [key, () => choose(id)])),
   };
 }
 

@@ -46,7 +46,7 @@ function content(app, message, limit, more) {
       })))),
       section('Kinds', bars(app, kinds.sort((a, b) => b.counts.bad - a.counts.bad || b.counts.busy - a.counts.busy || b.counts.total - a.counts.total)
         .slice(0, 40).map((kind) => ({ name: plural(kind.kind), detail: kind.group, counts: kind.counts, href: links.table(kind.id) }))))),
-    message.refused.length > 0 && section('Not shown', h('ul', { class: 'refused' }, message.refused.slice(0, 30).map((refused) => h('li', {},
+    message.refused.length > 0 && section('Not shown', h('ul', { class: 'refused', tabIndex: 0, 'aria-label': 'Kinds that are not shown' }, message.refused.map((refused) => h('li', {},
       h('strong', {}, plural(refused.kind)), refused.only ? ` of other namespaces than ${refused.only}: ` : ': ', h('span', { class: 'why' }, refused.why))))),
   ];
 }

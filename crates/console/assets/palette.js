@@ -42,8 +42,8 @@ export function palette(app) {
 
 const KEYS = [
   ['/', 'Filter the table'], ['j  k', 'Next, previous row'], ['Enter', 'Open the row'], ['Esc', 'Back'], ['w', 'More columns'],
-  ['g o', 'Overview'], ['g p', 'Pods'], ['g d', 'Deployments'], ['g s', 'Services'], ['g n', 'Nodes'], ['g e', 'Events'], ['g c', 'ConfigMaps'], ['g m', 'Operators and why they reconcile'],
-  ['Ctrl K', 'Go to any kind'], ['t', 'Time: look at the past'], ['s o y f l', 'On an object: summary, owners, YAML, fields, logs'], ['?', 'These keys'],
+  ['g o', 'Overview'], ['g p', 'Pods'], ['g d', 'Deployments'], ['g s', 'Services'], ['g n', 'Nodes'], ['g e', 'Events'], ['g c', 'ConfigMaps'], ['g m', 'Operators and why they reconcile'], ['g a', 'Access: who may do this'],
+  ['Ctrl K', 'Go to any kind'], ['t', 'Time: look at the past'], ['s o y f l', 'On an object: summary, owners, YAML, fields, logs'], ['e x', 'On an object: edit, terminal'], ['?', 'These keys'],
 ];
 
 export function help() {

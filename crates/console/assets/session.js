@@ -1,13 +1,14 @@
 // The session: a ticket from the link's fragment becomes a bearer token that only this tab has.
 
 const STORE = 'kubewright.bearer';
+const JSON_TYPE = { 'Content-Type': 'application/json' };
 let bearer = sessionStorage.getItem(STORE);
 
 export async function begin() {
   const ticket = /^#ticket=([\w-]+)$/.exec(location.hash)?.[1];
   if (ticket) {
     history.replaceState(null, '', location.pathname + '#/');
-    const answer = await fetch('/api/session', { method: 'POST', body: JSON.stringify({ ticket }) });
+    const answer = await fetch('/api/session', { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ ticket }) });
     if (answer.ok) {
       bearer = (await answer.json()).bearer;
       sessionStorage.setItem(STORE, bearer);
@@ -21,6 +22,7 @@ export class Refused extends Error {
     super(body.message ?? `the console answered ${status}`);
     this.status = status;
     this.causes = body.causes ?? [];
+    this.line = body.line ?? null;
   }
 }
 
@@ -42,7 +44,7 @@ export async function get(path, parameters = {}) {
 }
 
 export async function post(path, body) {
-  return (await open(path, { method: 'POST', body: JSON.stringify(body) })).json();
+  return (await open(path, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body) })).json();
 }
 
 export function socketProtocols(...protocols) {

@@ -16,7 +16,7 @@ async function run(topics, at, hear, state, signal) {
   let pause = 250;
   while (!signal.aborted) {
     try {
-      const answer = await open('/api/stream', { method: 'POST', body: JSON.stringify({ topics, at }), signal });
+      const answer = await open('/api/stream', { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ topics, at }), signal });
       state('live');
       pause = 250;
       await lines(answer.body, (line) => { if (!signal.aborted) hear(JSON.parse(line)); });

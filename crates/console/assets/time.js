@@ -4,23 +4,29 @@ import { h, replace, icon } from './dom.js';
 import { get } from './session.js';
 import { links } from './route.js';
 import { clock, count } from './format.js';
+import { differences, snapshots } from './snapshots.js';
 
 export function timeBar(app) {
-  let data = null; let at = null; let mark = null; let playing = null; let waiting = null;
+  let data = null; let at = null; let mark = null; let playing = null; let waiting = null; let comparing = ''; let moving = null;
   const slider = h('input', { type: 'range', 'aria-label': 'Revision', oninput: () => choose(Number(slider.value)) });
   const label = h('output', { class: 'moment', role: 'status' });
   const play = h('button', { class: 'quiet', 'aria-label': 'Play', title: 'Play', onclick: () => toggle() }, icon('play'));
   const changes = h('div', { class: 'changes' });
   const ticks = h('div', { class: 'ticks', 'aria-hidden': 'true' });
+  const kept = snapshots(app);
   const element = h('section', { class: 'time-bar', 'aria-label': 'Time', hidden: true },
     h('div', { class: 'time-row' }, play,
       h('button', { class: 'quiet', 'aria-label': 'Previous change', onclick: () => step(-1) }, '‹'), h('div', { class: 'track' }, ticks, slider), h('button', { class: 'quiet', 'aria-label': 'Next change', onclick: () => step(1) }, '›'),
       label, h('button', { class: 'quiet', onclick: () => { mark = at ?? data?.newest; drawChanges(); }, title: 'Compare from here' }, 'Mark'), h('button', { class: 'quiet', onclick: () => now() }, 'Now'), h('button', { class: 'quiet', 'aria-label': 'Close time', onclick: () => close() }, icon('close'))),
-    changes);
+    changes, kept.element);
 
   async function open() {
     element.hidden = false;
+    kept.read();
     await read();
+    // At the present, the end of the slider moves along.
+    clearInterval(moving);
+    moving = setInterval(() => { if (at === null && !document.hidden) read(); }, 2000);
     slider.focus();
   }
 
@@ -41,15 +47,31 @@ export function timeBar(app) {
     drawChanges();
   }
 
+  // What was seen since, or, from a mark on, what the server's history says: that is exact, whoever looked.
   function drawChanges() {
     if (!data || (at === null && mark === null)) { replace(changes); return; }
-    const [from, to] = [mark ?? at, mark === null ? data.newest : at ?? data.newest].sort((a, b) => a - b);
-    const between = data.moments.filter((moment) => moment.revision > from && moment.revision <= to);
-    replace(changes, h('p', {}, mark === null ? `Since then: ${count(between.length, 'change')} seen` : `Between revision ${from.toLocaleString('en')} and ${to.toLocaleString('en')}: ${count(between.length, 'change')} seen`, mark !== null && h('button', { class: 'quiet', onclick: () => { mark = null; drawChanges(); } }, 'Remove the mark')),
+    if (mark !== null) { compareFromMark(); return; }
+    const between = data.moments.filter((moment) => moment.revision > at && moment.revision <= data.newest);
+    replace(changes, h('p', {}, `Since then: ${count(between.length, 'change')} seen`),
       h('ol', {}, between.slice(-60).reverse().map((moment) => {
         const [ns, name] = moment.key.includes('/') ? moment.key.split('/') : [null, moment.key];
         return h('li', { class: moment.change }, h('button', { class: 'quiet', onclick: () => choose(moment.revision) }, `${moment.revision}`), h('time', {}, clock(moment.at, true)), h('span', { class: 'change' }, moment.change), h('a', { href: links.object(moment.kind, ns, name) }, `${app.kind(moment.kind)?.kind ?? moment.kind} ${moment.key}`));
       })));
+  }
+
+  async function compareFromMark() {
+    const [from, to] = [mark, at ?? data.newest].sort((a, b) => a - b);
+    const heading = h('p', {}, `Between revision ${from.toLocaleString('en')} and ${to.toLocaleString('en')}: `, h('span', {}, 'reading…'), h('button', { class: 'quiet', onclick: () => { mark = null; comparing = ''; drawChanges(); } }, 'Remove the mark'));
+    if (comparing === `${from} ${to}`) return;
+    comparing = `${from} ${to}`;
+    replace(changes, heading);
+    if (from === to) { heading.children[0].textContent = 'the same moment. Move the slider.'; return; }
+    try {
+      const found = await get('/api/changes', { from, to });
+      if (comparing !== `${from} ${to}` || mark === null) return;
+      heading.children[0].textContent = `${found.added} added, ${found.changed} changed, ${found.deleted} deleted`;
+      replace(changes, heading, differences(app, found, { from, to }));
+    } catch (error) { replace(changes, heading, h('p', { class: 'notice bad' }, error.message)); }
   }
 
   function choose(revision) {
@@ -80,8 +102,8 @@ export function timeBar(app) {
     play.setAttribute('aria-label', playing ? 'Pause' : 'Play');
   }
 
-  function now() { mark = null; choose(Infinity); read(); }
-  function close() { if (playing) toggle(); element.hidden = true; if (at !== null) { at = null; app.setAt(null); } }
+  function now() { mark = null; comparing = ''; choose(Infinity); read(); }
+  function close() { clearInterval(moving); if (playing) toggle(); element.hidden = true; if (at !== null) { at = null; app.setAt(null); } }
 
   return { element, open, close, toggle: () => (element.hidden ? open() : close()), step, isOpen: () => !element.hidden };
 }

@@ -71,10 +71,10 @@ export function text(object) {
 }
 
 // The lines as elements; blocks of more than one line fold.
-export function view(object, mark) {
+export function view(object, folded = []) {
   const lines = linesOf(object);
   const rows = lines.map((line, at) => row(line, at, lines));
-  rows.forEach(({ element }, at) => { const note = mark?.(lines[at]); if (note) element.append(note); });
+  rows.forEach(({ button }, at) => { if (button && folded.includes(lines[at].key)) button.click(); });
   return h('div', { class: 'yaml', role: 'group', 'aria-label': 'YAML', tabIndex: 0 }, rows.map((r) => r.element));
 
   function row(line, at) {
@@ -85,8 +85,9 @@ export function view(object, mark) {
     while (last + 1 < lines.length && isInside(lines[last + 1])) last += 1;
     const folds = line.value === null && last > at;
     const element = h('div', { class: 'line' });
+    let button = null;
     if (folds) {
-      const button = h('button', { class: 'fold', 'aria-label': `fold ${line.key ?? 'item'}`, 'aria-expanded': 'true', onclick: () => {
+      button = h('button', { class: 'fold', 'aria-label': `fold ${line.key ?? 'item'}`, 'aria-expanded': 'true', onclick: () => {
         const open = button.getAttribute('aria-expanded') === 'true';
         button.setAttribute('aria-expanded', String(!open));
         element.classList.toggle('folded', open);
@@ -100,7 +101,7 @@ export function view(object, mark) {
     element.append(' '.repeat(line.indent) + (line.dash ? '- ' : ''));
     if (line.key !== null) element.append(h('span', { class: 'key' }, key(line.key)), ':', line.value === null ? '' : ' ');
     if (line.value !== null) element.append(value(line));
-    return { element };
+    return { element, button };
   }
 }
 

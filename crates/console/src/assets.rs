@@ -38,5 +38,11 @@ assets! {
     "logs.js" => "text/javascript; charset=utf-8",
     "mind.js" => "text/javascript; charset=utf-8",
     "time.js" => "text/javascript; charset=utf-8",
+    "screen.js" => "text/javascript; charset=utf-8",
+    "terminal.js" => "text/javascript; charset=utf-8",
+    "editor.js" => "text/javascript; charset=utf-8",
+    "actions.js" => "text/javascript; charset=utf-8",
+    "access.js" => "text/javascript; charset=utf-8",
+    "snapshots.js" => "text/javascript; charset=utf-8",
     "palette.js" => "text/javascript; charset=utf-8",
 }

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
+use http::request::Builder;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
+use hyper::upgrade::Upgraded;
 use kube::client::Body;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -195,6 +197,37 @@ impl Connection {
         let read = Limited::new(body, LARGEST_STATUS).collect().await;
         let status = read.map(|all| all.to_bytes()).unwrap_or_default();
         Err(ClusterError::from_status(head.status, &status))
+    }
+
+    /// Sends a request that makes the connection another one than HTTP.
+    ///
+    /// # Errors
+    /// When the server refuses, does not answer in time, or goes on with HTTP.
+    pub(crate) async fn upgrade(&self, request: Builder) -> Result<Upgraded, ClusterError> {
+        let request = request
+            .body(Body::empty())
+            .map_err(ClusterError::malformed)?;
+        let late = |_| {
+            let message = format!("the API server did not answer within {PATIENCE:?}");
+            ClusterError::plain(504, "Timeout", message)
+        };
+        let response = timeout(PATIENCE, self.client.send(request))
+            .await
+            .map_err(late)?
+            .map_err(|error| ClusterError::unreachable(&error))?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let upgraded = hyper::upgrade::on(response).await;
+            return upgraded.map_err(|error| ClusterError::unreachable(&error));
+        }
+        let (head, body) = response.into_parts();
+        let read = Limited::new(body, LARGEST_STATUS).collect().await;
+        let status = read.map(|all| all.to_bytes()).unwrap_or_default();
+        let code = if head.status.is_success() {
+            StatusCode::BAD_GATEWAY
+        } else {
+            head.status
+        };
+        Err(ClusterError::from_status(code, &status))
     }
 
     /// Sends a request and reads the answer as JSON.

@@ -14,15 +14,18 @@ use crate::cluster::Connection;
 use crate::feed::Shared;
 use crate::feeds::Feeds;
 use crate::listen;
-use crate::mind::{Causes, Minds, Operator};
+use crate::mind::{LocalOperator, Minds, Operator};
 use crate::past::Pasts;
 use crate::session::Sessions;
+use crate::snapshots::{Snapshots, Taken};
 use crate::state::{Mode, State};
 
 /// A console to be: the cluster that it shows, and how.
 #[must_use]
 pub struct Console {
     client: kube::Client,
+    terminals: Option<kube::Client>,
+    snapshots: Option<Arc<dyn Snapshots>>,
     cluster: String,
     namespace: String,
     mode: Mode,
@@ -52,6 +55,8 @@ impl Console {
         Self {
             namespace: client.default_namespace().to_owned(),
             client,
+            terminals: None,
+            snapshots: None,
             cluster: "cluster".to_owned(),
             mode: Mode::default(),
             operators: Vec::new(),
@@ -76,10 +81,22 @@ impl Console {
         self
     }
 
-    /// Shows the reconciles of an operator in this process.
-    pub fn operator(mut self, name: impl Into<String>, causes: Causes) -> Self {
-        let name = name.into();
-        self.operators.push(Operator::Here { name, causes });
+    /// Opens terminals with another client of the same user: one whose connections can go on as WebSockets, where those of
+    /// the first cannot because it calls a server of this process.
+    pub fn terminals(mut self, client: kube::Client) -> Self {
+        self.terminals = Some(client);
+        self
+    }
+
+    /// Offers snapshots of a cluster that this process runs.
+    pub fn snapshots(mut self, snapshots: Arc<dyn Snapshots>) -> Self {
+        self.snapshots = Some(snapshots);
+        self
+    }
+
+    /// Shows the reconciles and queues of an operator in this process.
+    pub fn operator(mut self, operator: LocalOperator) -> Self {
+        self.operators.push(Operator::Here(operator));
         self
     }
 
@@ -99,6 +116,7 @@ impl Console {
         let socket = TcpListener::bind(address).await.map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
         let stop = CancellationToken::new();
+        let terminals = self.terminals.unwrap_or_else(|| self.client.clone());
         let shared = Shared {
             connection: Connection::new(self.client),
             timeline: Arc::default(),
@@ -113,6 +131,9 @@ impl Console {
             cluster: self.cluster,
             namespace: self.namespace,
             mode: self.mode,
+            terminal_connection: Connection::new(terminals),
+            terminals: Mutex::default(),
+            snapshots: Taken::new(self.snapshots),
             rendered: Mutex::default(),
             oldest: tokio::sync::Mutex::default(),
         });

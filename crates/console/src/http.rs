@@ -30,6 +30,10 @@ pub(crate) enum Problem {
     Cluster(#[from] ClusterError),
     #[error("{0}")]
     BadRequest(String),
+    #[error("{message}")]
+    Unreadable { message: String, line: Option<u64> },
+    #[error("the content type must be application/json")]
+    ContentType,
     #[error("there is no such page")]
     NotFound,
     #[error("the console was started read-only")]
@@ -47,7 +51,8 @@ impl Problem {
             Self::Cluster(error) => {
                 StatusCode::from_u16(error.code).unwrap_or(StatusCode::BAD_GATEWAY)
             }
-            Self::BadRequest(_) => StatusCode::BAD_REQUEST,
+            Self::BadRequest(_) | Self::Unreadable { .. } => StatusCode::BAD_REQUEST,
+            Self::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NotFound => StatusCode::NOT_FOUND,
         }
     }
@@ -57,7 +62,11 @@ impl Problem {
             Self::Cluster(error) => json!(error.causes),
             _ => json!([]),
         };
-        let body = json!({"message": self.to_string(), "causes": causes});
+        let line = match &self {
+            Self::Unreadable { line, .. } => *line,
+            _ => None,
+        };
+        let body = json!({"message": self.to_string(), "causes": causes, "line": line});
         whole(self.status(), "application/json", body.to_string().into())
     }
 }

@@ -20,24 +20,36 @@
 //! - What the user may not see is not shown, and the page says why, in the server's words.
 //! - Values of Secrets are masked until the user asks for one object's.
 
+mod access;
+mod actions;
 mod assets;
+mod change;
 mod cluster;
+mod compare;
 mod console;
+mod dependents;
+mod drain;
+mod exec;
 mod feed;
 mod feeds;
 mod health;
+mod hot;
 mod http;
 mod kinds;
 mod listen;
+mod live;
 mod mask;
+mod metrics;
 mod mind;
 mod overview;
 mod past;
 mod query;
 mod read;
+mod rights;
 mod routes;
 mod rows;
 mod session;
+mod snapshots;
 mod state;
 mod table;
 mod timeline;
@@ -46,5 +58,7 @@ mod tree;
 mod world;
 
 pub use console::{Console, ListenError, Running};
-pub use mind::Causes;
+pub use live::{Forest, Leaf, LeafHealth, Live};
+pub use mind::{Causes, LocalOperator, MetricsText};
+pub use snapshots::{Fork, SnapshotError, Snapshots};
 pub use state::Mode;

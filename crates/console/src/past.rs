@@ -31,7 +31,8 @@ pub(crate) struct Pasts(Mutex<VecDeque<Arc<Past>>>);
 
 /// A moment. Kinds are read when they are needed.
 pub(crate) struct Past {
-    pub(crate) revision: u64,
+    /// The revision; where there is none, whatever the server has when it is asked.
+    revision: Option<u64>,
     kinds: Mutex<BTreeMap<String, Arc<Read>>>,
 }
 
@@ -46,14 +47,14 @@ pub(crate) struct Read {
 impl Pasts {
     pub(crate) fn at(&self, revision: u64) -> Arc<Past> {
         let mut kept = self.0.lock();
-        if let Some(past) = kept.iter().find(|past| past.revision == revision) {
+        if let Some(past) = kept.iter().find(|past| past.revision == Some(revision)) {
             return past.clone();
         }
         if kept.len() == KEPT {
             kept.pop_front();
         }
         let past = Arc::new(Past {
-            revision,
+            revision: Some(revision),
             kinds: Mutex::default(),
         });
         kept.push_back(past.clone());
@@ -62,6 +63,14 @@ impl Pasts {
 }
 
 impl Past {
+    /// The moment at which its kinds are read.
+    pub(crate) fn present() -> Self {
+        Self {
+            revision: None,
+            kinds: Mutex::default(),
+        }
+    }
+
     /// One kind at this moment.
     ///
     /// # Errors
@@ -138,10 +147,12 @@ async fn list(
     connection: &Connection,
     kind: &Kind,
     namespace: Option<String>,
-    revision: u64,
+    revision: Option<u64>,
 ) -> Result<Read, ClusterError> {
     let path = kind.path(namespace.as_deref());
-    let mut query = format!("resourceVersion={revision}&resourceVersionMatch=Exact");
+    let mut query = revision.map_or_else(String::new, |revision| {
+        format!("resourceVersion={revision}&resourceVersionMatch=Exact")
+    });
     let mut read = Read {
         kind: kind.clone(),
         columns: plain_columns(),

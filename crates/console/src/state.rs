@@ -5,7 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::task::JoinSet;
 
+use crate::cluster::Connection;
 use crate::feed::Phase;
 use crate::feeds::Feeds;
 use crate::kinds::Kind;
@@ -13,6 +15,7 @@ use crate::mind::Minds;
 use crate::overview;
 use crate::past::Pasts;
 use crate::session::Sessions;
+use crate::snapshots::Taken;
 
 /// Whether the page offers to change things. The user's rights decide what is possible in either case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,6 +36,11 @@ pub(crate) struct State {
     pub(crate) cluster: String,
     pub(crate) namespace: String,
     pub(crate) mode: Mode,
+    /// The connection for terminals, which must be able to go on as a WebSocket.
+    pub(crate) terminal_connection: Connection,
+    /// The terminals that are open. They end with the console.
+    pub(crate) terminals: Mutex<JoinSet<()>>,
+    pub(crate) snapshots: Taken,
     /// The overview as of a tick, rendered once for all who look.
     pub(crate) rendered: Mutex<(u64, Bytes)>,
     /// The oldest revision that was found to be listable.

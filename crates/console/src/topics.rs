@@ -359,7 +359,7 @@ async fn send_table(
 async fn follow_mind(state: &State, page: &Page) -> Result<(), Left> {
     let mut last = Value::Null;
     loop {
-        let message = json!({"t": "mind", "operators": state.minds.ask().await});
+        let message = json!({"t": "mind", "operators": state.minds.ask(&state.feeds.shared.connection).await});
         if message != last {
             send(page, &message).await?;
             last = message;

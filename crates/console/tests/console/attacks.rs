@@ -146,22 +146,105 @@ async fn strangers_do_not_get_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn strangers_change_nothing() {
+    let (_running, page, client) = console().await;
+    let map = json!({"metadata": {"name": "kept", "namespace": "default"}});
+    let map = support::create(&client, "/api/v1/namespaces/default/configmaps", map).await;
+    let delete = json!({"kind": "v1/configmaps", "ns": "default", "name": "kept", "uid": map["metadata"]["uid"]});
+    let bearer = format!("Bearer {}", page.bearer);
+    let json_type = ("content-type", "application/json");
+    let cases: &[Attempt<'_>] = &[
+        ("no token", &[json_type], 401),
+        (
+            "forged token",
+            &[json_type, ("authorization", "Bearer AAAA")],
+            401,
+        ),
+        // A form of another page can send these types without asking first.
+        (
+            "a form",
+            &[("authorization", &bearer), ("content-type", "text/plain")],
+            415,
+        ),
+        ("no type", &[("authorization", &bearer)], 415),
+        (
+            "another origin",
+            &[
+                json_type,
+                ("authorization", &bearer),
+                ("origin", "http://attacker.example"),
+            ],
+            403,
+        ),
+        (
+            "rebound name",
+            &[
+                json_type,
+                ("authorization", &bearer),
+                ("host", "attacker.example"),
+            ],
+            421,
+        ),
+        (
+            "another site",
+            &[
+                json_type,
+                ("authorization", &bearer),
+                ("sec-fetch-site", "cross-site"),
+                ("sec-fetch-mode", "cors"),
+            ],
+            403,
+        ),
+    ];
+    for path in [
+        "delete",
+        "edit",
+        "scale",
+        "restart",
+        "cordon",
+        "drain",
+        "snapshots",
+        "snapshots/fork",
+    ] {
+        for (who, headers, status) in cases {
+            let mut request = Request::post(format!("{}/api/{path}", page.base));
+            for (name, value) in *headers {
+                request = request.header(*name, *value);
+            }
+            let response = page.send(request, delete.to_string()).await;
+            assert_eq!(response.status(), *status, "{who} at {path}");
+        }
+    }
+    let large = json!({"kind": "v1/configmaps", "ns": "default", "name": "kept", "yaml": "x".repeat(9 << 20)});
+    assert_eq!(
+        page.post("/api/edit", &large).await.0,
+        400,
+        "a body has a largest size"
+    );
+    for name in [
+        "",
+        "..",
+        "../secrets/x",
+        "a\nb",
+        "a/b",
+        "\u{0}",
+        "\u{202e}kept",
+    ] {
+        let target = json!({"kind": "v1/configmaps", "ns": "default", "name": name, "uid": map["metadata"]["uid"]});
+        let (status, answer) = page.post("/api/delete", &target).await;
+        assert!((400..500).contains(&status), "{name:?}: {status} {answer}");
+    }
+    support::read_object(&client, "/api/v1/namespaces/default/configmaps/kept").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn hostile_objects_stay_data() {
     let (_running, page, client) = console().await;
     let script = "<script>alert(1)</script>";
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "hostile", "namespace": "default", "annotations": {"a": "x".repeat(200_000), "b": script}},
         "data": {"k": "\u{0}\u{1b}[2J\u{202e}"}});
-    let request = Request::post("/api/v1/namespaces/default/configmaps")
-        .header("content-type", "application/json");
-    let _: serde_json::Value = client
-        .request(
-            request
-                .body(map.to_string().into_bytes())
-                .expect("it is a request"),
-        )
-        .await
-        .expect("it is created");
+    support::create(&client, "/api/v1/namespaces/default/configmaps", map).await;
     let mut table = page
         .stream(json!([{"topic": "table", "kind": "v1/configmaps"}]))
         .await;
@@ -210,16 +293,7 @@ async fn hostile_objects_stay_data() {
 async fn secrets_are_masked_until_somebody_asks() {
     let (_running, page, client) = console().await;
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}, "stringData": {"password": "hunter2"}});
-    let request = Request::post("/api/v1/namespaces/default/secrets")
-        .header("content-type", "application/json");
-    let _: serde_json::Value = client
-        .request(
-            request
-                .body(secret.to_string().into_bytes())
-                .expect("it is a request"),
-        )
-        .await
-        .expect("it is created");
+    support::create(&client, "/api/v1/namespaces/default/secrets", secret).await;
     let mut object = page
         .stream(json!([{"topic": "object", "kind": "v1/secrets", "ns": "default", "name": "s"}]))
         .await;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use http::Request;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
@@ -12,22 +11,11 @@ use kubewright_server::Server;
 use kubewright_testing::{Verb, Wire, until};
 use serde_json::{Value, json};
 
-use crate::support::{self, operations};
+use crate::support::{self, create, operations};
 
 fn map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name, "labels": {"app": "web"}}}))
         .expect("it is a ConfigMap")
-}
-
-async fn create(client: &kube::Client, path: &str, object: &Value) {
-    let request = Request::post(path).header("content-type", "application/json");
-    let request = request
-        .body(object.to_string().into_bytes())
-        .expect("it is a request");
-    let _: Value = client
-        .request(request)
-        .await
-        .unwrap_or_else(|error| panic!("{path}: {error}"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -117,7 +105,7 @@ async fn kind_that_is_defined_later_shows_up_by_itself() {
     create(
         &client,
         "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
-        &definition,
+        definition,
     )
     .await;
     kinds
@@ -126,12 +114,7 @@ async fn kind_that_is_defined_later_shows_up_by_itself() {
         })
         .await;
     let toy = json!({"apiVersion": "example.com/v1", "kind": "Toy", "metadata": {"name": "bear"}, "spec": {"size": 3}});
-    create(
-        &client,
-        "/apis/example.com/v1/namespaces/default/toys",
-        &toy,
-    )
-    .await;
+    create(&client, "/apis/example.com/v1/namespaces/default/toys", toy).await;
     let mut table = page
         .stream(json!([{"topic": "table", "kind": "example.com/v1/toys"}]))
         .await;

@@ -1,25 +1,13 @@
 //! What restricted users see, and what they learn about the rest.
 
-use http::Request;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};
 use kubewright_console::{Console, Mode};
 use kubewright_server::{Authorization, Server, User};
 use kubewright_testing::Wire;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::support::{self, operations};
-
-async fn create(client: &kube::Client, path: &str, object: Value) {
-    let request = Request::post(path).header("content-type", "application/json");
-    let request = request
-        .body(object.to_string().into_bytes())
-        .expect("it is a request");
-    let _: Value = client
-        .request(request)
-        .await
-        .unwrap_or_else(|error| panic!("{path}: {error}"));
-}
+use crate::support::{self, create, operations};
 
 /// A server where user ann may read config maps of the namespace `team`, and nothing else.
 async fn server() -> Server {

@@ -83,11 +83,19 @@ impl Page {
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        read(
-            self.send(self.request(Method::POST, path), body.to_string())
-                .await,
-        )
-        .await
+        let request = self.post_request(path);
+        read(self.send(request, body.to_string()).await).await
+    }
+
+    fn post_request(&self, path: &str) -> http::request::Builder {
+        self.request(Method::POST, path)
+            .header("content-type", "application/json")
+    }
+
+    /// Posts and reads the answer line by line.
+    pub(crate) async fn post_lines(&self, path: &str, body: &Value) -> Lines {
+        let request = self.post_request(path);
+        Lines::of(self.send(request, body.to_string()).await)
     }
 
     pub(crate) async fn stream(&self, topics: Value) -> Lines {
@@ -97,7 +105,7 @@ impl Page {
     pub(crate) async fn stream_at(&self, topics: Value, at: Option<u64>) -> Lines {
         let body = json!({"topics": topics, "at": at});
         let response = self
-            .send(self.request(Method::POST, "/api/stream"), body.to_string())
+            .send(self.post_request("/api/stream"), body.to_string())
             .await;
         assert_eq!(response.status(), 200);
         Lines::of(response)
@@ -119,6 +127,25 @@ async fn read(response: Response<Incoming>) -> (u16, Value) {
         .expect("it can be read")
         .to_bytes();
     (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+}
+
+/// Creates an object at the path of its collection.
+pub(crate) async fn create(client: &kube::Client, path: &str, object: Value) -> Value {
+    let request = Request::post(path).header("content-type", "application/json");
+    let request = request
+        .body(object.to_string().into_bytes())
+        .expect("it is a request");
+    let created = client.request(request).await;
+    created.unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Reads an object.
+pub(crate) async fn read_object(client: &kube::Client, path: &str) -> Value {
+    let request = Request::get(path)
+        .body(Vec::new())
+        .expect("it is a request");
+    let found = client.request(request).await;
+    found.unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// What comes over a stream.
