@@ -21,12 +21,14 @@ mod lint;
 mod masquerade;
 mod notes;
 mod page;
+mod picture;
 mod program;
 mod remote;
 mod run;
 mod scaffold;
 mod sdk;
 mod simulate;
+mod top;
 mod up;
 mod version;
 
@@ -75,6 +77,7 @@ enum Command {
     Simulate(simulate::Simulate),
     Up(up::Up),
     Console(console::Console),
+    Top(top::Top),
     Install(deploy::Install),
     Uninstall(deploy::Uninstall),
     Deploy(deploy::Deploy),
@@ -115,8 +118,9 @@ fn with_causes(error: &anyhow::Error) -> String {
 }
 
 fn run() -> anyhow::Result<()> {
-    let filter =
-        EnvFilter::try_from_env("KUBEWRIGHT_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    // What a user may not list is said by the page and the tree; as lines of the log it would be one for each kind.
+    let usual = || EnvFilter::new("warn,kubewright_cache::report=error");
+    let filter = EnvFilter::try_from_env("KUBEWRIGHT_LOG").unwrap_or_else(|_| usual());
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -143,6 +147,7 @@ impl Command {
             Self::Simulate(simulate) => simulate.run(),
             Self::Up(up) => up.run(),
             Self::Console(console) => console.run(),
+            Self::Top(top) => top.run(),
             Self::Install(install) => install.run(),
             Self::Uninstall(uninstall) => uninstall.run(),
             Self::Deploy(deploy) => deploy.run(),

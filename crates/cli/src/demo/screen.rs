@@ -1,12 +1,15 @@
-//! The terminal: a picture that is drawn over itself, or plain lines where nobody can draw.
-
-use std::io::Write;
+//! Where the story is shown: a picture that is drawn over itself, or plain lines where nobody can draw.
 
 use super::story::{News, Story};
 use super::tree::{Line, Mood};
+use crate::picture::{self, Colour, Painted, Picture, Size};
 
-/// Columns that are used at most, so that lines do not wrap on a usual terminal.
-const WIDTH: usize = 118;
+/// Lines of events and of reconciles that are shown at most.
+const NEWS: usize = 6;
+/// Lines of them that are shown at least.
+const LEAST: usize = 2;
+/// Rows of a window that has no room for them.
+const SMALL: usize = 12;
 
 /// Where the story is shown.
 pub(super) struct Screen {
@@ -14,19 +17,18 @@ pub(super) struct Screen {
 }
 
 enum Form {
-    /// Draws over the last picture, which had so many lines.
-    Picture { drawn: usize, last: String },
+    Picture(Picture),
     /// Prints each piece of news once; these are the numbers that have been printed.
-    Lines { said: usize, notes: usize },
+    Lines {
+        said: usize,
+        notes: usize,
+    },
 }
 
 impl Screen {
     pub(super) fn new(is_terminal: bool) -> Self {
         let form = if is_terminal {
-            Form::Picture {
-                drawn: 0,
-                last: String::new(),
-            }
+            Form::Picture(Picture::default())
         } else {
             Form::Lines { said: 0, notes: 0 }
         };
@@ -35,11 +37,10 @@ impl Screen {
 
     /// Says something that stays.
     pub(super) fn say(&mut self, text: &str) {
-        if let Form::Picture { drawn, last } = &mut self.form {
-            // What was drawn stays where it is.
-            (*drawn, *last) = (0, String::new());
+        if let Form::Picture(picture) = &mut self.form {
+            picture.leave();
         }
-        print(&format!("{text}\n"));
+        picture::print(&format!("{text}\n"));
     }
 
     /// Shows the story as it is now.
@@ -50,84 +51,102 @@ impl Screen {
                 let news = story.news.iter().skip(*said).map(News::text);
                 let text: String = lines.chain(news).map(|line| format!("{line}\n")).collect();
                 (*said, *notes) = (story.news.len(), story.notes.len());
-                print(&text);
+                picture::print(&text);
             }
-            Form::Picture { drawn, last } => {
-                let picture = picture(story);
-                if picture == *last {
-                    return;
-                }
-                // Up to the first line of the last picture, and nothing below.
-                let back = if *drawn > 0 {
-                    format!("\x1b[{drawn}A\x1b[J")
-                } else {
-                    String::new()
-                };
-                print(&format!("{back}{picture}"));
-                *drawn = picture.lines().count();
-                *last = picture;
-            }
+            Form::Picture(picture) => picture.draw(compose(story, picture::size())),
         }
     }
 }
 
-/// A reader that has gone away does not stop the demo.
-fn print(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+/// The picture for a window: notes, the tree, and as much of the news as there is room for.
+fn compose(story: &Story, size: Size) -> Vec<Painted> {
+    // One row stays free for the cursor.
+    let rows = size.rows.saturating_sub(1);
+    let plain = |text: &str| Painted::new(Colour::Plain, text);
+    let mut lines: Vec<Painted> = story.notes.iter().map(|note| plain(note)).collect();
+    let tree: Vec<Painted> = story.lines.iter().map(object).collect();
+    // Two headings and the least news below the notes; the tree has the rest, and all of a very small window.
+    let news = if rows < SMALL { 0 } else { 2 * (LEAST + 1) };
+    // Advice that would push the objects out of a small window is left out first.
+    if rows.saturating_sub(lines.len() + news) < tree.len().min(rows / 2) {
+        lines.truncate(1);
+    }
+    let room = rows.saturating_sub(lines.len() + news);
+    lines.extend(picture::first(tree, room));
+    if news == 0 {
+        return lines;
+    }
+    let left = rows.saturating_sub(lines.len() + 2);
+    let events = story.last(|news| matches!(news, News::Event(_)), (left / 2).min(NEWS));
+    let reconciles = left.saturating_sub(events.len()).min(NEWS);
+    let reconciles = story.last(|news| matches!(news, News::Reconcile(_)), reconciles);
+    for (title, news) in [("Events", events), ("Reconciles", reconciles)] {
+        lines.push(Painted::new(Colour::Dim, title));
+        lines.extend(news.into_iter().map(plain));
+    }
+    lines.truncate(rows);
+    lines
 }
 
-fn picture(story: &Story) -> String {
-    let mut text = String::from("\n");
-    for note in &story.notes {
-        text.push_str(&format!("{}\n", cut(note)));
-    }
-    for line in &story.lines {
-        text.push_str(&object(line));
-    }
-    for (title, is_it) in [
-        (
-            "Events",
-            (|news| matches!(news, News::Event(_))) as fn(&News) -> bool,
-        ),
-        ("Reconciles", |news| matches!(news, News::Reconcile(_))),
-    ] {
-        text.push_str(&format!("\n{}\n", dim(title)));
-        for line in story.last(is_it) {
-            text.push_str(&format!("{}\n", cut(line)));
-        }
-    }
-    text
-}
-
-fn object(line: &Line) -> String {
+fn object(line: &Line) -> Painted {
     let indent = "  ".repeat(line.depth);
-    let width = 48usize.saturating_sub(indent.len());
-    let name = format!("{indent}{:<width$}", line.name);
-    let state = match line.mood {
-        Mood::Good => coloured("32", &line.state),
-        Mood::Waiting => coloured("33", &line.state),
-        Mood::Plain => line.state.clone(),
+    let width = 46usize.saturating_sub(indent.len());
+    let name = format!("{indent}{:<width$} ", line.name);
+    let colour = match line.mood {
+        Mood::Good => Colour::Good,
+        Mood::Waiting => Colour::Waiting,
+        Mood::Plain => Colour::Plain,
     };
-    format!("{name} {state}\n")
+    Painted::new(Colour::Plain, name).and(colour, line.state.as_str())
 }
 
-fn dim(text: &str) -> String {
-    coloured("2", text)
-}
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
 
-fn coloured(code: &str, text: &str) -> String {
-    if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
-        text.to_owned()
-    } else {
-        format!("\x1b[{code}m{text}\x1b[0m")
-    }
-}
+    use super::*;
 
-/// A line that fits: what is too long ends in an ellipsis.
-fn cut(line: &str) -> String {
-    match line.char_indices().nth(WIDTH) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
+    #[test]
+    fn picture_fits_every_window_and_has_all_objects_of_the_demo_in_a_small_one() {
+        let mut story = Story::new(Instant::now());
+        for note in 0..7 {
+            story.note(&format!("note {note}"));
+        }
+        story.lines = (0..14)
+            .map(|n| Line {
+                depth: n % 4,
+                name: format!("Pod/number-{n}"),
+                state: "Running".to_owned(),
+                mood: Mood::Good,
+                revision: 0,
+            })
+            .collect();
+        story.news = (0..40)
+            .flat_map(|n| {
+                [
+                    News::Event(format!("event {n}")),
+                    News::Reconcile(format!("reconcile {n}")),
+                ]
+            })
+            .collect();
+        for (columns, rows) in [(80, 24), (200, 60), (40, 10), (20, 6)] {
+            let lines = compose(&story, Size { columns, rows });
+            assert!(lines.len() < rows, "{} lines in {rows} rows", lines.len());
+            let text: Vec<String> = lines.iter().map(Painted::text).collect();
+            assert!(
+                text.iter().any(|line| line.contains("number-0")),
+                "{text:?}"
+            );
+            if rows >= 24 {
+                assert!(
+                    text.iter().any(|line| line.contains("number-13")),
+                    "{text:?}"
+                );
+                assert!(
+                    text.iter().any(|line| line.contains("reconcile 39")),
+                    "{text:?}"
+                );
+            }
+        }
     }
 }

@@ -10,9 +10,6 @@ use tokio::time::Instant;
 
 use super::tree::{self, Line};
 
-/// Lines of events and of reconciles that are shown at once.
-const SHOWN: usize = 6;
-
 /// The story so far. Lines of `news` are in order and only grow.
 pub(super) struct Story {
     began: Instant,
@@ -24,6 +21,9 @@ pub(super) struct Story {
     /// The number of the last reconcile that was shown.
     reconciled: u64,
 }
+
+/// Something that happened, with the revision that it came with.
+type Found = (u64, fn(String) -> News, String);
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,40 +57,78 @@ impl Story {
         client: &Client,
         handle: &Handle,
     ) -> Result<(), ClientError> {
+        // What happened since the last look, each with the revision that it came with: an object comes before the
+        // reconcile that it caused, and that before the objects which it wrote.
+        let mut found: Vec<Found> = Vec::new();
         for reconciled in handle.history().list() {
             if reconciled.id > self.reconciled {
                 self.reconciled = reconciled.id;
-                self.tell(News::Reconcile, &describe(&reconciled));
+                let text = describe(&reconciled);
+                found.push((cause_revision(&reconciled), News::Reconcile, text));
             }
         }
         self.lines = tree::look(client).await?;
-        self.tell_states();
         let here = Query::all().namespace("default");
-        let mut events = client.list::<Event>(here).await?;
-        events.sort_by(|a, b| a.last_timestamp.cmp(&b.last_timestamp));
-        for event in events {
+        for event in client.list::<Event>(here).await? {
             let name = event.metadata.name.clone().unwrap_or_default();
             if self.events.insert((name, event.count.unwrap_or(1))) {
-                self.tell(News::Event, &line(&event));
+                let revision = tree::revision(&event.metadata);
+                found.push((revision, News::Event, line(&event)));
             }
+        }
+        // An object stands before what is said of it at the same revision.
+        let states = self.new_states(&found);
+        found.splice(0..0, states);
+        found.extend(self.gone());
+        found.sort_by_key(|(revision, ..)| *revision);
+        for (_, what, text) in found {
+            self.tell(what, &text);
         }
         Ok(())
     }
 
-    fn tell_states(&mut self) {
-        let mut now = BTreeMap::new();
-        for line in self.lines.clone() {
-            if self.states.get(&line.name) != Some(&line.state) {
-                self.tell(News::State, &format!("{:<36} {}", line.name, line.state));
+    /// States that are not as they were, with the revision of their object. One that is new comes before all that was said
+    /// of it meanwhile, and before what it owns; those that are gone come last.
+    fn new_states(&self, said: &[Found]) -> Vec<Found> {
+        let mut found: Vec<Found> = Vec::new();
+        let mut earliest = u64::MAX;
+        // From the last line up, so that an owner has seen what it owns.
+        for line in self.lines.iter().rev() {
+            let before = self.states.get(&line.name);
+            let mut revision = line.revision;
+            if before.is_none() {
+                let about = said.iter().filter(|(.., text)| text.contains(&line.name));
+                let first = about.map(|(revision, ..)| *revision).min();
+                earliest = earliest.min(revision).min(first.unwrap_or(revision));
+                revision = earliest;
             }
-            now.insert(line.name, line.state);
+            if line.depth == 0 {
+                earliest = u64::MAX;
+            }
+            if before != Some(&line.state) {
+                let text = format!("{:<36} {}", line.name, line.state);
+                found.push((revision, News::State, text));
+            }
+        }
+        found.reverse();
+        found
+    }
+
+    /// Remembers the states of now, and says which objects are gone.
+    fn gone(&mut self) -> Vec<Found> {
+        let mut found: Vec<Found> = Vec::new();
+        let mut now = BTreeMap::new();
+        for line in &self.lines {
+            now.insert(line.name.clone(), line.state.clone());
         }
         let before = std::mem::replace(&mut self.states, now);
-        for name in before.keys() {
-            if !self.states.contains_key(name) {
-                self.tell(News::State, &format!("{name:<36} gone"));
-            }
+        for name in before
+            .keys()
+            .filter(|name| !self.states.contains_key(*name))
+        {
+            found.push((u64::MAX, News::State, format!("{name:<36} gone")));
         }
+        found
     }
 
     fn tell(&mut self, what: fn(String) -> News, text: &str) {
@@ -98,14 +136,14 @@ impl Story {
         self.news.push(what(format!("{at:>7.2}s  {text}")));
     }
 
-    /// The last lines of one sort.
-    pub(super) fn last(&self, is_it: fn(&News) -> bool) -> Vec<&str> {
+    /// The last lines of one sort, so many at most.
+    pub(super) fn last(&self, is_it: fn(&News) -> bool, count: usize) -> Vec<&str> {
         let mut lines: Vec<&str> = self
             .news
             .iter()
             .rev()
             .filter(|n| is_it(n))
-            .take(SHOWN)
+            .take(count)
             .map(News::text)
             .collect();
         lines.reverse();
@@ -135,6 +173,13 @@ fn line(event: &Event) -> String {
         name.unwrap_or_default(),
         event.message.as_deref().unwrap_or_default(),
     )
+}
+
+/// The newest revision among the causes of a reconcile.
+fn cause_revision(reconciled: &Reconciled) -> u64 {
+    let versions = reconciled.causes.iter();
+    let revisions = versions.filter_map(|cause| cause.resource_version.parse().ok());
+    revisions.max().unwrap_or(0)
 }
 
 fn describe(reconciled: &Reconciled) -> String {

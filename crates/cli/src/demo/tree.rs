@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kubewright_example_cloud_manager::CloudManager;
 use kubewright_runtime::client::TypedObject;
 use kubewright_runtime::{Client, ClientError, Query};
@@ -14,6 +15,8 @@ pub(super) struct Line {
     pub(super) name: String,
     pub(super) state: String,
     pub(super) mood: Mood,
+    /// The revision of the object.
+    pub(super) revision: u64,
 }
 
 /// Whether a state is the one that is hoped for.
@@ -32,6 +35,13 @@ struct Thing {
     name: String,
     state: String,
     mood: Mood,
+    revision: u64,
+}
+
+/// The revision of an object; 0 where the server gave none.
+pub(super) fn revision(meta: &ObjectMeta) -> u64 {
+    let version = meta.resource_version.as_deref().unwrap_or_default();
+    version.parse().unwrap_or(0)
 }
 
 /// Looks at the namespace `default`, in the cache.
@@ -94,6 +104,7 @@ async fn add<K: TypedObject>(
             ),
             state,
             mood,
+            revision: revision(meta),
         });
     }
     Ok(())
@@ -146,6 +157,7 @@ fn place(thing: &Thing, depth: usize, things: &[Thing], lines: &mut Vec<Line>) {
         name: thing.name.clone(),
         state: thing.state.clone(),
         mood: thing.mood,
+        revision: thing.revision,
     });
     // Owners cannot go in circles here: each level is of another kind.
     let is_child = |other: &&Thing| other.owner.as_ref() == Some(&thing.uid) && depth < 4;
@@ -165,6 +177,7 @@ mod tests {
             name: name.to_owned(),
             state: state.to_owned(),
             mood: Mood::Plain,
+            revision: 0,
         }
     }
 
