@@ -16,7 +16,7 @@ use crate::workspace::{self, Profile};
 /// How long nothing may come from the lane.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Drive the console in Chromium: sessions, live changes, tables, objects, the past, keys, phones, accessibility
+/// Drive the console in Chromium: sessions, live changes, tables, objects, edits, terminals, the past, keys, phones
 ///
 /// Chromium comes from Debian's package, axe-core from npm; both are installed if they are missing. Screenshots go to
 /// docs/images. What failed is the exit code.
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
     cargo xtask console\n  \
     cargo xtask console --pods 10000 --release     with the figures of a large cluster")]
 pub(crate) struct Arguments {
-    /// Pods to put into the cluster for the figures of a large one
+    /// Pods to put into the cluster, with 200 kinds, for the figures of a large one
     #[arg(long, default_value_t = 0)]
     pods: usize,
     /// Build the program optimised
@@ -61,7 +61,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         .arg(&link)
         .arg(&kubeconfig)
         .arg(&images);
-    driver.arg(&demo_link).arg(&modules);
+    driver.arg(&demo_link).arg(&modules).arg(&program);
+    driver.env("CONSOLE_PID", up.id().to_string());
     driver.env("CONSOLE_PODS", arguments.pods.to_string());
     let output = process::run(&mut driver, "", PATIENCE)?;
     print!("{}{}", output.stdout, output.stderr);

@@ -19,3 +19,10 @@ export function cluster(kubeconfig) {
     sent.end(body ? JSON.stringify(body) : undefined);
   });
 }
+
+// How a kubeconfig reaches the server, for another user.
+export function entry(kubeconfig) {
+  const text = readFileSync(kubeconfig, 'utf8');
+  const field = (name) => new RegExp(`"?${name}"?:\\s*"?([^"\\s]+)`).exec(text)?.[1];
+  return { server: field('server'), 'certificate-authority-data': field('certificate-authority-data') };
+}

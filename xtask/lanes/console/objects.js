@@ -25,3 +25,12 @@ export async function pods(api, count) {
   const one = (n) => api('POST', '/api/v1/namespaces/shop/pods', { metadata: { name: `load-${n}`, labels: { app: 'load' } }, spec: { schedulerName: 'nobody', containers: [{ name: 'main', image: 'nginx:1.27' }] } });
   for (let n = 0; n < count; n += 50) await Promise.all(Array.from({ length: Math.min(50, count - n) }, (_, m) => one(n + m)));
 }
+
+// Kinds of a group of their own, with an object each.
+export async function kinds(api, count) {
+  for (let n = 0; n < count; n += 1) {
+    const name = `load${n}s`;
+    const kind = `Load${n}`;
+    await api('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { ...toyKind, metadata: { name: `${name}.load.example.com` }, spec: { ...toyKind.spec, group: 'load.example.com', names: { plural: name, singular: `load${n}`, kind, listKind: `${kind}List` } } });
+  }
+}
