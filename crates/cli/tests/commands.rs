@@ -732,6 +732,8 @@ fn every_command_has_an_example_in_its_help() {
         "run",
         "dev",
         "up",
+        "console",
+        "top",
         "install",
         "uninstall",
         "deploy",
