@@ -51,8 +51,9 @@ pub use live::Live;
 pub use objects::Objects;
 pub use query::{Delete, DryRun, Locking, Ownership, Query, WriteOptions};
 pub use requests::RequestPolicy;
+pub(crate) use trail::Traces;
 use trail::Trail;
-pub use trail::Write;
+pub use trail::{Read, ReadSubject, Write};
 pub use written::{Change, Mutate, Written};
 
 use crate::cache::{CacheOptions, Extent, ResourceId};
@@ -313,16 +314,16 @@ impl Client {
         self.with(|write| write.field_owner = Some(owner.to_owned()))
     }
 
-    /// The same client, which remembers what it writes.
+    /// The same client, which remembers what it reads and writes.
     pub(crate) fn with_trail(&self) -> Self {
         let mut other = self.clone();
         other.trail = Some(Arc::default());
         other
     }
 
-    /// What was written by this client and its clones, if they remember. From now on they do not: a clone may live on in a
-    /// task of its own.
-    pub(crate) fn take_writes(&self) -> Vec<Write> {
+    /// What was read and written by this client and its clones, if they remember. From now on they do not: a clone may live
+    /// on in a task of its own.
+    pub(crate) fn take_traces(&self) -> Traces {
         let trail = self.trail.as_ref();
         trail.map(|trail| trail.take()).unwrap_or_default()
     }

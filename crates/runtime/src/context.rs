@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Error;
 use crate::cause::{Cause, Reasons};
-use crate::client::{Client, Write};
+use crate::client::{Client, Traces};
 use crate::described::Described;
 use crate::environment::Environment;
 use crate::events::{EventKind, Recorder, reference_of};
@@ -54,7 +54,7 @@ pub(crate) struct Lent {
 /// What a reconcile leaves behind.
 pub(crate) struct Left {
     pub(crate) reasons: Reasons,
-    pub(crate) writes: Vec<Write>,
+    pub(crate) traces: Traces,
 }
 
 impl Context {
@@ -86,18 +86,18 @@ impl Context {
     /// The end of the reconcile. Whoever has a clone keeps what it has; if nobody has, the next reconcile can use it.
     pub(crate) fn conclude(mut self) -> (Left, Option<Self>) {
         let Some(run) = Arc::get_mut(&mut self.0) else {
-            let writes = self.0.client.get().map(Client::take_writes);
+            let traces = self.0.client.get().map(Client::take_traces);
             let left = Left {
                 reasons: self.0.reasons.clone(),
-                writes: writes.unwrap_or_default(),
+                traces: traces.unwrap_or_default(),
             };
             return (left, None);
         };
-        let writes = run.client.take().as_ref().map(Client::take_writes);
+        let traces = run.client.take().as_ref().map(Client::take_traces);
         run.causes.take();
         let left = Left {
             reasons: std::mem::take(&mut run.reasons),
-            writes: writes.unwrap_or_default(),
+            traces: traces.unwrap_or_default(),
         };
         (left, Some(self))
     }

@@ -5,7 +5,9 @@ use kube::core::request::Request;
 use kube::core::{DynamicObject, ObjectList, ObjectMeta, Resource};
 use kubewright_cache::Key;
 
-use super::{Client, ClientError, IgnoreNotFound, Object, Objects, Query, TypedObject};
+use super::{
+    Client, ClientError, IgnoreNotFound, Object, Objects, Query, ReadSubject, TypedObject,
+};
 
 /// Reads from the server: always the newest state, each read a request.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +51,11 @@ impl<K: Object> Objects<K> {
     pub async fn get_live(&self, key: &Key) -> Result<Option<K>, ClientError> {
         let built = self.at(key).get(key.name(), &GetParams::default());
         let answer = self.ask("get", key.as_str(), built).await;
-        answer.ignore_not_found()
+        let found: Option<K> = answer.ignore_not_found()?;
+        self.note_read(usize::from(found.is_some()), || {
+            ReadSubject::Key(key.clone())
+        });
+        Ok(found)
     }
 
     /// Objects as the server has them now.
@@ -71,6 +77,9 @@ impl<K: Object> Objects<K> {
         let list: ObjectList<K> = self
             .ask("list", namespace.unwrap_or_default(), built)
             .await?;
+        self.note_read(list.items.len(), || {
+            ReadSubject::of(query.namespace.as_deref())
+        });
         Ok(list.items)
     }
 

@@ -15,7 +15,9 @@ use tokio::time::{Instant, timeout_at};
 use super::entry::{self, Entry};
 use super::guard::View;
 use super::informers::{Informers, Part};
-use super::{Client, ClientError, Consistency, Object, Query, is_cluster_scoped};
+use super::{
+    Client, ClientError, Consistency, Object, Query, Read, ReadSubject, is_cluster_scoped,
+};
 use crate::cache::{Extent, Narrow, PolicyError};
 use crate::gate::Point;
 
@@ -177,6 +179,9 @@ impl<K: Object> Objects<K> {
         let reader = informers.reader();
         let entry = reader.entry(key);
         self.report_found(key, entry.as_ref(), &reader).await;
+        self.note_read(usize::from(entry.is_some()), || {
+            ReadSubject::Key(key.clone())
+        });
         entry.map(|entry| self.decoded(&entry)).transpose()
     }
 
@@ -217,6 +222,8 @@ impl<K: Object> Objects<K> {
         self.all_caught_up(&informers, namespace).await?;
         let asked = self.client.gates().is_set().then(|| query.to_string());
         let reader = informers.reader();
+        let is_noted = self.client.trail.is_some();
+        let namespace = query.namespace.clone().filter(|_| is_noted);
         let selected = self.select(&reader, query)?;
         if let Some(query) = asked {
             let listed = Point::Listed {
@@ -227,7 +234,19 @@ impl<K: Object> Objects<K> {
             };
             self.client.gates().observe(listed).await;
         }
+        self.note_read(selected.len(), || ReadSubject::of(namespace.as_deref()));
         Ok(selected)
+    }
+
+    /// Notes a read for whoever looks at the reconcile that makes it.
+    pub(super) fn note_read(&self, found: usize, subject: impl FnOnce() -> ReadSubject) {
+        if let Some(trail) = &self.client.trail {
+            trail.note_read(|| Read {
+                resource: self.form.entry.name.clone(),
+                subject: subject(),
+                found,
+            });
+        }
     }
 
     fn decoded(&self, entry: &Cached<K>) -> Result<Arc<K>, ClientError> {

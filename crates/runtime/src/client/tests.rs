@@ -83,12 +83,12 @@ async fn client_that_outlives_its_reconcile_keeps_no_account_of_writes() {
     let reconcile = Client::new(wire.client()).with_trail();
     let background = reconcile.clone();
     reconcile.create(&config("a")).await.expect("it is created");
-    assert_eq!(reconcile.take_writes().len(), 1);
+    assert_eq!(reconcile.take_traces().writes.len(), 1);
     for number in 0..10 {
         let mut secret = Secret::default();
         secret.metadata.name = Some(number.to_string());
         secret.metadata.namespace = Some("default".to_owned());
         background.create(&secret).await.expect("it is created");
     }
-    assert!(background.take_writes().is_empty());
+    assert!(background.take_traces().writes.is_empty());
 }

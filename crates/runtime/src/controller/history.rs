@@ -1,4 +1,4 @@
-//! The last reconciles of a controller: why each ran, what it wrote, how it ended.
+//! The last reconciles of a controller: why each ran, what it read and wrote, how it ended.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::cause::{Cause, Reasons};
-use crate::client::Write;
+use crate::client::{Read, Write};
 use crate::stripes::Striped;
 
 /// Reconciles that are remembered.
@@ -40,6 +40,9 @@ pub struct Reconciled {
     pub took: Duration,
     /// The reasons why it ran.
     pub causes: Vec<Cause>,
+    /// What it read with the client of its context, as `get configmaps default/web: found`; the first reads if they are many.
+    #[serde(serialize_with = "as_lines")]
+    pub reads: Vec<Read>,
     /// What it wrote, as `patch deployments.apps default/web`.
     #[serde(serialize_with = "as_lines")]
     pub writes: Vec<Write>,
@@ -92,6 +95,7 @@ pub(crate) struct Entry {
     pub(crate) started: Timestamp,
     pub(crate) took: Duration,
     pub(crate) reasons: Reasons,
+    pub(crate) reads: Vec<Read>,
     pub(crate) writes: Vec<Write>,
     pub(crate) ended: Cow<'static, str>,
 }
@@ -164,6 +168,7 @@ impl History {
             started: entry.started,
             took: entry.took,
             causes: entry.reasons.to_causes(),
+            reads: entry.reads.clone(),
             writes: entry.writes.clone(),
             ended: entry.ended.clone(),
         }
@@ -189,6 +194,6 @@ fn as_microseconds<S: serde::Serializer>(took: &Duration, to: S) -> Result<S::Ok
     to.serialize_u64(u64::try_from(took.as_micros()).unwrap_or(u64::MAX))
 }
 
-fn as_lines<S: serde::Serializer>(writes: &[Write], to: S) -> Result<S::Ok, S::Error> {
-    to.collect_seq(writes.iter().map(Write::to_string))
+fn as_lines<T: fmt::Display, S: serde::Serializer>(lines: &[T], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(lines.iter().map(T::to_string))
 }

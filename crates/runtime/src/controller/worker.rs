@@ -20,7 +20,7 @@ use super::hot_loop::HotLoops;
 use super::target::Target;
 use super::{Surroundings, Work};
 use crate::cause::{Raised, Reasons};
-use crate::client::{Client, Write};
+use crate::client::{Client, Traces, Write};
 use crate::context::{Context, Left, Lent, New};
 use crate::gate::{self, Point, ReconcileId};
 use crate::lease::Leadership;
@@ -236,7 +236,8 @@ impl<T> Worker<T> {
         span.record("outcome", verdict.as_str());
         bench.metrics.finished(verdict, took);
         let key = cx.key().clone();
-        let (Left { reasons, writes }, over) = cx.conclude();
+        let (Left { reasons, traces }, over) = cx.conclude();
+        let Traces { reads, writes } = traces;
         *spare = over;
         if let Some(length) = self.loops.ran(&key, own_doing, &writes) {
             bench.metrics.hot_loop(&key);
@@ -254,6 +255,7 @@ impl<T> Worker<T> {
             started,
             took,
             reasons,
+            reads,
             writes,
             ended: ended(&result),
         });
