@@ -11,11 +11,13 @@ macro_rules! page {
     };
 }
 
+page!(quick_start, "quick-start.md");
 page!(reconciling, "reconciling.md");
 page!(watching, "watching.md");
 page!(deletion, "deletion.md");
 page!(errors_and_time, "errors-and-time.md");
 page!(running, "running.md");
+page!(versions, "versions.md");
 page!(dynamic, "dynamic.md");
 page!(cookbook, "cookbook.md");
 page!(prove, "prove.md");

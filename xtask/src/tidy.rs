@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use kubewright_architecture::tree::{TextFile, text_files};
-use kubewright_architecture::{doc_comments, pages, type_names, words};
+use kubewright_architecture::{doc_comments, pages, terms, translations, type_names, words};
 
 use crate::workspace;
 
 /// List words that we do not write, doc comments of fewer than four words, public types of the SDK whose name exists twice, dead
-/// links and unlisted pages.
+/// links, unlisted pages, terms that their page does not have, and translations that are out of date.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Only files whose path begins so, such as `crates/runtime`
@@ -87,7 +87,18 @@ fn page_findings(documents: &[TextFile], exists: impl Fn(&Path) -> bool) -> Vec<
     let unlisted = pages::unlisted_pages(documents).into_iter();
     let unlisted =
         unlisted.map(|page| format!("{}: not listed in {}", page.display(), pages::CONTENTS));
-    dead.chain(unlisted).collect()
+    let unexplained = terms::unexplained_terms(documents).into_iter();
+    let unexplained = unexplained.map(|it| {
+        let (list, page) = (terms::TERMS, it.page.display());
+        format!("{list}: {} does not occur in {page}", it.term)
+    });
+    let outdated = translations::out_of_date(documents).into_iter();
+    let outdated = outdated.map(|it| {
+        let page = it.page.display();
+        format!("{page}: section {:?}: {}", it.section, it.problem)
+    });
+    let pages = dead.chain(unlisted);
+    pages.chain(unexplained).chain(outdated).collect()
 }
 
 #[cfg(test)]
@@ -143,6 +154,25 @@ mod tests {
             "docs/new.md",
             "# New",
             &["docs/new.md: not listed in docs/SUMMARY.md"],
+        );
+        let contents = "- [Start](start.md)\n- [Terms](terms.md)\n".to_owned();
+        let tidy = [
+            TextFile {
+                path: pages::CONTENTS.into(),
+                text: contents,
+            },
+            TextFile {
+                path: terms::TERMS.into(),
+                text: "| hot loop | [Start](start.md) |".to_owned(),
+            },
+            TextFile {
+                path: "docs/start.md".into(),
+                text: "# Start\n".to_owned(),
+            },
+        ];
+        assert_eq!(
+            findings(&tidy, "", |_| false),
+            ["docs/terms.md: hot loop does not occur in docs/start.md"]
         );
     }
 }
