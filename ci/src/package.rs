@@ -69,18 +69,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// The crates whose manifest does not say `publish = false`.
 pub(crate) fn published(root: &Path) -> Result<Vec<Published>> {
     let mut found = Vec::new();
-    for folder in ["crates", "examples"] {
-        let folder = root.join(folder);
-        let entries = fs::read_dir(&folder);
-        let entries = entries.with_context(|| format!("reading {}", folder.display()))?;
-        for entry in entries {
-            let manifest = entry?.path().join("Cargo.toml");
-            // A folder of manifests for kubectl is not a crate.
-            if let Ok(text) = fs::read_to_string(&manifest)
-                && let Some(name) = published_name(&text)
-            {
-                found.push(Published { name });
-            }
+    let folder = root.join("crates");
+    let entries = fs::read_dir(&folder);
+    let entries = entries.with_context(|| format!("reading {}", folder.display()))?;
+    for entry in entries {
+        let manifest = entry?.path().join("Cargo.toml");
+        let text = fs::read_to_string(&manifest);
+        let text = text.with_context(|| format!("reading {}", manifest.display()))?;
+        if let Some(name) = published_name(&text) {
+            found.push(Published { name });
         }
     }
     found.sort();
@@ -223,9 +220,7 @@ mod tests {
         for Published { name } in published(&root).expect("the crates can be read") {
             let folder = name.strip_prefix("kubewright-").unwrap_or(&name);
             let manifest = root.join("crates").join(folder).join("Cargo.toml");
-            let Ok(text) = fs::read_to_string(manifest) else {
-                continue;
-            };
+            let text = fs::read_to_string(manifest).expect("every crate has a manifest");
             for field in [
                 "description",
                 "license",
@@ -238,6 +233,26 @@ mod tests {
                 let has = text.lines().any(|line| line.starts_with(field));
                 assert!(has, "{name} has no {field}");
             }
+        }
+    }
+
+    #[test]
+    fn no_crate_depends_on_an_example() {
+        let root = crate::root();
+        for entry in fs::read_dir(root.join("crates")).expect("the crates can be read") {
+            let manifest = entry.expect("an entry").path().join("Cargo.toml");
+            let text = fs::read_to_string(&manifest).expect("every crate has a manifest");
+            let dependencies = text.split("[dev-dependencies]").next().unwrap_or_default();
+            assert!(
+                !dependencies.contains("examples/"),
+                "{}",
+                manifest.display()
+            );
+            assert!(
+                !dependencies.contains("kubewright-example"),
+                "{}",
+                manifest.display()
+            );
         }
     }
 

@@ -102,7 +102,7 @@ pub(crate) fn all(root: &Path) -> Result<Vec<Step>> {
         step(
             "lock",
             "Cargo.lock is current",
-            [Line::cargo("metadata --locked --format-version 1").quiet()],
+            [Line::cargo("tree --locked --workspace --depth 0").quiet()],
         ),
         step(
             "format",
