@@ -107,10 +107,6 @@ mod tests {
 
     /// What a file adds to a repository that is tidy without it.
     fn check(path: &str, text: &str, expected: &[&str]) {
-        let file = |path: &str, text: &str| TextFile {
-            path: path.into(),
-            text: text.to_owned(),
-        };
         let tidy = [
             file(pages::CONTENTS, "- [Start](start.md)\n"),
             file("docs/start.md", "# Start\n"),
@@ -146,33 +142,43 @@ mod tests {
             &["Key is defined in crates/cache/src/key.rs:2 and crates/webhook/src/a.rs:1"],
         );
         check(
-            "README.md",
+            "SECURITY.md",
             "[gone](gone.md)",
-            &["README.md:1: gone.md does not exist"],
+            &["SECURITY.md:1: gone.md does not exist"],
         );
         check(
             "docs/new.md",
             "# New",
             &["docs/new.md: not listed in docs/SUMMARY.md"],
         );
-        let contents = "- [Start](start.md)\n- [Terms](terms.md)\n".to_owned();
-        let tidy = [
-            TextFile {
-                path: pages::CONTENTS.into(),
-                text: contents,
-            },
-            TextFile {
-                path: terms::TERMS.into(),
-                text: "| hot loop | [Start](start.md) |".to_owned(),
-            },
-            TextFile {
-                path: "docs/start.md".into(),
-                text: "# Start\n".to_owned(),
-            },
+    }
+
+    fn file(path: &str, text: &str) -> TextFile {
+        TextFile {
+            path: path.into(),
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn terms_without_a_page_and_translations_out_of_date_are_findings() {
+        let files = [
+            file(
+                pages::CONTENTS,
+                "- [Start](start.md)\n- [Terms](terms.md)\n",
+            ),
+            file(terms::TERMS, "| hot loop | [Start](start.md) |"),
+            file("docs/start.md", "# Start\n"),
         ];
-        assert_eq!(
-            findings(&tidy, "", |_| false),
-            ["docs/terms.md: hot loop does not occur in docs/start.md"]
-        );
+        let missing = "docs/terms.md: hot loop does not occur in docs/start.md";
+        assert_eq!(findings(&files, "", |_| false), [missing]);
+        let files = [
+            file(pages::CONTENTS, ""),
+            file("README.md", "# A\n"),
+            file("README.zh.md", "<!-- section: A; 0 -->\n# A\n"),
+        ];
+        let found = findings(&files, "", |_| false);
+        assert!(found[0].starts_with("README.zh.md: section \"A\": changed since"));
+        assert!(found[1].starts_with("README.ru.md: section \"A\": not translated"));
     }
 }
