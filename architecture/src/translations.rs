@@ -41,8 +41,13 @@ pub fn out_of_date(pages: &[TextFile]) -> Vec<OutOfDate> {
         };
         let sections = sections(original);
         for page in translations {
-            let translated = markers(text_of(page).unwrap_or_default());
-            let problems = compare(&sections, &translated).into_iter();
+            let text = text_of(page).unwrap_or_default();
+            let mut problems = compare(&sections, &markers(text));
+            if problems.is_empty() && code_blocks(text) != code_blocks(original) {
+                let problem = "the code differs from that of the original; copy it".to_owned();
+                problems.push(("code".to_owned(), problem));
+            }
+            let problems = problems.into_iter();
             found.extend(problems.map(|(section, problem)| OutOfDate {
                 page: page.into(),
                 section,
@@ -95,6 +100,11 @@ fn sections(text: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// The code of a page, which is not translated.
+fn code_blocks(text: &str) -> Vec<&str> {
+    text.split("```").skip(1).step_by(2).collect()
+}
+
 /// What a translation says that it translates.
 fn markers(text: &str) -> BTreeMap<String, String> {
     let lines = text.lines().filter_map(|line| {
@@ -132,7 +142,8 @@ mod tests {
     fn current() -> String {
         let marks = sections(ORIGINAL).into_iter();
         let marks = marks.map(|(title, mark)| format!("<!-- section: {title}; {mark} -->\n## x\n"));
-        marks.collect()
+        let marks: String = marks.collect();
+        format!("{marks}```\n## not a section\n```\n")
     }
 
     /// Titles of the sections of one translation that are out of date.
@@ -155,5 +166,7 @@ mod tests {
         check(&stale, &["Two"]);
         let more = format!("{}<!-- section: Three; 00 -->\n", current());
         check(&more, &["Three"]);
+        let other_code = current().replace("not a section", "nicht so");
+        check(&other_code, &["code"]);
     }
 }

@@ -100,6 +100,21 @@ fn every_link_leads_somewhere_and_every_page_is_listed() {
 }
 
 #[test]
+fn every_rust_block_of_the_book_is_compiled() {
+    let found = text_files(&repository(), &["md"]);
+    let sources = text_files(&repository(), &["rs"]);
+    let is_page = |page: &&TextFile| page.path.parent().is_some_and(|it| it.ends_with("docs"));
+    let blocks = found.iter().filter(is_page);
+    let blocks: usize = blocks.map(|page| pages::rust_blocks(&page.text)).sum();
+    println!("Rust blocks: {blocks}");
+    let left_out = pages::uncompiled_pages(&found, &sources);
+    assert!(
+        left_out.is_empty(),
+        "a line in book/src/lib.rs: {left_out:?}"
+    );
+}
+
+#[test]
 fn every_term_is_explained_on_its_page() {
     let found = text_files(&repository(), &["md"]);
     let table = found.iter().find(|page| page.path.ends_with(terms::TERMS));
