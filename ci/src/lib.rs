@@ -19,7 +19,7 @@ use steps::{Need, Step};
 
 /// Run everything that must hold before a change lands
 ///
-/// Format, lints, documentation, each feature alone, tests; licences and the oldest supported Rust where their tools are
+/// Format, packages, lints, documentation, features, tests; licences and the oldest supported Rust where their tools are
 /// installed. Stops at the first step that fails and prints how long each one took. Needs Rust and a C linker, nothing else.
 #[derive(Debug, Default, clap::Args)]
 #[command(
@@ -27,7 +27,8 @@ use steps::{Need, Step};
     after_help = "Examples:\n  \
     cargo xtask ci                              everything, as before a change lands\n  \
     cargo xtask ci --list                       what would run, and what would be left out\n  \
-    cargo xtask ci --only format --only lints   two steps of it"
+    cargo xtask ci --only format --only lints   two steps of it\n  \
+    cargo xtask ci --only all-features          optional features, which need more crates"
 )]
 pub struct Arguments {
     /// Print the steps with their commands, and run none
@@ -45,6 +46,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let root = root();
     let steps = chosen(steps::all(&root)?, &arguments.only)?;
+    let missing = |need: &Need| missing(need, &arguments.only);
     if arguments.list {
         for step in &steps {
             println!("{}", runner::listed(step, missing(&step.need)));
@@ -72,9 +74,11 @@ fn chosen(steps: Vec<Step>, only: &[String]) -> Result<Vec<Step>> {
 }
 
 /// Returns why a step has to be left out on this machine, if it has.
-fn missing(need: &Need) -> Option<String> {
+fn missing(need: &Need, only: &[String]) -> Option<String> {
     match need {
         Need::Nothing => None,
+        Need::Asked if only.is_empty() => Some("only with --only".to_owned()),
+        Need::Asked => None,
         Need::Subcommand(name) => {
             let program = format!("cargo-{name}");
             let found = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())

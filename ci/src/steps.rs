@@ -33,6 +33,8 @@ pub(crate) enum Need {
     Subcommand(&'static str),
     /// Another version of Rust, installed by rustup.
     Toolchain(&'static str),
+    /// That somebody asks for the step by its name: it takes long, or downloads what the other steps do not need.
+    Asked,
 }
 
 /// One command line.
@@ -122,22 +124,22 @@ pub(crate) fn all(root: &Path) -> Result<Vec<Step>> {
         .needs(Need::Subcommand("deny")),
         step(
             "lints",
-            "clippy finds nothing, with all features",
+            "clippy finds nothing",
             [Line::cargo(
-                "clippy --workspace --all-targets --all-features -- -D warnings",
+                "clippy --workspace --all-targets -- -D warnings",
             )],
         ),
         step(
             "docs",
-            "documentation has no warning, with all features",
-            [Line::cargo("doc --workspace --no-deps --all-features")
-                .with("RUSTDOCFLAGS", "-D warnings")],
+            "documentation has no warning",
+            [Line::cargo("doc --workspace --no-deps").with("RUSTDOCFLAGS", "-D warnings")],
         ),
         step(
             "features",
-            "each feature compiles alone",
-            ["", "operator", "opentelemetry"].map(feature),
+            "the facade compiles without features, and with that of operators alone",
+            ["", "operator"].map(feature),
         ),
+        all_features(),
         step(
             "oldest-rust",
             "the oldest supported Rust compiles everything",
@@ -155,8 +157,29 @@ pub(crate) fn all(root: &Path) -> Result<Vec<Step>> {
     ])
 }
 
-/// The facade with one of its features. Its dependencies get theirs through it. `testing` is left out: the tests compile it, and
-/// alone it would cost a second check of the whole cluster.
+/// What needs crates that nothing else in the repository does: exporters of spans. `testing` alone is a second check of the whole
+/// cluster.
+fn all_features() -> Step {
+    let packages = "--package kubewright --package kubewright-runtime";
+    let lines = [
+        Line::cargo(&format!(
+            "clippy {packages} --all-targets --all-features -- -D warnings"
+        )),
+        Line::cargo(&format!("doc {packages} --no-deps --all-features"))
+            .with("RUSTDOCFLAGS", "-D warnings"),
+        feature("opentelemetry"),
+        feature("testing"),
+        Line::cargo("test --package kubewright-runtime --all-features --test telemetry"),
+    ];
+    step(
+        "all-features",
+        "optional features alone and together",
+        lines,
+    )
+    .needs(Need::Asked)
+}
+
+/// The facade with one of its features. Its dependencies get theirs through it.
 fn feature(name: &str) -> Line {
     let line = format!("check --package kubewright --lib --no-default-features --features={name}");
     Line::cargo(&line)
@@ -197,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn every_feature_of_the_facade_but_that_of_tests_is_checked_alone() {
+    fn every_feature_of_the_facade_is_checked_alone() {
         let manifest = crate::root().join("crates/kubewright/Cargo.toml");
         let manifest = fs::read_to_string(manifest).expect("the facade has a manifest");
         let features = manifest
@@ -210,11 +233,11 @@ mod tests {
             .map(|it| it.0);
         let checked: Vec<String> = steps()
             .iter()
-            .filter(|it| it.name == "features")
+            .filter(|it| it.name.ends_with("features"))
             .flat_map(|it| &it.lines)
             .map(ToString::to_string)
             .collect();
-        for feature in declared.filter(|it| !["default", "testing"].contains(it)) {
+        for feature in declared.filter(|it| *it != "default") {
             let flag = format!("--features={feature}");
             assert!(checked.iter().any(|it| it.ends_with(&flag)), "{feature}");
         }
