@@ -65,6 +65,36 @@ pub fn unlisted_pages(pages: &[TextFile]) -> Vec<PathBuf> {
         .collect()
 }
 
+/// Pages of `docs` with Rust in them that none of these sources includes, so that nobody compiles their blocks. Translations have the
+/// code of their originals.
+pub fn uncompiled_pages(pages: &[TextFile], sources: &[TextFile]) -> Vec<PathBuf> {
+    let is_page = |page: &&TextFile| page.path.parent() == Some(Path::new("docs"));
+    let has_rust = |page: &&TextFile| page.text.contains("\n```rust");
+    let found = pages.iter().filter(is_page).filter(has_rust);
+    let is_included = |page: &&TextFile| {
+        let name = page.path.file_name().and_then(|name| name.to_str());
+        let (here, there) = (
+            format!(", \"{}\");", name.unwrap_or_default()),
+            format!(
+                "include_str!(\"../../../docs/{}\")",
+                name.unwrap_or_default()
+            ),
+        );
+        let includes = |it: &&str| it.contains(&here) || it.contains(&there);
+        sources
+            .iter()
+            .map(|it| it.text.as_str())
+            .any(|it| includes(&it))
+    };
+    let left_out = found.filter(|page| !is_included(page));
+    left_out.map(|page| page.path.clone()).collect()
+}
+
+/// How many Rust blocks a page has.
+pub fn rust_blocks(text: &str) -> usize {
+    text.matches("\n```rust").count()
+}
+
 /// The targets of the links of a page, with their lines. Code is passed over.
 fn links(text: &str) -> Vec<(usize, String)> {
     let (mut found, mut in_code) = (Vec::new(), false);
@@ -145,6 +175,23 @@ mod tests {
         assert_eq!(targets, ["docs/b.md", "#no-such"]);
         assert_eq!(dead[0].line, 1);
         assert!(dead_links(&pages[..1], |path| path.starts_with("docs")).is_empty());
+    }
+
+    #[test]
+    fn pages_with_rust_that_nobody_includes_are_uncompiled() {
+        let rust = "# A\n\n```rust\nlet a = 1;\n```\n";
+        let pages = [
+            page("docs/a.md", rust),
+            page("docs/b.md", rust),
+            page("docs/c.md", "# C\n"),
+            page("docs/zh/a.md", rust),
+        ];
+        let sources = [page("book/src/lib.rs", "page!(a, \"a.md\");")];
+        assert_eq!(
+            uncompiled_pages(&pages, &sources),
+            [PathBuf::from("docs/b.md")]
+        );
+        assert_eq!(rust_blocks(rust), 1);
     }
 
     #[test]

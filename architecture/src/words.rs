@@ -36,6 +36,13 @@ pub const BANNED: [BannedPhrase; 19] = [
     banned("is no name", "is not a name"),
 ];
 
+/// Single words that documents do not have. In code they are parts of names and sentences that are replaced as they are touched:
+/// there they are counted ([`uses_in_code`]).
+pub const BANNED_IN_DOCUMENTS: [BannedPhrase; 2] = [
+    banned("told", "reported, observed, said by"),
+    banned("heir", "successor"),
+];
+
 const fn banned(phrase: &'static str, instead: &'static str) -> BannedPhrase {
     BannedPhrase { phrase, instead }
 }
@@ -57,19 +64,44 @@ pub fn banned_words(files: &[TextFile]) -> Vec<WordFinding> {
     let mut found = Vec::new();
     for file in files.iter().filter(|file| !file.path.starts_with(own)) {
         for (at, line) in file.text.lines().enumerate() {
-            let words = words_of(line);
-            for banned in BANNED {
-                for _ in 0..words.matches(&format!(" {} ", banned.phrase)).count() {
-                    found.push(WordFinding {
-                        path: file.path.clone(),
-                        line: at + 1,
-                        banned,
-                    });
-                }
+            let mut rows = uses(&BANNED, &words_of(line));
+            if file.has_extension("md") {
+                rows.extend(uses(&BANNED_IN_DOCUMENTS, &words_of(&prose_of(line))));
             }
+            found.extend(rows.into_iter().map(|banned| WordFinding {
+                path: file.path.clone(),
+                line: at + 1,
+                banned,
+            }));
         }
     }
     found
+}
+
+/// The rows of a table that these words use, once for each use.
+fn uses(table: &[BannedPhrase], words: &str) -> Vec<BannedPhrase> {
+    let mut found = Vec::new();
+    for banned in table {
+        let count = words.matches(&format!(" {} ", banned.phrase)).count();
+        found.extend(std::iter::repeat_n(*banned, count));
+    }
+    found
+}
+
+/// A line without the code in it, which may be the name of a test.
+fn prose_of(line: &str) -> String {
+    line.split('`').step_by(2).collect()
+}
+
+/// How often a word occurs in the Rust sources among these files, the table's own left out.
+pub fn uses_in_code(files: &[TextFile], word: &str) -> usize {
+    let code = files.iter().filter(|file| file.has_extension("rs"));
+    let code = code.filter(|file| !file.path.starts_with("architecture"));
+    let lines = code.flat_map(|file| file.text.lines());
+    let word = format!(" {word} ");
+    lines
+        .map(|line| words_of(line).matches(&word).count())
+        .sum()
 }
 
 /// A line's words in lower case, with one space around each.
@@ -102,7 +134,7 @@ mod tests {
     fn banned_words_are_found_whole_and_in_any_case() {
         check(
             "It was Mended.\nlet told = 1;",
-            &[(1, "mended"), (2, "let told")],
+            &[(1, "mended"), (2, "let told"), (2, "told")],
         );
         check("Untold riches, a recommendation.", &[]);
         check(
@@ -110,5 +142,18 @@ mod tests {
             &[(2, "for want of")],
         );
         check("the key, which stays as it is", &[(1, "stays as it is")]);
+    }
+
+    #[test]
+    fn single_words_are_found_in_documents_and_counted_in_code() {
+        check("The queue was told.", &[(1, "told")]);
+        check("shown by `who_is_told`", &[]);
+        let code = TextFile {
+            path: "crates/cli/src/a.rs".into(),
+            text: "// told\nlet was_told = 1;\nlet untold = 2;".to_owned(),
+        };
+        let files = [code];
+        assert_eq!(banned_words(&files), []);
+        assert_eq!(uses_in_code(&files, "told"), 2);
     }
 }

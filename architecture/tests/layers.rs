@@ -8,7 +8,7 @@ use kubewright_architecture::source::{self, SourceFile};
 use kubewright_architecture::{counts, modules::Graph};
 
 /// The crates from the bottom up: each uses those before it and none after it.
-const CRATES: [&str; 18] = [
+const CRATES: [&str; 19] = [
     "workqueue",
     "store",
     "cel",
@@ -26,6 +26,7 @@ const CRATES: [&str; 18] = [
     "process",
     "console",
     "kubewright",
+    "demo",
     "cli",
 ];
 

@@ -11,11 +11,20 @@ macro_rules! page {
     };
 }
 
+page!(quick_start, "quick-start.md");
 page!(reconciling, "reconciling.md");
 page!(watching, "watching.md");
 page!(deletion, "deletion.md");
 page!(errors_and_time, "errors-and-time.md");
 page!(running, "running.md");
+page!(versions, "versions.md");
 page!(dynamic, "dynamic.md");
 page!(cookbook, "cookbook.md");
 page!(prove, "prove.md");
+page!(kinds, "kinds.md");
+page!(webhooks, "webhooks.md");
+page!(sharding, "sharding.md");
+page!(api_server, "api-server.md");
+page!(cluster, "cluster.md");
+page!(nodes, "nodes.md");
+page!(service_network, "service-network.md");

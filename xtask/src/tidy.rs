@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use kubewright_architecture::tree::{TextFile, text_files};
-use kubewright_architecture::{doc_comments, pages, type_names, words};
+use kubewright_architecture::{doc_comments, pages, terms, translations, type_names, words};
 
 use crate::workspace;
 
 /// List words that we do not write, doc comments of fewer than four words, public types of the SDK whose name exists twice, dead
-/// links and unlisted pages.
+/// links, unlisted pages, terms that their page does not have, and translations that are out of date.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Only files whose path begins so, such as `crates/runtime`
@@ -87,7 +87,18 @@ fn page_findings(documents: &[TextFile], exists: impl Fn(&Path) -> bool) -> Vec<
     let unlisted = pages::unlisted_pages(documents).into_iter();
     let unlisted =
         unlisted.map(|page| format!("{}: not listed in {}", page.display(), pages::CONTENTS));
-    dead.chain(unlisted).collect()
+    let unexplained = terms::unexplained_terms(documents).into_iter();
+    let unexplained = unexplained.map(|it| {
+        let (list, page) = (terms::TERMS, it.page.display());
+        format!("{list}: {} does not occur in {page}", it.term)
+    });
+    let outdated = translations::out_of_date(documents).into_iter();
+    let outdated = outdated.map(|it| {
+        let page = it.page.display();
+        format!("{page}: section {:?}: {}", it.section, it.problem)
+    });
+    let pages = dead.chain(unlisted);
+    pages.chain(unexplained).chain(outdated).collect()
 }
 
 #[cfg(test)]
@@ -96,10 +107,6 @@ mod tests {
 
     /// What a file adds to a repository that is tidy without it.
     fn check(path: &str, text: &str, expected: &[&str]) {
-        let file = |path: &str, text: &str| TextFile {
-            path: path.into(),
-            text: text.to_owned(),
-        };
         let tidy = [
             file(pages::CONTENTS, "- [Start](start.md)\n"),
             file("docs/start.md", "# Start\n"),
@@ -135,14 +142,43 @@ mod tests {
             &["Key is defined in crates/cache/src/key.rs:2 and crates/webhook/src/a.rs:1"],
         );
         check(
-            "README.md",
+            "SECURITY.md",
             "[gone](gone.md)",
-            &["README.md:1: gone.md does not exist"],
+            &["SECURITY.md:1: gone.md does not exist"],
         );
         check(
             "docs/new.md",
             "# New",
             &["docs/new.md: not listed in docs/SUMMARY.md"],
         );
+    }
+
+    fn file(path: &str, text: &str) -> TextFile {
+        TextFile {
+            path: path.into(),
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn terms_without_a_page_and_translations_out_of_date_are_findings() {
+        let files = [
+            file(
+                pages::CONTENTS,
+                "- [Start](start.md)\n- [Terms](terms.md)\n",
+            ),
+            file(terms::TERMS, "| hot loop | [Start](start.md) |"),
+            file("docs/start.md", "# Start\n"),
+        ];
+        let missing = "docs/terms.md: hot loop does not occur in docs/start.md";
+        assert_eq!(findings(&files, "", |_| false), [missing]);
+        let files = [
+            file(pages::CONTENTS, ""),
+            file("README.md", "# A\n"),
+            file("README.zh.md", "<!-- section: A; 0 -->\n# A\n"),
+        ];
+        let found = findings(&files, "", |_| false);
+        assert!(found[0].starts_with("README.zh.md: section \"A\": changed since"));
+        assert!(found[1].starts_with("README.ru.md: section \"A\": not translated"));
     }
 }

@@ -27,6 +27,24 @@ enum Source<K> {
 
 impl<K: Kind> Index<K> {
     /// An index over the decoded object. Each change of an object costs one decode.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_cache::{Index, Key, Object, Shape, store};
+    /// # let object = |name: &str| {
+    /// #     let meta = serde_json::json!({"name": name, "namespace": "default", "resourceVersion": "1", "labels": {"app": "web"}});
+    /// #     let json = serde_json::json!({"metadata": meta, "data": {"owner": "ann"}}).to_string();
+    /// #     Object::parse(json.as_bytes(), &Shape::default()).unwrap()
+    /// # };
+    /// let (mut writer, reader) = store::new::<ConfigMap>();
+    /// let by_owner = Index::of(|map: &ConfigMap| {
+    ///     let owner = map.data.as_ref().and_then(|data| data.get("owner"));
+    ///     owner.cloned().into_iter().collect()
+    /// });
+    /// reader.add_index("by-owner", by_owner).unwrap();
+    /// writer.put(object("a"));
+    /// assert_eq!(reader.keys_by_index("by-owner", "ann").unwrap().len(), 1);
+    /// ```
     pub fn of(values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static) -> Self {
         Self(Source::Value(Arc::new(values), PhantomData))
     }

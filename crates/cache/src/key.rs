@@ -25,6 +25,13 @@ pub struct Key(Arc<str>);
 
 impl Key {
     /// The key of an object in a namespace. An empty namespace means none.
+    ///
+    /// ```
+    /// # use kubewright_cache::Key;
+    /// let key = Key::new("default", "web");
+    /// assert_eq!((key.namespace(), key.name()), (Some("default"), "web"));
+    /// assert_eq!(key.to_string(), "default/web");
+    /// ```
     pub fn new(namespace: &str, name: &str) -> Self {
         if namespace.is_empty() {
             return Self::cluster(name);
@@ -37,11 +44,26 @@ impl Key {
     }
 
     /// The key of an object without a namespace.
+    ///
+    /// ```
+    /// # use kubewright_cache::Key;
+    /// let node = Key::cluster("node-1");
+    /// assert_eq!((node.namespace(), node.as_str()), (None, "node-1"));
+    /// ```
     pub fn cluster(name: &str) -> Self {
         Self(name.into())
     }
 
     /// The key of this object. One that has no name yet has an empty one in its key.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_cache::Key;
+    /// let mut map = ConfigMap::default();
+    /// map.metadata.name = Some("web".to_owned());
+    /// map.metadata.namespace = Some("default".to_owned());
+    /// assert_eq!(Key::of(&map), Key::new("default", "web"));
+    /// ```
     pub fn of<K: Resource>(object: impl AsObject<K>) -> Self {
         let meta = object.as_object().meta();
         let name = meta.name.as_deref().unwrap_or_default();
@@ -62,6 +84,13 @@ impl Key {
     }
 
     /// Reads `namespace/name` or `name`; nothing when a part is empty or there are more than two.
+    ///
+    /// ```
+    /// # use kubewright_cache::Key;
+    /// assert_eq!(Key::parse("default/web"), Some(Key::new("default", "web")));
+    /// assert_eq!(Key::parse("node-1"), Some(Key::cluster("node-1")));
+    /// assert_eq!(Key::parse("a/b/c"), None);
+    /// ```
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('/');
         let sound = parts.all(|part| !part.is_empty()) && text.split('/').count() <= 2;

@@ -36,6 +36,13 @@ pub struct Scope {
 
 impl Scope {
     /// Everything in the cluster.
+    ///
+    /// ```
+    /// # use kubewright_cache::Scope;
+    /// let scope = Scope::all().namespace("default").labels("app=web");
+    /// assert_eq!(scope.only_namespace(), Some("default"));
+    /// assert_eq!(Scope::all().only_namespace(), None);
+    /// ```
     pub fn all() -> Self {
         Self::default()
     }

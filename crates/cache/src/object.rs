@@ -112,6 +112,22 @@ impl Object {
     }
 
     /// Returns the value of one label, if the object has it.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_cache::{Index, Key, Object, Shape, store};
+    /// # let object = |name: &str| {
+    /// #     let meta = serde_json::json!({"name": name, "namespace": "default", "resourceVersion": "1", "labels": {"app": "web"}});
+    /// #     let json = serde_json::json!({"metadata": meta, "data": {"owner": "ann"}}).to_string();
+    /// #     Object::parse(json.as_bytes(), &Shape::default()).unwrap()
+    /// # };
+    /// let (mut writer, reader) = store::new::<ConfigMap>();
+    /// let object = object("a");
+    /// assert_eq!(object.label("app").as_deref(), Some("web"));
+    /// assert_eq!(object.label("tier"), None);
+    /// # writer.put(object);
+    /// # drop(reader);
+    /// ```
     pub fn label(&self, name: &str) -> Option<Cow<'_, str>> {
         self.entry(&self.spans.labels, name)
     }

@@ -96,6 +96,20 @@ impl<K: Kind> Reader<K> {
     /// The object under a key, decoded unless somebody is using it already.
     ///
     /// Nothing also when it does not decode: [`entry`](Reader::entry) tells the two apart.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_cache::{Index, Key, Object, Shape, store};
+    /// # let object = |name: &str| {
+    /// #     let meta = serde_json::json!({"name": name, "namespace": "default", "resourceVersion": "1", "labels": {"app": "web"}});
+    /// #     let json = serde_json::json!({"metadata": meta, "data": {"owner": "ann"}}).to_string();
+    /// #     Object::parse(json.as_bytes(), &Shape::default()).unwrap()
+    /// # };
+    /// let (mut writer, reader) = store::new::<ConfigMap>();
+    /// writer.put(object("a"));
+    /// let map = reader.get(&Key::new("default", "a")).expect("it is there");
+    /// assert_eq!(map.data.as_ref().unwrap()["owner"], "ann");
+    /// ```
     pub fn get(&self, key: &Key) -> Option<Arc<K>> {
         self.entry(key)?.value()
     }
@@ -107,6 +121,20 @@ impl<K: Kind> Reader<K> {
     }
 
     /// Whether there is an object under this key.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_cache::{Index, Key, Object, Shape, store};
+    /// # let object = |name: &str| {
+    /// #     let meta = serde_json::json!({"name": name, "namespace": "default", "resourceVersion": "1", "labels": {"app": "web"}});
+    /// #     let json = serde_json::json!({"metadata": meta, "data": {"owner": "ann"}}).to_string();
+    /// #     Object::parse(json.as_bytes(), &Shape::default()).unwrap()
+    /// # };
+    /// let (mut writer, reader) = store::new::<ConfigMap>();
+    /// assert!(!reader.contains(&Key::new("default", "a")));
+    /// writer.put(object("a"));
+    /// assert!(reader.contains(&Key::new("default", "a")));
+    /// ```
     pub fn contains(&self, key: &Key) -> bool {
         let has = |store: &Arc<Shared>| store.state.read().table.find(key.as_str()).is_some();
         self.stores().any(has)
@@ -134,11 +162,38 @@ impl<K: Kind> Reader<K> {
     }
 
     /// All objects at this moment, decoded.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_cache::{Index, Key, Object, Shape, store};
+    /// # let object = |name: &str| {
+    /// #     let meta = serde_json::json!({"name": name, "namespace": "default", "resourceVersion": "1", "labels": {"app": "web"}});
+    /// #     let json = serde_json::json!({"metadata": meta, "data": {"owner": "ann"}}).to_string();
+    /// #     Object::parse(json.as_bytes(), &Shape::default()).unwrap()
+    /// # };
+    /// let (mut writer, reader) = store::new::<ConfigMap>();
+    /// writer.put(object("a"));
+    /// writer.put(object("b"));
+    /// assert_eq!(reader.list().len(), 2);
+    /// ```
     pub fn list(&self) -> Vec<Arc<K>> {
         self.snapshot().iter().filter_map(|o| o.value()).collect()
     }
 
     /// Returns all keys, sorted as text.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_cache::{Index, Key, Object, Shape, store};
+    /// # let object = |name: &str| {
+    /// #     let meta = serde_json::json!({"name": name, "namespace": "default", "resourceVersion": "1", "labels": {"app": "web"}});
+    /// #     let json = serde_json::json!({"metadata": meta, "data": {"owner": "ann"}}).to_string();
+    /// #     Object::parse(json.as_bytes(), &Shape::default()).unwrap()
+    /// # };
+    /// let (mut writer, reader) = store::new::<ConfigMap>();
+    /// writer.put(object("a"));
+    /// assert_eq!(reader.keys(), [Key::new("default", "a")]);
+    /// ```
     pub fn keys(&self) -> Vec<Key> {
         let parts = self.blocks();
         sorted_keys(
@@ -170,6 +225,20 @@ impl<K: Kind> Reader<K> {
 
     /// Adds an index, also while the store is in use: what is there already is indexed before this returns.
     ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_cache::{Index, Key, Object, Shape, store};
+    /// # let object = |name: &str| {
+    /// #     let meta = serde_json::json!({"name": name, "namespace": "default", "resourceVersion": "1", "labels": {"app": "web"}});
+    /// #     let json = serde_json::json!({"metadata": meta, "data": {"owner": "ann"}}).to_string();
+    /// #     Object::parse(json.as_bytes(), &Shape::default()).unwrap()
+    /// # };
+    /// let (mut writer, reader) = store::new::<ConfigMap>();
+    /// reader.add_index("by-app", Index::by_label("app")).unwrap();
+    /// assert!(reader.add_index("by-app", Index::by_label("app")).is_err(), "the name is taken");
+    /// # writer.put(object("a"));
+    /// ```
+    ///
     /// # Errors
     /// When the name is taken.
     pub fn add_index(&self, name: &str, index: Index<K>) -> Result<(), IndexExists> {
@@ -192,6 +261,21 @@ impl<K: Kind> Reader<K> {
     }
 
     /// The objects that have this value, decoded.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_cache::{Index, Key, Object, Shape, store};
+    /// # let object = |name: &str| {
+    /// #     let meta = serde_json::json!({"name": name, "namespace": "default", "resourceVersion": "1", "labels": {"app": "web"}});
+    /// #     let json = serde_json::json!({"metadata": meta, "data": {"owner": "ann"}}).to_string();
+    /// #     Object::parse(json.as_bytes(), &Shape::default()).unwrap()
+    /// # };
+    /// let (mut writer, reader) = store::new::<ConfigMap>();
+    /// reader.add_index("by-app", Index::by_label("app")).unwrap();
+    /// writer.put(object("a"));
+    /// assert_eq!(reader.by_index("by-app", "web").unwrap().len(), 1);
+    /// assert!(reader.by_index("by-colour", "red").is_err(), "there is no such index");
+    /// ```
     ///
     /// # Errors
     /// When there is no such index.
@@ -225,6 +309,21 @@ impl<K: Kind> Reader<K> {
 
     /// The keys of the objects that have this value, sorted.
     ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_cache::{Index, Key, Object, Shape, store};
+    /// # let object = |name: &str| {
+    /// #     let meta = serde_json::json!({"name": name, "namespace": "default", "resourceVersion": "1", "labels": {"app": "web"}});
+    /// #     let json = serde_json::json!({"metadata": meta, "data": {"owner": "ann"}}).to_string();
+    /// #     Object::parse(json.as_bytes(), &Shape::default()).unwrap()
+    /// # };
+    /// let (mut writer, reader) = store::new::<ConfigMap>();
+    /// reader.add_index("by-namespace", Index::by_namespace()).unwrap();
+    /// writer.put(object("a"));
+    /// let keys = reader.keys_by_index("by-namespace", "default").unwrap();
+    /// assert_eq!(keys, [Key::new("default", "a")]);
+    /// ```
+    ///
     /// # Errors
     /// When there is no such index.
     pub fn keys_by_index(&self, index: &str, value: &str) -> Result<Vec<Key>, UnknownIndex> {
@@ -234,6 +333,20 @@ impl<K: Kind> Reader<K> {
     }
 
     /// All values that some object has, sorted.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_cache::{Index, Key, Object, Shape, store};
+    /// # let object = |name: &str| {
+    /// #     let meta = serde_json::json!({"name": name, "namespace": "default", "resourceVersion": "1", "labels": {"app": "web"}});
+    /// #     let json = serde_json::json!({"metadata": meta, "data": {"owner": "ann"}}).to_string();
+    /// #     Object::parse(json.as_bytes(), &Shape::default()).unwrap()
+    /// # };
+    /// let (mut writer, reader) = store::new::<ConfigMap>();
+    /// reader.add_index("by-app", Index::by_label("app")).unwrap();
+    /// writer.put(object("a"));
+    /// assert_eq!(reader.index_values("by-app").unwrap(), ["web"]);
+    /// ```
     ///
     /// # Errors
     /// When there is no such index.

@@ -29,6 +29,19 @@ mod tests;
 pub(crate) use prepare::{Entries, Plan, Stale};
 
 /// Makes an empty store: one end to write, one to read.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use kubewright_cache::{Index, Key, Object, Shape, store};
+/// # let object = |name: &str| {
+/// #     let meta = serde_json::json!({"name": name, "namespace": "default", "resourceVersion": "1", "labels": {"app": "web"}});
+/// #     let json = serde_json::json!({"metadata": meta, "data": {"owner": "ann"}}).to_string();
+/// #     Object::parse(json.as_bytes(), &Shape::default()).unwrap()
+/// # };
+/// let (mut writer, reader) = store::new::<ConfigMap>();
+/// writer.put(object("a"));
+/// assert_eq!(reader.keys(), [Key::new("default", "a")]);
+/// ```
 pub fn new<K: Kind>() -> (Writer, Reader<K>) {
     with_reporter(Reporter::default())
 }
@@ -79,6 +92,20 @@ pub struct Replaced {
 
 impl Writer {
     /// Puts an object and gives the one that it replaces.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_cache::{Index, Key, Object, Shape, store};
+    /// # let object = |name: &str| {
+    /// #     let meta = serde_json::json!({"name": name, "namespace": "default", "resourceVersion": "1", "labels": {"app": "web"}});
+    /// #     let json = serde_json::json!({"metadata": meta, "data": {"owner": "ann"}}).to_string();
+    /// #     Object::parse(json.as_bytes(), &Shape::default()).unwrap()
+    /// # };
+    /// let (mut writer, reader) = store::new::<ConfigMap>();
+    /// assert!(writer.put(object("a")).is_none());
+    /// assert!(writer.put(object("a")).is_some(), "the one that it replaces");
+    /// # drop(reader);
+    /// ```
     pub fn put(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {
         loop {
             let entries = self.shared.entries(&self.shared.indexers(), &object);
@@ -89,12 +116,41 @@ impl Writer {
     }
 
     /// Removes an object and gives it back.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_cache::{Index, Key, Object, Shape, store};
+    /// # let object = |name: &str| {
+    /// #     let meta = serde_json::json!({"name": name, "namespace": "default", "resourceVersion": "1", "labels": {"app": "web"}});
+    /// #     let json = serde_json::json!({"metadata": meta, "data": {"owner": "ann"}}).to_string();
+    /// #     Object::parse(json.as_bytes(), &Shape::default()).unwrap()
+    /// # };
+    /// let (mut writer, reader) = store::new::<ConfigMap>();
+    /// writer.put(object("a"));
+    /// assert!(writer.remove(&Key::new("default", "a")).is_some());
+    /// assert!(reader.is_empty());
+    /// ```
     pub fn remove(&mut self, key: &Key) -> Option<Arc<Object>> {
         self.shared.write(|state| state.remove(key))
     }
 
     /// Replaces everything in one step. Objects whose state is the same stay as they are; of two with one key the
     /// last counts.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_cache::{Index, Key, Object, Shape, store};
+    /// # let object = |name: &str| {
+    /// #     let meta = serde_json::json!({"name": name, "namespace": "default", "resourceVersion": "1", "labels": {"app": "web"}});
+    /// #     let json = serde_json::json!({"metadata": meta, "data": {"owner": "ann"}}).to_string();
+    /// #     Object::parse(json.as_bytes(), &Shape::default()).unwrap()
+    /// # };
+    /// let (mut writer, reader) = store::new::<ConfigMap>();
+    /// writer.put(object("a"));
+    /// let replaced = writer.replace(vec![object("b")], "7");
+    /// assert_eq!((replaced.removed.len(), replaced.put.len()), (1, 1));
+    /// assert_eq!(reader.resource_version(), "7");
+    /// ```
     pub fn replace(&mut self, objects: Vec<Arc<Object>>, resource_version: &str) -> Replaced {
         let mut plan = self.shared.plan(&self.shared.indexers(), objects);
         loop {

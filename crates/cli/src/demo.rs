@@ -14,7 +14,7 @@ use clap::Args;
 use kube::CustomResourceExt;
 use kubewright_cluster::Cluster;
 use kubewright_console::LocalOperator;
-use kubewright_example_cloud_manager::{self as cloud_manager, CloudManager, Phase};
+use kubewright_demo::{self as cloud_manager, CloudManager, Phase};
 use kubewright_runtime::controller::{Handle, Reconciled};
 use kubewright_runtime::metrics::Metrics;
 use kubewright_runtime::{Client, Key, Manager};
@@ -35,7 +35,7 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Show an operator at work: a cluster, a custom resource, and what becomes of it
 ///
-/// Starts a cluster in this process, installs the kind CloudManager, runs its operator (examples/cloud-manager), applies a
+/// Starts a cluster in this process, installs the kind CloudManager, runs its operator (crates/demo), applies a
 /// sample, and shows live what happens: the objects and their states, events, reconciles and why each ran. When all is
 /// ready it keeps running, so that kubectl can be tried on it.
 #[derive(Debug, Args)]

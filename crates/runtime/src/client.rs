@@ -283,6 +283,25 @@ impl Client {
     }
 
     /// The same client, whose writes are only tried.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// client.dry_run().create(&map("a")).await?;
+    /// assert!(client.live().get::<ConfigMap>(&Key::new("default", "a")).await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn dry_run(&self) -> Self {
         self.with(|write| write.dry_run = DryRun::All)
@@ -309,6 +328,25 @@ impl Client {
     }
 
     /// The same client, writing under this name.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// let written = client.field_owner("example").apply(&map("a")).await?;
+    /// assert!(written.is_changed());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn field_owner(&self, owner: &str) -> Self {
         self.with(|write| write.field_owner = Some(owner.to_owned()))

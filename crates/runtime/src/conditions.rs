@@ -77,6 +77,15 @@ impl State {
 
 /// Sets a condition and says whether anything changed. The transition time becomes `now` if the status is new or
 /// different; an observed generation that is not given leaves the present one alone.
+///
+/// ```
+/// # use kubewright_runtime::conditions::{self, State, Status};
+/// # let now = "2030-01-01T00:00:00Z".parse().unwrap();
+/// let mut list = Vec::new();
+/// conditions::set(&mut list, now, State::new("Ready", Status::False, "Starting"));
+/// let again = State::new("Ready", Status::False, "Starting");
+/// assert!(!conditions::set(&mut list, now, again), "nothing changed");
+/// ```
 pub fn set(conditions: &mut Vec<Condition>, now: Timestamp, state: State) -> bool {
     let Some(present) = conditions.iter_mut().find(|c| c.type_ == state.kind) else {
         conditions.push(Condition {
@@ -101,6 +110,15 @@ pub fn set(conditions: &mut Vec<Condition>, now: Timestamp, state: State) -> boo
 }
 
 /// Removes the condition of this type and says whether it was there.
+///
+/// ```
+/// # use kubewright_runtime::conditions::{self, State, Status};
+/// # let now = "2030-01-01T00:00:00Z".parse().unwrap();
+/// let mut list = Vec::new();
+/// conditions::set(&mut list, now, State::new("Ready", Status::False, "Starting"));
+/// assert!(conditions::remove(&mut list, "Ready"));
+/// assert!(list.is_empty());
+/// ```
 pub fn remove(conditions: &mut Vec<Condition>, kind: &str) -> bool {
     let before = conditions.len();
     conditions.retain(|condition| condition.type_ != kind);
@@ -108,16 +126,42 @@ pub fn remove(conditions: &mut Vec<Condition>, kind: &str) -> bool {
 }
 
 /// The condition of this type.
+///
+/// ```
+/// # use kubewright_runtime::conditions::{self, State, Status};
+/// # let now = "2030-01-01T00:00:00Z".parse().unwrap();
+/// let mut list = Vec::new();
+/// conditions::set(&mut list, now, State::new("Ready", Status::False, "Starting"));
+/// assert_eq!(conditions::find(&list, "Ready").unwrap().reason, "Starting");
+/// assert!(conditions::find(&list, "Available").is_none());
+/// ```
 pub fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.type_ == kind)
 }
 
 /// Whether the condition of this type is there and true.
+///
+/// ```
+/// # use kubewright_runtime::conditions::{self, State, Status};
+/// # let now = "2030-01-01T00:00:00Z".parse().unwrap();
+/// let mut list = Vec::new();
+/// conditions::set(&mut list, now, State::new("Ready", Status::False, "Starting"));
+/// assert!(!conditions::is_true(&list, "Ready"));
+/// ```
 pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
     has_status(conditions, kind, Status::True)
 }
 
 /// Whether the condition of this type is there and false.
+///
+/// ```
+/// # use kubewright_runtime::conditions::{self, State, Status};
+/// # let now = "2030-01-01T00:00:00Z".parse().unwrap();
+/// let mut list = Vec::new();
+/// conditions::set(&mut list, now, State::new("Ready", Status::False, "Starting"));
+/// assert!(conditions::is_false(&list, "Ready"));
+/// assert!(!conditions::is_false(&list, "Available"), "unknown is not false");
+/// ```
 pub fn is_false(conditions: &[Condition], kind: &str) -> bool {
     has_status(conditions, kind, Status::False)
 }

@@ -43,6 +43,18 @@ pub struct VirtualClock {
 
 impl VirtualClock {
     /// A clock that shows `start` now.
+    ///
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    /// # runtime.block_on(async {
+    /// use std::time::Duration;
+    /// use kubewright_runtime::environment::{Clock, VirtualClock};
+    ///
+    /// let clock = VirtualClock::starting_at("2030-01-01T00:00:00Z".parse().unwrap());
+    /// tokio::time::sleep(Duration::from_secs(3600)).await;
+    /// assert!(clock.now() >= "2030-01-01T01:00:00Z".parse().unwrap());
+    /// # });
+    /// ```
     pub fn starting_at(start: Timestamp) -> Self {
         let origin = Instant::now();
         Self { start, origin }
@@ -75,6 +87,13 @@ impl Environment {
     }
 
     /// A clock of the caller's and randomness from a seed: the same calls give the same answers.
+    ///
+    /// ```
+    /// # use kubewright_runtime::Environment;
+    /// # use kubewright_runtime::environment::SystemClock;
+    /// let environment = || Environment::seeded(SystemClock, 7);
+    /// assert_eq!(environment().uid(), environment().uid(), "the same seed, the same answers");
+    /// ```
     pub fn seeded(clock: impl Clock, seed: u64) -> Self {
         Self {
             clock: Arc::new(clock),
@@ -99,6 +118,13 @@ impl Environment {
     }
 
     /// Five characters to append to a `generateName`.
+    ///
+    /// ```
+    /// # use kubewright_runtime::Environment;
+    /// # use kubewright_runtime::environment::SystemClock;
+    /// let environment = || Environment::seeded(SystemClock, 7);
+    /// assert_eq!(environment().name_suffix().len(), 5);
+    /// ```
     pub fn name_suffix(&self) -> String {
         let mut random = self.random.lock();
         (0..5)
@@ -107,6 +133,13 @@ impl Environment {
     }
 
     /// Returns a random number below `bound`, or zero if `bound` is zero.
+    ///
+    /// ```
+    /// # use kubewright_runtime::Environment;
+    /// # use kubewright_runtime::environment::SystemClock;
+    /// let environment = || Environment::seeded(SystemClock, 7);
+    /// assert!(environment().below(10) < 10);
+    /// ```
     pub fn below(&self, bound: u64) -> u64 {
         match bound {
             0 => 0,
@@ -115,6 +148,16 @@ impl Environment {
     }
 
     /// `base` and up to `factor` times `base` more, evenly spread. A factor that is not positive adds nothing.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use kubewright_runtime::Environment;
+    /// # use kubewright_runtime::environment::SystemClock;
+    /// let environment = || Environment::seeded(SystemClock, 7);
+    /// let second = Duration::from_secs(1);
+    /// let waited = environment().jitter(second, 0.5);
+    /// assert!(waited >= second && waited < second * 2);
+    /// ```
     pub fn jitter(&self, base: Duration, factor: f64) -> Duration {
         if !(factor > 0.0 && factor.is_finite()) {
             return base;

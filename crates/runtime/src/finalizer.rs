@@ -103,11 +103,29 @@ impl From<FinalizeError<crate::Error>> for crate::Error {
 }
 
 /// Whether the object has this finalizer.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// use kubewright_runtime::finalizer;
+///
+/// let mut map = ConfigMap::default();
+/// assert!(!finalizer::contains(&map, "example.com/bucket"));
+/// # finalizer::add(&mut map, "example.com/bucket");
+/// ```
 pub fn contains(object: &impl Resource, name: &str) -> bool {
     finalizers(object).iter().any(|finalizer| finalizer == name)
 }
 
 /// Adds the finalizer and says whether it was missing.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// use kubewright_runtime::finalizer;
+///
+/// let mut map = ConfigMap::default();
+/// assert!(finalizer::add(&mut map, "example.com/bucket"));
+/// assert!(!finalizer::add(&mut map, "example.com/bucket"), "it is there already");
+/// ```
 pub fn add(object: &mut impl Resource, name: &str) -> bool {
     if contains(object, name) {
         return false;
@@ -118,6 +136,15 @@ pub fn add(object: &mut impl Resource, name: &str) -> bool {
 }
 
 /// Removes the finalizer and says whether it was there.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// use kubewright_runtime::finalizer;
+///
+/// let mut map = ConfigMap::default();
+/// finalizer::add(&mut map, "example.com/bucket");
+/// assert!(finalizer::remove(&mut map, "example.com/bucket"));
+/// ```
 pub fn remove(object: &mut impl Resource, name: &str) -> bool {
     let there = contains(object, name);
     if let Some(finalizers) = &mut object.meta_mut().finalizers {

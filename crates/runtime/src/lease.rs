@@ -76,6 +76,16 @@ pub enum LeaseOptionsError {
 impl LeaseOptions {
     /// The lease `namespace/name`, asked for by `identity`, which no other process may have: a host name and a UID. 15 s
     /// of lease, 10 s to renew it, a try every 2 s.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use kubewright_runtime::LeaseOptions;
+    ///
+    /// let options = LeaseOptions::new("system", "my-operator", "my-operator-0")
+    ///     .lease_duration(Duration::from_secs(30))
+    ///     .renew_deadline(Duration::from_secs(20));
+    /// assert_eq!(options.name(), "my-operator");
+    /// ```
     pub fn new(namespace: &str, name: &str, identity: &str) -> Self {
         Self {
             namespace: namespace.into(),
@@ -114,6 +124,14 @@ impl LeaseOptions {
     }
 
     /// What becomes of the lease when the leader is told to stop.
+    ///
+    /// ```
+    /// # use kubewright_runtime::LeaseOptions;
+    /// use kubewright_runtime::lease::OnStop;
+    ///
+    /// let options = LeaseOptions::new("system", "my-operator", "a").on_stop(OnStop::Keep);
+    /// # drop(options);
+    /// ```
     pub fn on_stop(mut self, on_stop: OnStop) -> Self {
         self.on_stop = on_stop;
         self

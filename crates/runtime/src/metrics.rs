@@ -90,6 +90,15 @@ impl Metrics {
 
     /// A family of gauges, made now or shared.
     ///
+    /// ```
+    /// use kubewright_runtime::Metrics;
+    ///
+    /// let metrics = Metrics::new();
+    /// let open = metrics.gauge("mails_open", "Mails by priority.", &["priority"]).unwrap();
+    /// open.with(["high"]).set(3.0);
+    /// assert!(metrics.render().contains("mails_open{priority=\"high\"} 3"));
+    /// ```
+    ///
     /// # Errors
     /// As for [`Metrics::counter`].
     pub fn gauge<const N: usize>(
@@ -136,6 +145,14 @@ impl Metrics {
     }
 
     /// Writes all metrics in Prometheus' text format.
+    ///
+    /// ```
+    /// use kubewright_runtime::Metrics;
+    ///
+    /// let metrics = Metrics::new();
+    /// metrics.controller("foo");
+    /// assert!(metrics.render().contains("controller_runtime_reconcile_errors_total{controller=\"foo\"} 0"));
+    /// ```
     pub fn render(&self) -> String {
         // First, because a collector may set gauges; and outside the lock, because it may register something.
         let collectors = self.shared.collectors.lock().clone();

@@ -32,16 +32,36 @@ pub(crate) enum Next {
 
 impl Outcome {
     /// Nothing more to do until something changes.
+    ///
+    /// ```
+    /// # use kubewright_runtime::Outcome;
+    /// let outcome = Outcome::done();
+    /// # drop(outcome);
+    /// ```
     pub fn done() -> Self {
         Self::of(Next::Done)
     }
 
     /// Run again soon, after the rate limiter's delay, which grows with every requeue in a row.
+    ///
+    /// ```
+    /// # use kubewright_runtime::{Outcome, Priority};
+    /// let outcome = Outcome::requeue().priority(Priority::NORMAL);
+    /// # drop(outcome);
+    /// ```
     pub fn requeue() -> Self {
         Self::of(Next::Requeue)
     }
 
     /// Run again after this time, or earlier if something changes. Failures before are forgotten.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use kubewright_runtime::Outcome;
+    /// // A certificate that expires is something that no watch reports.
+    /// let outcome = Outcome::requeue_after(Duration::from_secs(3600));
+    /// # drop(outcome);
+    /// ```
     pub fn requeue_after(delay: Duration) -> Self {
         Self::of(Next::RequeueAfter(delay))
     }
@@ -76,6 +96,13 @@ enum Retry {
 
 impl Error {
     /// An error in words.
+    ///
+    /// ```
+    /// # use kubewright_runtime::Error;
+    /// let error = Error::msg("the registry does not answer");
+    /// assert_eq!(error.to_string(), "the registry does not answer");
+    /// assert!(!error.is_terminal(), "it is tried again");
+    /// ```
     pub fn msg(message: impl fmt::Display) -> Self {
         Self {
             cause: message.to_string().into(),
@@ -84,6 +111,12 @@ impl Error {
     }
 
     /// An error that another run cannot fix: it is counted and reported, and the key rests until something changes.
+    ///
+    /// ```
+    /// # use kubewright_runtime::Error;
+    /// let error = Error::terminal("spec.port is not a port");
+    /// assert!(error.is_terminal(), "only a change of the object can help");
+    /// ```
     pub fn terminal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self {
             cause: cause.into(),
@@ -117,6 +150,12 @@ impl Error {
     }
 
     /// The error and what caused it, in one line.
+    ///
+    /// ```
+    /// # use kubewright_runtime::Error;
+    /// let error = Error::from("x".parse::<u16>().unwrap_err());
+    /// assert_eq!(error.report(), "invalid digit found in string");
+    /// ```
     pub fn report(&self) -> String {
         let mut line = self.cause.to_string();
         let mut source = self.cause.source();

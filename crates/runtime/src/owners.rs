@@ -76,6 +76,25 @@ pub enum OwnerDeletion {
 
 /// Makes `owner` the managing controller of the object, which then blocks the owner's deletion in the foreground.
 ///
+/// ```
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// # let meta = |name: &str| kube::core::ObjectMeta {
+/// #     name: Some(name.to_owned()),
+/// #     namespace: Some("default".to_owned()),
+/// #     uid: Some(format!("uid-of-{name}")),
+/// #     ..Default::default()
+/// # };
+/// # let owner = ConfigMap { metadata: meta("owner"), ..Default::default() };
+/// # let mut child = Secret { metadata: meta("child"), ..Default::default() };
+/// use kubewright_runtime::owners;
+///
+/// owners::set_controller_reference(&owner, &mut child).unwrap();
+/// assert!(owners::is_controlled_by(&owner, &child));
+///
+/// let other = ConfigMap { metadata: meta("other"), ..Default::default() };
+/// assert!(owners::set_controller_reference(&other, &mut child).is_err(), "there is at most one");
+/// ```
+///
 /// # Errors
 /// When another controller manages the object, or scopes do not fit.
 pub fn set_controller_reference<O, K>(
@@ -102,6 +121,23 @@ where
 
 /// Makes `owner` one of the owners of the object. A reference that is there to the same owner is replaced.
 ///
+/// ```
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// # let meta = |name: &str| kube::core::ObjectMeta {
+/// #     name: Some(name.to_owned()),
+/// #     namespace: Some("default".to_owned()),
+/// #     uid: Some(format!("uid-of-{name}")),
+/// #     ..Default::default()
+/// # };
+/// # let owner = ConfigMap { metadata: meta("owner"), ..Default::default() };
+/// # let mut child = Secret { metadata: meta("child"), ..Default::default() };
+/// use kubewright_runtime::owners;
+///
+/// owners::set_owner_reference(&owner, &mut child, owners::OwnerDeletion::Free).unwrap();
+/// assert!(owners::has_owner_reference(&owner, &child));
+/// assert!(!owners::has_controller_reference(&child));
+/// ```
+///
 /// # Errors
 /// When scopes do not fit.
 pub fn set_owner_reference<O, K>(
@@ -122,6 +158,23 @@ where
 }
 
 /// Removes the reference to `owner` and says whether it was there.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// # let meta = |name: &str| kube::core::ObjectMeta {
+/// #     name: Some(name.to_owned()),
+/// #     namespace: Some("default".to_owned()),
+/// #     uid: Some(format!("uid-of-{name}")),
+/// #     ..Default::default()
+/// # };
+/// # let owner = ConfigMap { metadata: meta("owner"), ..Default::default() };
+/// # let mut child = Secret { metadata: meta("child"), ..Default::default() };
+/// use kubewright_runtime::owners;
+///
+/// owners::set_controller_reference(&owner, &mut child).unwrap();
+/// assert!(owners::remove_owner_reference(&owner, &mut child));
+/// assert!(!owners::has_owner_reference(&owner, &child));
+/// ```
 pub fn remove_owner_reference<O, K>(owner: impl AsObject<O>, object: &mut K) -> bool
 where
     O: Described,
@@ -161,6 +214,23 @@ pub fn has_controller_reference(object: &impl Resource) -> bool {
 }
 
 /// Whether `owner`, and not another one of its name, manages the object.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// # let meta = |name: &str| kube::core::ObjectMeta {
+/// #     name: Some(name.to_owned()),
+/// #     namespace: Some("default".to_owned()),
+/// #     uid: Some(format!("uid-of-{name}")),
+/// #     ..Default::default()
+/// # };
+/// # let owner = ConfigMap { metadata: meta("owner"), ..Default::default() };
+/// # let mut child = Secret { metadata: meta("child"), ..Default::default() };
+/// use kubewright_runtime::owners;
+///
+/// assert!(!owners::is_controlled_by(&owner, &child));
+/// owners::set_controller_reference(&owner, &mut child).unwrap();
+/// assert!(owners::is_controlled_by(&owner, &child));
+/// ```
 pub fn is_controlled_by<O, K>(owner: impl AsObject<O>, object: impl AsObject<K>) -> bool
 where
     O: Resource,
@@ -172,6 +242,22 @@ where
 }
 
 /// The reference to the managing controller of the object.
+///
+/// ```
+/// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// # let meta = |name: &str| kube::core::ObjectMeta {
+/// #     name: Some(name.to_owned()),
+/// #     namespace: Some("default".to_owned()),
+/// #     uid: Some(format!("uid-of-{name}")),
+/// #     ..Default::default()
+/// # };
+/// # let owner = ConfigMap { metadata: meta("owner"), ..Default::default() };
+/// # let mut child = Secret { metadata: meta("child"), ..Default::default() };
+/// use kubewright_runtime::owners;
+///
+/// owners::set_controller_reference(&owner, &mut child).unwrap();
+/// assert_eq!(owners::controller_of(&child).unwrap().name, "owner");
+/// ```
 pub fn controller_of(object: &impl Resource) -> Option<&OwnerReference> {
     references(object)
         .iter()

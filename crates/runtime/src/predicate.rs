@@ -38,27 +38,64 @@ impl<K: 'static> Predicate<K> {
     }
 
     /// The specification changed: `metadata.generation` did. Kinds without a generation, as config maps, never do.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Predicate};
+    /// let controller = Controller::of::<Deployment>("example").when(Predicate::generation_changed());
+    /// # drop(controller);
+    /// ```
     pub fn generation_changed() -> Self {
         Self::changed(|old, new| old.generation() != new.generation())
     }
 
     /// The object changed at all: leaves resyncs out.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Predicate};
+    /// let controller = Controller::of::<Deployment>("example").when(Predicate::resource_version_changed());
+    /// # drop(controller);
+    /// ```
     pub fn resource_version_changed() -> Self {
         Self::changed(|old, new| old.resource_version() != new.resource_version())
     }
 
     /// Lets updates pass that change labels.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Predicate};
+    /// let controller = Controller::of::<Deployment>("example").when(Predicate::labels_changed());
+    /// # drop(controller);
+    /// ```
     pub fn labels_changed() -> Self {
         Self::changed(|old, new| old.labels() != new.labels())
     }
 
     /// Lets updates pass that change annotations.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Predicate};
+    /// let controller = Controller::of::<Deployment>("example").when(Predicate::annotations_changed());
+    /// # drop(controller);
+    /// ```
     pub fn annotations_changed() -> Self {
         Self::changed(|old, new| old.annotations() != new.annotations())
     }
 
     /// The newest state has such labels. As in controller-runtime, an update that takes an object out of the selection
     /// does not count; join it with [`Predicate::labels_changed`] where that matters.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Predicate};
+    /// let web = Predicate::label_selector("app=web,tier!=cache").unwrap();
+    /// let controller = Controller::of::<Deployment>("example").when(web);
+    /// # drop(controller);
+    /// assert!(Predicate::<Deployment>::label_selector("app in (").is_err());
+    /// ```
     ///
     /// # Errors
     /// When the text is not a label selector.
@@ -70,12 +107,28 @@ impl<K: 'static> Predicate<K> {
     }
 
     /// What this function says of the newest state, undecoded: labels, annotations, owners.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Predicate};
+    /// let ours = Predicate::object(|it| it.annotation("example.com/managed").is_some());
+    /// let controller = Controller::of::<Deployment>("example").when(ours);
+    /// # drop(controller);
+    /// ```
     pub fn object(holds: impl Fn(&Object) -> bool + Send + Sync + 'static) -> Self {
         Self::new(move |event| holds(event.object()))
     }
 
     /// What this function says of the newest state, decoded. One that does not decode passes: whoever reads it has to
     /// know.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Predicate};
+    /// let paused = Predicate::value(|it: &Deployment| it.spec.paused == Some(true));
+    /// let controller = Controller::of::<Deployment>("example").when(!paused);
+    /// # drop(controller);
+    /// ```
     pub fn value(holds: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self
     where
         K: Kind,
@@ -85,6 +138,14 @@ impl<K: 'static> Predicate<K> {
 
     /// All changes, to be narrowed by their sort with [`Predicate::created`], [`Predicate::updated`] and
     /// [`Predicate::deleted`].
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Predicate};
+    /// let not_deleted = Predicate::<Deployment>::any().deleted(|_| false);
+    /// let controller = Controller::of::<Deployment>("example").when(not_deleted);
+    /// # drop(controller);
+    /// ```
     pub fn any() -> Self {
         Self::new(|_| true)
     }
@@ -120,12 +181,28 @@ impl<K: 'static> Predicate<K> {
     }
 
     /// Combines two predicates that must both hold.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Predicate};
+    /// let both = Predicate::<Deployment>::generation_changed().and(Predicate::object(|it| !it.is_terminating()));
+    /// let controller = Controller::of::<Deployment>("example").when(both);
+    /// # drop(controller);
+    /// ```
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self::new(move |event| self.holds(event) && other.holds(event))
     }
 
     /// One of them holds, or both.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Predicate};
+    /// let either = Predicate::<Deployment>::generation_changed().or(Predicate::labels_changed());
+    /// let controller = Controller::of::<Deployment>("example").when(either);
+    /// # drop(controller);
+    /// ```
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self::new(move |event| self.holds(event) || other.holds(event))

@@ -287,6 +287,13 @@ impl<K: Object, R: Request> Watch<K, R> {
     }
 
     /// Only changes for which this holds.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # use kubewright_runtime::{Key, Predicate, Scope, Watch};
+    /// let watch = Watch::of::<Secret>().when(Predicate::labels_changed());
+    /// # drop(watch);
+    /// ```
     pub fn when(mut self, predicate: Predicate<K>) -> Self {
         self.when = Some(predicate);
         self
@@ -294,6 +301,13 @@ impl<K: Object, R: Request> Watch<K, R> {
 
     /// Only a part of what the [cache](crate::cache) holds of the kind: what enters the part is added, what leaves it is
     /// deleted. A namespace that is not cached is an error when the watch starts.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # use kubewright_runtime::{Key, Predicate, Scope, Watch};
+    /// let watch = Watch::of::<Secret>().scope(Scope::all().namespace("vault"));
+    /// # drop(watch);
+    /// ```
     pub fn scope(mut self, scope: Scope) -> Self {
         self.scope = Some(scope);
         self
@@ -306,6 +320,13 @@ impl<K: Object, R: Request> Watch<K, R> {
     }
 
     /// The kind may not be there yet: the controller does not wait for it, and picks it up when it appears.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # use kubewright_runtime::{Key, Predicate, Scope, Watch};
+    /// let watch = Watch::of::<Secret>().optional();
+    /// # drop(watch);
+    /// ```
     pub fn optional(mut self) -> Self {
         self.presence = Presence::Optional;
         self

@@ -110,6 +110,13 @@ pub struct Response {
 
 impl Response {
     /// It may go on.
+    ///
+    /// ```
+    /// use kubewright_webhook::{Request, Response, Webhooks};
+    ///
+    /// let webhooks = Webhooks::new().admission("/log", async |_: Request| Response::allowed());
+    /// assert_eq!(webhooks.paths().collect::<Vec<_>>(), ["/log"]);
+    /// ```
     pub fn allowed() -> Self {
         Self {
             denial: None,
@@ -119,6 +126,12 @@ impl Response {
     }
 
     /// It may not, for a reason that whoever sent it is shown.
+    ///
+    /// ```
+    /// # use kubewright_webhook::{Denial, Response};
+    /// let response = Response::denied(Denial::new("the cluster is frozen"));
+    /// assert_ne!(response, Response::allowed());
+    /// ```
     pub fn denied(denial: impl Into<Denial>) -> Self {
         Self {
             denial: Some(denial.into()),
@@ -127,6 +140,15 @@ impl Response {
     }
 
     /// It may go on with another object in place of the one that was asked about.
+    ///
+    /// ```
+    /// # use kubewright_webhook::Response;
+    /// use serde_json::json;
+    ///
+    /// let (from, to) = (json!({"spec": {}}), json!({"spec": {"size": 1}}));
+    /// assert_ne!(Response::changed(&from, &to), Response::allowed());
+    /// assert_eq!(Response::changed(&from, &from), Response::allowed());
+    /// ```
     pub fn changed(from: &Value, to: &Value) -> Self {
         Self {
             patch: patch::between(from, to),
@@ -135,6 +157,12 @@ impl Response {
     }
 
     /// Tells whoever sent it something that does not stop it. Kept short: servers cut warnings off.
+    ///
+    /// ```
+    /// # use kubewright_webhook::Response;
+    /// let response = Response::allowed().warn("spec.size is deprecated; use spec.replicas");
+    /// # drop(response);
+    /// ```
     pub fn warn(mut self, warning: impl Into<String>) -> Self {
         self.warnings.push(warning.into());
         self

@@ -252,6 +252,15 @@ fn split(api_version: &str) -> (&str, &str) {
 
 /// An object of another version with the fields that have the same names there: where most conversions begin.
 ///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use kubewright_webhook::same_fields;
+///
+/// let map = ConfigMap { immutable: Some(true), ..ConfigMap::default() };
+/// let copy: ConfigMap = same_fields(&map).unwrap();
+/// assert_eq!(copy.immutable, Some(true));
+/// ```
+///
 /// # Errors
 /// When the other version does not take them.
 pub fn same_fields<A: Serialize, B: DeserializeOwned>(object: &A) -> Result<B, String> {

@@ -28,30 +28,60 @@ impl FieldError {
     }
 
     /// The field has a value that it may not have.
+    ///
+    /// ```
+    /// # use kubewright_webhook::FieldError;
+    /// let error = FieldError::invalid("spec.port", 0, "must be positive");
+    /// assert_eq!(error.to_string(), "spec.port: Invalid value: 0: must be positive");
+    /// ```
     pub fn invalid(path: impl Into<String>, value: impl fmt::Debug, detail: &str) -> Self {
         let message = format!("Invalid value: {}: {detail}", shown(&value));
         Self::new(path, "FieldValueInvalid", message)
     }
 
     /// The field has no value and needs one.
+    ///
+    /// ```
+    /// # use kubewright_webhook::FieldError;
+    /// let error = FieldError::required("spec.name", "");
+    /// assert_eq!(error.to_string(), "spec.name: Required value");
+    /// ```
     pub fn required(path: impl Into<String>, detail: &str) -> Self {
         let message = with_detail("Required value", detail);
         Self::new(path, "FieldValueRequired", message)
     }
 
     /// The field has a value and may not have one.
+    ///
+    /// ```
+    /// # use kubewright_webhook::FieldError;
+    /// let error = FieldError::forbidden("spec.debug", "not in production");
+    /// assert_eq!(error.to_string(), "spec.debug: Forbidden: not in production");
+    /// ```
     pub fn forbidden(path: impl Into<String>, detail: &str) -> Self {
         let message = with_detail("Forbidden", detail);
         Self::new(path, "FieldValueForbidden", message)
     }
 
     /// The field repeats a value that has to be unique.
+    ///
+    /// ```
+    /// # use kubewright_webhook::FieldError;
+    /// let error = FieldError::duplicate("spec.ports[1]", "http");
+    /// assert_eq!(error.to_string(), "spec.ports[1]: Duplicate value: \"http\"");
+    /// ```
     pub fn duplicate(path: impl Into<String>, value: impl fmt::Debug) -> Self {
         let message = format!("Duplicate value: {}", shown(&value));
         Self::new(path, "FieldValueDuplicate", message)
     }
 
     /// The field has a value that is not one of those that it may have.
+    ///
+    /// ```
+    /// # use kubewright_webhook::FieldError;
+    /// let error = FieldError::not_supported("spec.mode", "c", &["a", "b"]);
+    /// assert_eq!(error.to_string(), "spec.mode: Unsupported value: \"c\": supported values: \"a\", \"b\"");
+    /// ```
     pub fn not_supported(path: impl Into<String>, value: impl fmt::Debug, known: &[&str]) -> Self {
         let known: Vec<String> = known.iter().map(|one| format!("{one:?}")).collect();
         let (value, known) = (shown(&value), known.join(", "));
@@ -60,6 +90,12 @@ impl FieldError {
     }
 
     /// The value of the field has more bytes than it may have.
+    ///
+    /// ```
+    /// # use kubewright_webhook::FieldError;
+    /// let error = FieldError::too_long("spec.title", 40);
+    /// assert_eq!(error.to_string(), "spec.title: Too long: may not be more than 40 bytes");
+    /// ```
     pub fn too_long(path: impl Into<String>, most: usize) -> Self {
         let message = format!("Too long: may not be more than {most} bytes");
         Self::new(path, "FieldValueTooLong", message)
@@ -134,11 +170,26 @@ impl FieldErrors {
     }
 
     /// The errors, in the order in which they were added.
+    ///
+    /// ```
+    /// # use kubewright_webhook::{FieldError, FieldErrors};
+    /// let errors = FieldErrors::from(FieldError::too_long("spec.title", 40));
+    /// let paths: Vec<&str> = errors.iter().map(FieldError::path).collect();
+    /// assert_eq!(paths, ["spec.title"]);
+    /// ```
     pub fn iter(&self) -> impl Iterator<Item = &FieldError> {
         self.0.iter()
     }
 
     /// Whether the object is valid: fails with all errors if there are any.
+    ///
+    /// ```
+    /// # use kubewright_webhook::{FieldError, FieldErrors};
+    /// let mut errors = FieldErrors::new();
+    /// assert!(errors.clone().into_result().is_ok());
+    /// errors.push(FieldError::required("spec.name", ""));
+    /// assert!(errors.into_result().is_err());
+    /// ```
     ///
     /// # Errors
     /// When a field is wrong.

@@ -80,6 +80,16 @@ impl Webhooks {
     }
 
     /// Completes objects of a kind.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_webhook::Webhooks;
+    /// fn default(map: &mut ConfigMap) {
+    ///     map.immutable.get_or_insert(true);
+    /// }
+    /// let webhooks = Webhooks::new().defaulting("/mutate", default);
+    /// assert!(!webhooks.is_empty());
+    /// ```
     pub fn defaulting<K>(self, path: &str, defaulting: impl Defaulting<K>) -> Self
     where
         K: Serialize + DeserializeOwned + Send + 'static,
@@ -116,6 +126,14 @@ impl Webhooks {
     }
 
     /// Those of both. Of two at one path the other's counts, unless both convert.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # use kubewright_webhook::Webhooks;
+    /// let maps = Webhooks::new().defaulting("/mutate-map", |_: &mut ConfigMap| {});
+    /// let secrets = Webhooks::new().defaulting("/mutate-secret", |_: &mut Secret| {});
+    /// assert_eq!(maps.and(secrets).paths().count(), 2);
+    /// ```
     pub fn and(mut self, other: Self) -> Self {
         for (path, route) in other.paths {
             let route = match self.paths.remove(&path) {
@@ -147,6 +165,15 @@ impl Webhooks {
     }
 
     /// Answers what was posted to a path.
+    ///
+    /// ```
+    /// # use kubewright_webhook::{Answer, Webhooks};
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// # runtime.block_on(async {
+    /// let webhooks = Webhooks::new();
+    /// assert!(matches!(webhooks.answer("/nobody", b"{}").await, Answer::NotFound));
+    /// # });
+    /// ```
     pub async fn answer(&self, path: &str, body: &[u8]) -> Answer {
         let answered = match self.paths.get(path) {
             None => return Answer::NotFound,

@@ -21,6 +21,12 @@ pub struct Denial {
 
 impl Denial {
     /// The rules do not allow it.
+    ///
+    /// ```
+    /// # use kubewright_webhook::Denial;
+    /// let denial = Denial::new("nobody may do that on a Friday");
+    /// assert_eq!(denial.to_string(), "nobody may do that on a Friday");
+    /// ```
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             code: 403,
@@ -31,6 +37,12 @@ impl Denial {
     }
 
     /// The object is not right, as API servers say it of their own kinds.
+    ///
+    /// ```
+    /// # use kubewright_webhook::Denial;
+    /// let denial = Denial::invalid("pages cannot be torn out");
+    /// assert_eq!(denial.to_string(), "pages cannot be torn out");
+    /// ```
     pub fn invalid(message: impl Into<String>) -> Self {
         Self {
             code: 422,
@@ -41,6 +53,12 @@ impl Denial {
     }
 
     /// The question makes no sense.
+    ///
+    /// ```
+    /// # use kubewright_webhook::Denial;
+    /// let denial = Denial::bad_request("the object has no spec");
+    /// assert_eq!(denial.to_string(), "the object has no spec");
+    /// ```
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self {
             code: 400,
@@ -51,6 +69,12 @@ impl Denial {
     }
 
     /// The answer could not be found out; another try may help.
+    ///
+    /// ```
+    /// # use kubewright_webhook::Denial;
+    /// let denial = Denial::internal("the registry does not answer");
+    /// assert_eq!(denial.to_string(), "the registry does not answer");
+    /// ```
     pub fn internal(message: impl Into<String>) -> Self {
         Self {
             code: 500,
@@ -61,6 +85,13 @@ impl Denial {
     }
 
     /// The same, because of these fields: API servers show them as causes.
+    ///
+    /// ```
+    /// # use kubewright_webhook::{Denial, FieldError, FieldErrors};
+    /// let fields = FieldErrors::from(FieldError::required("spec.name", ""));
+    /// let denial = Denial::invalid("the object is not complete").fields(fields);
+    /// # drop(denial);
+    /// ```
     #[must_use]
     pub fn fields(mut self, fields: FieldErrors) -> Self {
         self.fields = fields;

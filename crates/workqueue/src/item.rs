@@ -78,16 +78,47 @@ impl<K: Request, N: Note> Item<K, N> {
     }
 
     /// It worked, or nothing more can be done: the count of requeues starts again at zero.
+    ///
+    /// ```
+    /// # use kubewright_workqueue::{Options, Queue};
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    /// # let _guard = runtime.enter();
+    /// let queue = Queue::new(Options::new());
+    /// queue.add("a");
+    /// queue.try_get().expect("a key is ready").done();
+    /// assert_eq!(queue.stats().running, 0);
+    /// ```
     pub fn done(self) {
         self.finish(Finish::Succeeded);
     }
 
     /// It failed: run it again after the limiter's delay.
+    ///
+    /// ```
+    /// # use kubewright_workqueue::{Options, Queue};
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    /// # let _guard = runtime.enter();
+    /// let queue = Queue::new(Options::new());
+    /// queue.add("a");
+    /// queue.try_get().expect("a key is ready").retry();
+    /// assert_eq!(queue.requeues(&"a"), 1, "it waits for the limiter's delay");
+    /// ```
     pub fn retry(self) {
         self.finish(Finish::Failed);
     }
 
     /// It worked, and is to run again after a while: the count of requeues starts again at zero.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use kubewright_workqueue::{Options, Queue};
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    /// # let _guard = runtime.enter();
+    /// let queue = Queue::new(Options::new());
+    /// queue.add("a");
+    /// queue.try_get().expect("a key is ready").run_again_after(Duration::from_secs(60));
+    /// assert_eq!((queue.stats().waiting, queue.requeues(&"a")), (1, 0));
+    /// ```
     pub fn run_again_after(self, delay: Duration) {
         self.finish(Finish::Again(delay));
     }

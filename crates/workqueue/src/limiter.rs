@@ -52,6 +52,16 @@ pub struct ExponentialBackoff {
 
 impl ExponentialBackoff {
     /// Doubles from `base` up to `max`.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use kubewright_workqueue::limiter::ExponentialBackoff;
+    /// use kubewright_workqueue::{Options, Queue};
+    ///
+    /// let limiter = ExponentialBackoff::new(Duration::from_millis(5), Duration::from_secs(60));
+    /// let queue = Queue::<&str>::new(Options::new().limiter(limiter));
+    /// # drop(queue);
+    /// ```
     pub fn new(base: Duration, max: Duration) -> Self {
         Self { base, max }
     }
@@ -81,6 +91,17 @@ pub struct FastSlow {
 
 impl FastSlow {
     /// The first `fast_tries` retries of a key wait `fast`, later ones `slow`.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use kubewright_workqueue::Options;
+    /// use kubewright_workqueue::limiter::FastSlow;
+    ///
+    /// // Three quick tries, then one a minute.
+    /// let limiter = FastSlow::new(Duration::from_millis(10), Duration::from_secs(60), 3);
+    /// let options = Options::<String>::new().limiter(limiter);
+    /// # drop(options);
+    /// ```
     pub fn new(fast: Duration, slow: Duration, fast_tries: u32) -> Self {
         Self {
             fast,
@@ -114,6 +135,16 @@ pub struct Bucket {
 
 impl Bucket {
     /// One token for each `interval`, at most `burst` of them saved up; full at the start.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use kubewright_workqueue::Options;
+    /// use kubewright_workqueue::limiter::Bucket;
+    ///
+    /// // Ten retries a second over all keys, after a burst of a hundred.
+    /// let options = Options::<String>::new().limiter(Bucket::new(Duration::from_millis(100), 100));
+    /// # drop(options);
+    /// ```
     pub fn new(interval: Duration, burst: u32) -> Self {
         Self {
             interval,
@@ -145,6 +176,16 @@ impl<K> MaxOf<K> {
     }
 
     /// Adds a limiter; the longest delay of all of them holds.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use kubewright_workqueue::limiter::{Bucket, MaxOf, controller_default};
+    ///
+    /// let limiter = MaxOf::<String>::new()
+    ///     .and(controller_default())
+    ///     .and(Bucket::new(Duration::from_millis(100), 100));
+    /// # drop(limiter);
+    /// ```
     #[must_use]
     pub fn and(mut self, limiter: impl RateLimiter<K>) -> Self {
         self.limiters.push(Box::new(limiter));
@@ -188,6 +229,16 @@ pub struct MaxWait<L> {
 
 impl<L> MaxWait<L> {
     /// Whatever `limiter` says, but never more than `max`.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use kubewright_workqueue::Options;
+    /// use kubewright_workqueue::limiter::{MaxWait, client_go_default};
+    ///
+    /// let limiter = MaxWait::new(client_go_default(), Duration::from_secs(30));
+    /// let options = Options::<String>::new().limiter(limiter);
+    /// # drop(options);
+    /// ```
     pub fn new(limiter: L, max: Duration) -> Self {
         Self { limiter, max }
     }

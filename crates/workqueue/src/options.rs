@@ -33,6 +33,12 @@ impl<K> Options<K> {
     /// The name under which [`Stats`](crate::Stats) are reported.
     ///
     /// As in client-go, a queue without a name does not measure durations, which makes it faster by a third.
+    ///
+    /// ```
+    /// # use kubewright_workqueue::{Options, Queue};
+    /// let queue = Queue::<&str>::new(Options::new().name("pods"));
+    /// assert_eq!(queue.name(), "pods");
+    /// ```
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self

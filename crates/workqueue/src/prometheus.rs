@@ -22,6 +22,15 @@ const PRIORITIES_REPORTED: usize = 25;
 
 /// Writes all series of these queues.
 ///
+/// ```
+/// use kubewright_workqueue::{Options, Queue, prometheus};
+///
+/// let queue = Queue::<&str>::new(Options::new().name("pods"));
+/// let mut text = String::new();
+/// prometheus::write(&[queue.stats()], &mut text).unwrap();
+/// assert!(text.contains("workqueue_adds_total{name=\"pods\"} 0"));
+/// ```
+///
 /// # Errors
 /// Only those of `out`.
 pub fn write(queues: &[Stats], out: &mut impl Write) -> fmt::Result {

@@ -126,6 +126,17 @@ impl<K: Request, N: Note> Queue<K, N> {
     }
 
     /// Starts the count of requeues of a key again at zero: it succeeded, or was given up.
+    ///
+    /// ```
+    /// # use kubewright_workqueue::{Options, Queue};
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    /// # let _guard = runtime.enter();
+    /// let queue = Queue::new(Options::new());
+    /// queue.add_rate_limited("a");
+    /// assert_eq!(queue.requeues(&"a"), 1);
+    /// queue.forget(&"a");
+    /// assert_eq!(queue.requeues(&"a"), 0);
+    /// ```
     pub fn forget(&self, key: &K) {
         self.step(None, |machine, _| machine.forget(key));
     }
@@ -182,6 +193,18 @@ impl<K: Request, N: Note> Queue<K, N> {
     }
 
     /// The key whose turn it is, if one is ready now.
+    ///
+    /// ```
+    /// # use kubewright_workqueue::{Options, Queue};
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    /// # let _guard = runtime.enter();
+    /// let queue = Queue::new(Options::new());
+    /// assert!(queue.try_get().is_none());
+    /// queue.add("a");
+    /// let item = queue.try_get().expect("a key is ready");
+    /// assert_eq!(item.key(), &"a");
+    /// item.done();
+    /// ```
     pub fn try_get(&self) -> Option<Item<K, N>> {
         match self.next() {
             Next::Run(run) => Some(Item::new(self.clone(), run)),
@@ -190,6 +213,17 @@ impl<K: Request, N: Note> Queue<K, N> {
     }
 
     /// How many keys are ready to run. Running and delayed ones do not count.
+    ///
+    /// ```
+    /// # use kubewright_workqueue::{Options, Queue};
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    /// # let _guard = runtime.enter();
+    /// let queue = Queue::new(Options::new());
+    /// queue.add("a");
+    /// queue.add("a");
+    /// queue.add("b");
+    /// assert_eq!(queue.len(), 2, "a key waits once");
+    /// ```
     pub fn len(&self) -> usize {
         self.step(None, |machine, now| {
             machine.advance(now);
@@ -208,6 +242,16 @@ impl<K: Request, N: Note> Queue<K, N> {
     }
 
     /// What the queue has done so far.
+    ///
+    /// ```
+    /// # use kubewright_workqueue::{Options, Queue};
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    /// # let _guard = runtime.enter();
+    /// let queue = Queue::new(Options::new().name("pods"));
+    /// queue.add("a");
+    /// let stats = queue.stats();
+    /// assert_eq!((stats.depth, stats.adds), (1, 1));
+    /// ```
     pub fn stats(&self) -> Stats {
         let now = Some(self.now());
         self.step(now, |machine, now| machine.stats(&self.shared.name, now))
@@ -216,6 +260,18 @@ impl<K: Request, N: Note> Queue<K, N> {
     /// Takes no more keys. What is ready is still handed out, what waits for a delay is dropped.
     ///
     /// Ends a [drain](Queue::shut_down_with_drain) that is under way.
+    ///
+    /// ```
+    /// # use kubewright_workqueue::{Options, Queue};
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    /// # let _guard = runtime.enter();
+    /// let queue = Queue::new(Options::new());
+    /// queue.add("a");
+    /// queue.shut_down();
+    /// queue.add("b");
+    /// assert!(queue.is_shutting_down());
+    /// assert_eq!(queue.len(), 1, "what was ready is still handed out");
+    /// ```
     pub fn shut_down(&self) {
         self.step(None, |machine, now| machine.shut_down(Life::ShutDown, now));
     }
@@ -224,6 +280,15 @@ impl<K: Request, N: Note> Queue<K, N> {
     ///
     /// A key that was added again while running runs once more before the end. Somebody must still be working: keys
     /// that nobody takes are waited for until [`shut_down`](Queue::shut_down) is called or this future is dropped.
+    ///
+    /// ```
+    /// # use kubewright_workqueue::{Drain, Options, Queue};
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    /// # runtime.block_on(async {
+    /// let queue = Queue::<&str>::new(Options::new());
+    /// assert_eq!(queue.shut_down_with_drain().await, Drain::Finished);
+    /// # });
+    /// ```
     pub async fn shut_down_with_drain(&self) -> Drain {
         self.step(None, |machine, now| machine.shut_down(Life::Draining, now));
         loop {

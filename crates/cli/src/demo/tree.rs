@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kubewright_example_cloud_manager::CloudManager;
+use kubewright_demo::CloudManager;
 use kubewright_runtime::client::TypedObject;
 use kubewright_runtime::{Client, ClientError, Query};
 

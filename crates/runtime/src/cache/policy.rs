@@ -58,6 +58,14 @@ impl CacheOptions {
     }
 
     /// Sets the policy of one kind and replaces an earlier policy of that kind.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+    /// use kubewright_runtime::{CacheOptions, CachePolicy};
+    ///
+    /// let options = CacheOptions::new().policy(CachePolicy::of::<Pod>().metadata());
+    /// # drop(options);
+    /// ```
     pub fn policy(mut self, policy: CachePolicy) -> Self {
         self.policies.insert(policy.resource.clone(), policy);
         self
@@ -158,12 +166,28 @@ impl CachePolicy {
     }
 
     /// Caches objects that a label selector chooses, `app=web,tier in (a,b)`. To readers the others do not exist.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+    /// use kubewright_runtime::{CacheOptions, CachePolicy};
+    ///
+    /// let options = CacheOptions::new().policy(CachePolicy::of::<Secret>().labels("app.kubernetes.io/managed-by=example"));
+    /// # drop(options);
+    /// ```
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = Some(selector.into());
         self
     }
 
     /// Caches objects that a field selector chooses, `spec.nodeName=n1`. To readers the others do not exist.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+    /// use kubewright_runtime::{CacheOptions, CachePolicy};
+    ///
+    /// let options = CacheOptions::new().policy(CachePolicy::of::<Pod>().fields("spec.nodeName=node-1"));
+    /// # drop(options);
+    /// ```
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into());
         self
@@ -171,12 +195,28 @@ impl CachePolicy {
 
     /// Caches the metadata of objects only. They are read with [`Client::metadata`](crate::Client::metadata); watches of the
     /// kind see metadata, and reads of whole objects from the cache fail.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+    /// use kubewright_runtime::{CacheOptions, CachePolicy};
+    ///
+    /// let options = CacheOptions::new().policy(CachePolicy::of::<Pod>().metadata());
+    /// # drop(options);
+    /// ```
     pub fn metadata(mut self) -> Self {
         self.extent = Extent::Metadata;
         self
     }
 
     /// Reads objects from the server each time, `DisableFor` of controller-runtime. Watches of the kind still have informers.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+    /// use kubewright_runtime::{CacheOptions, CachePolicy};
+    ///
+    /// let options = CacheOptions::new().policy(CachePolicy::of::<ConfigMap>().uncached());
+    /// # drop(options);
+    /// ```
     pub fn uncached(mut self) -> Self {
         self.reads = Reads::Server;
         self
@@ -186,6 +226,14 @@ impl CachePolicy {
     ///
     /// Objects of the cache then lack it, so the client refuses to replace (PUT) one of them: that would remove the field on
     /// the server. Patches and server-side apply do no harm.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+    /// use kubewright_runtime::{CacheOptions, CachePolicy};
+    ///
+    /// let options = CacheOptions::new().policy(CachePolicy::of::<ConfigMap>().without("data"));
+    /// # drop(options);
+    /// ```
     pub fn without(self, field: impl Into<String>) -> Self {
         let field = field.into();
         self.shaped(move |shape| shape.without(&field))

@@ -228,6 +228,27 @@ impl ClientError {
     }
 
     /// There is no such object, or no such resource.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// let map = client.create(&map("a")).await?;
+    /// client.delete(&map, Delete::background()).await?;
+    /// let error = client.update(&map).await.unwrap_err();
+    /// assert!(error.is_not_found());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_not_found(&self) -> bool {
         self.code() == Some(404)
     }
@@ -249,6 +270,25 @@ impl ClientError {
     }
 
     /// The object breaks a rule.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// let error = client.create(&map("Not_A_Name")).await.unwrap_err();
+    /// assert!(error.is_invalid());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_invalid(&self) -> bool {
         self.code() == Some(422)
     }

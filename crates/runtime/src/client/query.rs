@@ -20,6 +20,12 @@ pub struct Query {
 
 impl Query {
     /// Asks for every object that is cached.
+    ///
+    /// ```
+    /// # use kubewright_runtime::Query;
+    /// let query = Query::all().namespace("default").limit(10);
+    /// assert_eq!(query.to_string(), "in default at most 10");
+    /// ```
     pub fn all() -> Self {
         Self::default()
     }
@@ -31,12 +37,26 @@ impl Query {
     }
 
     /// Objects with these labels.
+    ///
+    /// ```
+    /// # use kubewright_runtime::Query;
+    /// use kube::core::Selector;
+    ///
+    /// let selector = Selector::from_iter([("app".to_owned(), "web".to_owned())]);
+    /// assert_eq!(Query::all().labels(selector).to_string(), "with app=web");
+    /// ```
     pub fn labels(mut self, selector: impl Into<Selector>) -> Self {
         self.labels = Some(selector.into());
         self
     }
 
     /// Objects that have this value in an index of that name, which must have been added to the cache.
+    ///
+    /// ```
+    /// # use kubewright_runtime::Query;
+    /// let query = Query::all().index("by-secret", "credentials");
+    /// assert_eq!(query.to_string(), "by by-secret=credentials");
+    /// ```
     pub fn index(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.index = Some((name.into(), value.into()));
         self
@@ -185,6 +205,14 @@ impl Delete {
     }
 
     /// How long it may take to end; nothing for at once.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use kubewright_runtime::Delete;
+    /// let at_once = Delete::background().grace(Duration::ZERO);
+    /// let careful = Delete::foreground().unchanged();
+    /// # drop((at_once, careful));
+    /// ```
     pub fn grace(mut self, period: Duration) -> Self {
         self.grace = Some(period);
         self

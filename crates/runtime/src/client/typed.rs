@@ -10,6 +10,27 @@ use crate::described::Described;
 impl Client {
     /// Reads an object from the cache.
     ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// let key = Key::new("default", "a");
+    /// assert!(client.get::<ConfigMap>(&key).await?.is_none());
+    /// client.create(&map("a")).await?;
+    /// assert!(client.get::<ConfigMap>(&key).await?.is_some(), "a read shows the client's own writes");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// When the cache cannot be filled, does not hold the key's namespace, or does not reach this manager's own writes in time;
     /// and when the object exists and does not decode.
@@ -19,6 +40,27 @@ impl Client {
 
     /// Reads objects from the cache.
     ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// client.create(&map("a")).await?;
+    /// client.create(&map("b")).await?;
+    /// let maps = client.list::<ConfigMap>(Query::all().namespace("default")).await?;
+    /// assert_eq!(maps.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As of [`get`](Client::get), and when the query names an index that was not added. One object that does not decode
     /// fails the list; [`Objects::list_lossy`](super::Objects::list_lossy) leaves it out.
@@ -27,12 +69,53 @@ impl Client {
     }
 
     /// The cache itself: reads that do not wait. What this manager wrote a moment ago may not be in it yet.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// client.create(&map("a")).await?;
+    /// client.get::<ConfigMap>(&Key::new("default", "a")).await?;
+    /// assert_eq!(client.reader::<ConfigMap>().len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn reader<K: TypedObject>(&self) -> Reader<K> {
         self.of().reader()
     }
 
     /// Adds an index to the cache of a kind, for [`Query::index`]. A controller declares the indexes that it needs with
     /// [`index`](crate::controller::Builder::index).
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// client.add_index::<ConfigMap>("by-namespace", Index::by_namespace())?;
+    /// client.create(&map("a")).await?;
+    /// let found = client.list::<ConfigMap>(Query::all().index("by-namespace", "default")).await?;
+    /// assert_eq!(found.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When the name is taken.
@@ -51,11 +134,52 @@ impl Client {
     }
 
     /// Reads straight from the server.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// client.create(&map("a")).await?;
+    /// let map = client.live().get::<ConfigMap>(&Key::new("default", "a")).await?;
+    /// assert!(map.is_some());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn live(&self) -> Live<'_> {
         Live(self)
     }
 
     /// Creates an object and returns it as the server made it.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// let made = client.create(&map("a")).await?;
+    /// assert!(made.metadata.uid.is_some());
+    /// let error = client.create(&map("a")).await.unwrap_err();
+    /// assert!(error.is_already_exists());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When the server refuses it, for example because there is already an object of that name
@@ -66,6 +190,29 @@ impl Client {
 
     /// Replaces an object (PUT), all of it: fields that the given one lacks are removed. Mostly [`modify`](Client::modify) or
     /// [`apply`](Client::apply) is what you want.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// let old = client.create(&map("a")).await?;
+    /// let mut new = old.clone();
+    /// new.immutable = Some(true);
+    /// client.update(&new).await?;
+    /// let error = client.update(&old).await.unwrap_err();
+    /// assert!(error.is_conflict(), "it is no longer in that version");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// A conflict unless the object is still in the version that is given ([`ClientError::is_conflict`]), or another refusal by
@@ -114,6 +261,28 @@ impl Client {
     ///
     /// Other fields may have changed meanwhile, and stay; [`optimistic_lock`](Client::optimistic_lock) makes that a conflict.
     ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// let map = client.create(&map("a")).await?;
+    /// let written = client.modify(&map, |map: &mut ConfigMap| map.immutable = Some(true)).await?;
+    /// assert!(written.is_changed());
+    /// let again = client.modify(&written.into_object(), |map: &mut ConfigMap| map.immutable = Some(true)).await?;
+    /// assert!(!again.is_changed(), "nothing differs, so nothing is sent");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// When the closure [refuses](Mutate), in which case nothing is sent, or the server does.
     pub async fn modify<K: TypedObject>(
@@ -142,6 +311,25 @@ impl Client {
     /// Nothing is sent if the same was applied before and the cache shows that all of its fields are as they were then. That
     /// needs a cache of the kind, which a controller has of what it owns and watches; without one each apply is a request. Fields
     /// that can only be written, as the `stringData` of Secrets, are sent each time: set `data` instead.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// let written = client.apply(&map("a")).await?;
+    /// assert!(written.is_changed());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When the server refuses it: a conflict where others manage a field, and the client [respects](super::Ownership) that.
@@ -187,6 +375,26 @@ impl Client {
 
     /// Deletes the very object that is given, not another one of its name.
     ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// let map = client.create(&map("a")).await?;
+    /// client.delete(&map, Delete::background()).await?;
+    /// assert!(client.get::<ConfigMap>(&Key::new("default", "a")).await?.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// When the server refuses it. An object that is gone is not found:
     /// [`ignore_not_found`](super::IgnoreNotFound::ignore_not_found) takes that as done.
@@ -202,6 +410,27 @@ impl Client {
     ///
     /// The closure gets the object as it is, or a new one with this name. Fields that can only be written, as the `stringData` of
     /// Secrets, always look like a change.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// let key = Key::new("default", "a");
+    /// let fill = |map: &mut ConfigMap| map.immutable = Some(true);
+    /// assert!(client.create_or_update(&key, fill).await?.is_changed());
+    /// assert!(!client.create_or_update(&key, fill).await?.is_changed());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When the closure [refuses](Mutate), in which case nothing is sent, or the server does; a conflict if the object has

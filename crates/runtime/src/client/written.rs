@@ -48,6 +48,25 @@ impl<K> Written<K> {
     }
 
     /// Whether the object was created or is different than before.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Change, Client, Delete, Index, Key, Query};
+    /// # fn map(name: &str) -> ConfigMap {
+    /// #     let mut map = ConfigMap::default();
+    /// #     map.metadata.name = Some(name.to_owned());
+    /// #     map.metadata.namespace = Some("default".to_owned());
+    /// #     map
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// let written = client.apply(&map("a")).await?;
+    /// assert!(written.is_changed());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_changed(&self) -> bool {
         self.change != Change::Unchanged
     }

@@ -55,6 +55,18 @@ impl<P, R: Request> Builder<P, R> {
     /// Adds an index to the cache of a kind, for [`Query::index`](crate::Query::index) and for
     /// [handlers](crate::Watch::map) of watches. It is there before the controller's watches start; a name that is taken is
     /// an error then.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Index, Outcome, from_fn};
+    /// # use kubewright_runtime::controller::{Leadership, WarmUp};
+    /// # let reconciler = from_fn(|_: std::sync::Arc<Deployment>, _| async { Ok(Outcome::done()) });
+    /// let controller = Controller::of::<Deployment>("example")
+    ///     .index::<Deployment>("by-app", Index::by_label("app"))
+    ///     .reconciler(reconciler);
+    /// # drop(controller);
+    /// ```
     pub fn index<T: TypedObject>(mut self, name: &str, index: Index<T>) -> Self {
         let name = name.to_owned();
         let declare = move |client: &Client| client.add_index(&name, index);
@@ -63,12 +75,35 @@ impl<P, R: Request> Builder<P, R> {
     }
 
     /// Sets how many reconciles may run at once, each of another request. By default one.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Index, Outcome, from_fn};
+    /// # use kubewright_runtime::controller::{Leadership, WarmUp};
+    /// # let reconciler = from_fn(|_: std::sync::Arc<Deployment>, _| async { Ok(Outcome::done()) });
+    /// let controller = Controller::of::<Deployment>("example").workers(4).reconciler(reconciler);
+    /// # drop(controller);
+    /// ```
     pub fn workers(mut self, workers: usize) -> Self {
         self.common.settings.workers = workers.max(1);
         self
     }
 
     /// Sets how long failed requests wait. By default 5 ms, doubling up to 1000 s.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Index, Outcome, from_fn};
+    /// # use kubewright_runtime::controller::{Leadership, WarmUp};
+    /// # let reconciler = from_fn(|_: std::sync::Arc<Deployment>, _| async { Ok(Outcome::done()) });
+    /// use kubewright_workqueue::limiter::ExponentialBackoff;
+    ///
+    /// let limiter = ExponentialBackoff::new(Duration::from_millis(100), Duration::from_secs(60));
+    /// let controller = Controller::of::<Deployment>("example").rate_limiter(limiter).reconciler(reconciler);
+    /// # drop(controller);
+    /// ```
     pub fn rate_limiter(mut self, limiter: impl RateLimiter<R>) -> Self {
         self.common.queue.limiter = Box::new(limiter);
         self
@@ -91,24 +126,64 @@ impl<P, R: Request> Builder<P, R> {
     }
 
     /// Sets how long one reconcile may take before it is dropped and retried as an error. By default five minutes.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Index, Outcome, from_fn};
+    /// # use kubewright_runtime::controller::{Leadership, WarmUp};
+    /// # let reconciler = from_fn(|_: std::sync::Arc<Deployment>, _| async { Ok(Outcome::done()) });
+    /// let controller = Controller::of::<Deployment>("example").timeout(Duration::from_secs(60)).reconciler(reconciler);
+    /// # drop(controller);
+    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.common.timeout = Some(timeout);
         self
     }
 
     /// Sets how long the first state of all watches may take before the controller gives up. By default two minutes.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Index, Outcome, from_fn};
+    /// # use kubewright_runtime::controller::{Leadership, WarmUp};
+    /// # let reconciler = from_fn(|_: std::sync::Arc<Deployment>, _| async { Ok(Outcome::done()) });
+    /// let controller = Controller::of::<Deployment>("example").sync_timeout(Duration::from_secs(30)).reconciler(reconciler);
+    /// # drop(controller);
+    /// ```
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
         self.common.settings.sync_timeout = timeout;
         self
     }
 
     /// Sets whether only a leader runs it.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Index, Outcome, from_fn};
+    /// # use kubewright_runtime::controller::{Leadership, WarmUp};
+    /// # let reconciler = from_fn(|_: std::sync::Arc<Deployment>, _| async { Ok(Outcome::done()) });
+    /// let controller = Controller::of::<Deployment>("example").leadership(Leadership::NotNeeded).reconciler(reconciler);
+    /// # drop(controller);
+    /// ```
     pub fn leadership(mut self, leadership: Leadership) -> Self {
         self.common.settings.leadership = leadership;
         self
     }
 
     /// Sets when its sources start, if it waits for leadership.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Index, Outcome, from_fn};
+    /// # use kubewright_runtime::controller::{Leadership, WarmUp};
+    /// # let reconciler = from_fn(|_: std::sync::Arc<Deployment>, _| async { Ok(Outcome::done()) });
+    /// let controller = Controller::of::<Deployment>("example").warm_up(WarmUp::OnLeadership).reconciler(reconciler);
+    /// # drop(controller);
+    /// ```
     pub fn warm_up(mut self, warm_up: WarmUp) -> Self {
         self.common.settings.warm_up = warm_up;
         self

@@ -56,6 +56,14 @@ impl Probes {
     }
 
     /// The answer at a path with a query.
+    ///
+    /// ```
+    /// use kubewright_runtime::Probes;
+    ///
+    /// let probes = Probes::new();
+    /// assert_eq!(probes.answer("/healthz", "").status(), 200);
+    /// assert_eq!(probes.answer("/nowhere", "").status(), 404);
+    /// ```
     pub fn answer(&self, path: &str, query: &str) -> Response<Bytes> {
         for (root, checks) in [("/healthz", &self.live), ("/readyz", &self.ready)] {
             let Some(rest) = path.strip_prefix(root) else {

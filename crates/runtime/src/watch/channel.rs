@@ -26,6 +26,19 @@ pub struct Closed;
 
 impl<R: Request> Channel<R> {
     /// A channel: give one end to a controller and keep the other.
+    ///
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// # runtime.block_on(async {
+    /// use kubewright_runtime::Key;
+    /// use kubewright_runtime::watch::Channel;
+    ///
+    /// let (sender, channel) = Channel::new();
+    /// sender.send(Key::new("default", "web")).await.unwrap();
+    /// drop(channel);
+    /// assert!(sender.send(Key::new("default", "web")).await.is_err(), "nobody listens any more");
+    /// # });
+    /// ```
     pub fn new() -> (Sender<R>, Self) {
         let (sender, receiver) = mpsc::channel(CAPACITY);
         (Sender(sender), Self(receiver))

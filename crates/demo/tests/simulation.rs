@@ -2,7 +2,7 @@
 
 use kube::CustomResourceExt;
 use kubewright::prelude::*;
-use kubewright_example_cloud_manager::{CloudManager, controller, sample};
+use kubewright_demo::{CloudManager, controller, sample};
 use kubewright_sim::{BuiltIn, Campaign, Walk};
 
 fn key() -> Key {

@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct CloudManagerSpec {
-    /// What users see.
+    /// The part that users see.
     pub front: Component,
-    /// Who they are.
+    /// The part that knows who users are.
     pub identity: Component,
     /// What is remembered of them.
     pub db: Database,
@@ -29,11 +29,11 @@ pub struct CloudManagerSpec {
 /// A part without a state.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 pub struct Component {
-    /// Its Deployment.
+    /// The Deployment that runs the part.
     pub deployment: Workload,
 }
 
-/// What runs.
+/// A workload: its name, image and replicas.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 pub struct Workload {
     /// The name of the object.
@@ -65,19 +65,19 @@ pub struct Database {
 /// What runs with a volume.
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 pub struct StatefulWorkload {
-    /// What runs.
+    /// The name, image and replicas of the workload.
     #[serde(flatten)]
     pub workload: Workload,
     /// Where it keeps its state.
     pub storage: Storage,
 }
 
-/// A volume.
+/// The volume of a stateful part.
 #[kubewright::schema]
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Storage {
-    /// The storage class.
+    /// The storage class of the volume.
     pub class: String,
     /// Who may use it at once, as `ReadWriteOnce`.
     #[k8s(values("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"))]
@@ -99,13 +99,13 @@ pub struct CloudManagerStatus {
 #[derive(Serialize, Deserialize, JsonSchema, Debug, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// The front.
+    /// The front is not ready yet.
     Front,
-    /// The identities.
+    /// The identities are not ready yet.
     Identity,
-    /// The database.
+    /// The database is not ready yet.
     Db,
-    /// Nothing.
+    /// Every part is ready.
     Ready,
 }
 

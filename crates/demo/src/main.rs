@@ -3,7 +3,7 @@
 use kube::CustomResourceExt;
 use kubewright::prelude::*;
 use kubewright_cluster::Cluster;
-use kubewright_example_cloud_manager::{CloudManager, controller, sample};
+use kubewright_demo::{CloudManager, controller, sample};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {

@@ -11,7 +11,7 @@ use kubewright::runtime::client::TypedObject;
 use crate::api::{CloudManager, Phase, Workload};
 use crate::desired;
 
-/// Brings CloudManagers up.
+/// Brings the parts of each CloudManager up in order.
 pub struct CloudManagers;
 
 /// The controller of CloudManagers.

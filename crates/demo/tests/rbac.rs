@@ -8,7 +8,7 @@ use kubewright::prelude::*;
 use kubewright::runtime::client::TypedObject;
 use kubewright::testing::rbac::assert_exact;
 use kubewright::testing::{Call, Fault, Grant, World};
-use kubewright_example_cloud_manager::{CloudManager, Phase, sample};
+use kubewright_demo::{CloudManager, Phase, sample};
 use tokio::time::{Instant, sleep};
 
 /// How long the answer to a change may take. What is tried again and not told comes later than that.

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Event, PersistentVolumeClaim, Pod, Secret};
 use kubewright::prelude::*;
 use kubewright::runtime::client::TypedObject;
 use kubewright::testing::World;
-use kubewright_example_cloud_manager::{CloudManager, Phase, sample};
+use kubewright_demo::{CloudManager, Phase, sample};
 
 /// A cluster with the sample in it, and the operator with its role.
 struct Scenario(World);
