@@ -13,6 +13,7 @@ use crate::generate;
 use crate::scaffold::modules;
 use crate::scaffold::plan::{Change, Plan};
 use crate::scaffold::site::Site;
+use crate::scaffold::templates::Templates;
 use crate::scaffold::writing::{Writing, Written};
 
 /// Remove a kind from a project
@@ -253,7 +254,7 @@ fn remove_webhook_module(plan: &mut Plan) -> anyhow::Result<()> {
 
 /// Refuses to delete work that is nowhere else.
 fn check_kept(folder: &Folder, resource: &Resource, plan: &Plan) -> anyhow::Result<()> {
-    let scaffolded = create::scaffolded(&folder.project, resource)?;
+    let scaffolded = create::scaffolded(Templates::current(), &folder.project, resource)?;
     let mut lost = Vec::new();
     for (path, change) in plan.changes() {
         let Change::Delete { before } = change else {

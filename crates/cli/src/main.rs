@@ -1,5 +1,6 @@
 //! The `kubewright` command.
 
+mod alpha;
 mod completion;
 mod console;
 mod create;
@@ -23,6 +24,7 @@ mod notes;
 mod page;
 mod program;
 mod remote;
+mod rename;
 mod run;
 mod scaffold;
 mod sdk;
@@ -65,7 +67,9 @@ enum Command {
     Init(init::Init),
     Create(create::Create),
     Delete(delete::Delete),
+    Rename(rename::Rename),
     Edit(edit::Edit),
+    Alpha(alpha::Alpha),
     Generate(generate::Generate),
     /// The same as generate
     Manifests(generate::Generate),
@@ -135,7 +139,9 @@ impl Command {
             Self::Init(init) => init.run(),
             Self::Create(create) => create.run(),
             Self::Delete(delete) => delete.run(),
+            Self::Rename(rename) => rename.run(),
             Self::Edit(edit) => edit.run(),
+            Self::Alpha(alpha) => alpha.run(),
             Self::Generate(generate) | Self::Manifests(generate) => generate.run(),
             Self::Lint(lint) => lint.run(),
             Self::Run(run) => run.run(),

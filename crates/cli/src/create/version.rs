@@ -95,7 +95,13 @@ impl CreateVersion {
             bail!("the line `{line}` of #[kube(..)] cannot be found in the code to copy");
         }
         let code = code.replace("    storage = false,\n", "");
-        let new = format!("version = \"{}\",\n    storage = false", self.to);
-        Ok(code.replace(&line, &new))
+        let new = format!("version = \"{}\"", self.to);
+        Ok(not_stored(&code.replace(&line, &new), &self.to))
     }
+}
+
+/// The code of a version that nothing is stored as.
+pub(crate) fn not_stored(code: &str, version: &str) -> String {
+    let line = format!("version = \"{version}\"");
+    code.replacen(&line, &format!("{line},\n    storage = false"), 1)
 }
