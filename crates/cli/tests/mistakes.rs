@@ -143,6 +143,34 @@ fn kind_of_an_image_is_made_of_flags_that_fit_together() {
 }
 
 #[test]
+fn copy_of_a_version_that_nobody_changed_can_be_deleted_at_once() {
+    let (_around, place) = folder("guestbook");
+    let call = |line: &str| kubewright(&place, &line.split(' ').collect::<Vec<_>>());
+    call("init --domain my.domain").works();
+    let kind = "--group webapp --kind Guestbook --make=false";
+    call(&format!("create api {kind} --version v1")).works();
+    let api = |version: &str| place.join(format!("src/api/{version}/guestbook.rs"));
+    let text = fs::read_to_string(api("v1")).expect("it is there");
+    // Work of somebody, which is in both versions then.
+    fs::write(api("v1"), text + "// mine\n").expect("it can be written");
+    let before = tree(&place);
+    call(&format!("create version {kind} --version v1 --to v2")).works();
+    let said = call("doctor").text();
+    assert!(said.contains("ok   sources     1 kind\n"), "{said}");
+    call(&format!("delete version {kind} --version v2")).works();
+    assert_eq!(tree(&place), before);
+
+    call(&format!("create version {kind} --version v1 --to v2")).works();
+    let text = fs::read_to_string(api("v2")).expect("it is there");
+    fs::write(api("v2"), text + "// more\n").expect("it can be written");
+    let said = call(&format!("delete version {kind} --version v2")).fails();
+    assert!(
+        said.contains("src/api/v2/guestbook.rs") && said.contains("--force"),
+        "{said}"
+    );
+}
+
+#[test]
 fn webhooks_are_served_where_people_say() {
     let (_around, place) = folder("guestbook");
     let call = |line: &str| kubewright(&place, &line.split(' ').collect::<Vec<_>>());

@@ -105,3 +105,10 @@ pub(crate) fn not_stored(code: &str, version: &str) -> String {
     let line = format!("version = \"{version}\"");
     code.replacen(&line, &format!("{line},\n    storage = false"), 1)
 }
+
+/// The code of a version without its name, and without whether it is stored: the same for a version and its copy.
+pub(crate) fn anonymous(code: &str, version: &str) -> String {
+    let line = format!("version = \"{version}\"");
+    let code = code.replacen(&line, "", 1);
+    code.replace("    storage = false,\n", "")
+}
