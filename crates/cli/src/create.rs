@@ -3,8 +3,9 @@
 mod api;
 mod code;
 mod foreign;
-mod version;
-mod webhook;
+mod image;
+pub(crate) mod version;
+pub(crate) mod webhook;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use clap::{Args, Subcommand};
 use kubewright_manifests::project::{Name, NameError, Project, Resource};
 
 use crate::scaffold::site::Site;
+use crate::scaffold::templates::Templates;
 
 /// Add a kind, a version of one, or webhooks to a project
 #[derive(Debug, Args)]
@@ -97,15 +99,16 @@ pub(crate) fn camel(name: &str) -> String {
 /// The files of a kind as they are written when it is created, in each of the ways in which that can be. Types from a
 /// definition on file are not among them.
 pub(crate) fn scaffolded(
+    templates: Templates,
     project: &Project,
     resource: &Resource,
 ) -> anyhow::Result<Vec<BTreeMap<PathBuf, String>>> {
     let mut ways = Vec::new();
     for report in [code::Report::Status, code::Report::Nothing] {
-        let mut files = code::scaffolded(project, resource, report)?;
+        let mut files = code::scaffolded(templates, project, resource, report)?;
         if let Some(flags) = &resource.webhooks {
             let file = Site::webhook(project, resource).file();
-            files.insert(file, webhook::code(project, resource, flags)?);
+            files.insert(file, webhook::code(templates, project, resource, flags)?);
             let kind = files.get_mut(&Site::api(project, resource).file());
             if let Some(kind) = kind.filter(|_| flags.conversion) {
                 *kind = webhook::converted(kind);

@@ -13,6 +13,7 @@ use crate::generate;
 use crate::scaffold::modules;
 use crate::scaffold::plan::{Change, Plan};
 use crate::scaffold::site::Site;
+use crate::scaffold::templates::Templates;
 use crate::scaffold::writing::{Writing, Written};
 
 /// Remove a kind from a project
@@ -253,7 +254,8 @@ fn remove_webhook_module(plan: &mut Plan) -> anyhow::Result<()> {
 
 /// Refuses to delete work that is nowhere else.
 fn check_kept(folder: &Folder, resource: &Resource, plan: &Plan) -> anyhow::Result<()> {
-    let scaffolded = create::scaffolded(&folder.project, resource)?;
+    let scaffolded = create::scaffolded(Templates::current(), &folder.project, resource)?;
+    let copies = copies(folder, resource, plan)?;
     let mut lost = Vec::new();
     for (path, change) in plan.changes() {
         let Change::Delete { before } = change else {
@@ -263,7 +265,8 @@ fn check_kept(folder: &Folder, resource: &Resource, plan: &Plan) -> anyhow::Resu
         let as_made = scaffolded
             .iter()
             .any(|files| files.get(path).is_some_and(|text| text == before));
-        let as_made = as_made || modules::is_chain(before);
+        let is_copy = copies.contains(&create::version::anonymous(before, &resource.version));
+        let as_made = as_made || is_copy || modules::is_chain(before);
         if !as_made && !is_committed(&folder.root, path) {
             lost.push(format!("  {}", path.display()));
         }
@@ -276,6 +279,19 @@ fn check_kept(folder: &Folder, resource: &Resource, plan: &Plan) -> anyhow::Resu
          Nothing was deleted. Commit them, or delete them all the same with --force.",
         lost.join("\n")
     );
+}
+
+/// The code of the other versions of a kind, without what differs when one is a copy of another.
+fn copies(folder: &Folder, resource: &Resource, plan: &Plan) -> anyhow::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for other in others(folder, resource) {
+        let file = Site::api(&folder.project, other).file();
+        if let Some(text) = plan.read(&file)? {
+            let text = plan.bare(&text);
+            found.push(create::version::anonymous(text, &other.version));
+        }
+    }
+    Ok(found)
 }
 
 /// Whether the file is in the last commit as it is now.

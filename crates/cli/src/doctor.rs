@@ -2,6 +2,7 @@
 
 mod data;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -177,7 +178,9 @@ fn sources(folder: &Folder) -> Finding {
         }
     }
     if missing.is_empty() {
-        Finding::Good(counted(folder.project.resources.len(), "kind", "kinds"))
+        let resources = folder.project.resources.iter();
+        let kinds: BTreeSet<_> = resources.map(|it| (&it.group, &it.kind)).collect();
+        Finding::Good(counted(kinds.len(), "kind", "kinds"))
     } else {
         Finding::Bad(format!(
             "PROJECT names files that are not there: {}",

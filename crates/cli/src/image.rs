@@ -265,6 +265,15 @@ impl Build {
     }
 }
 
+/// Whether a text is the name of an image.
+///
+/// # Errors
+/// When it is not; the error says why.
+pub(crate) fn check_reference(text: &str) -> anyhow::Result<()> {
+    text.parse::<Reference>()?;
+    Ok(())
+}
+
 /// What `doctor` says about building images: the target, or what to do about it.
 pub(crate) fn readiness() -> Result<String, String> {
     let Some(machine) = Machine::here() else {

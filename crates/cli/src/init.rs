@@ -12,26 +12,29 @@ use serde_json::{Value, json};
 use crate::folder::{FILE, Place};
 use crate::scaffold::header::{self, Header, Licensing};
 use crate::scaffold::plan::{Plan, read_text};
-use crate::scaffold::templates::render;
+use crate::scaffold::templates::{CURRENT, Templates};
 use crate::scaffold::transaction;
 use crate::scaffold::writing::{Writing, Written};
 use crate::sdk::Sdk;
 
 /// What is written besides `config/`: the template, and where it goes.
-const FILES: [(&str, &str); 13] = [
-    ("Cargo.toml", "Cargo.toml"),
-    ("Dockerfile", "Dockerfile"),
-    ("Makefile", "Makefile"),
-    ("README.md", "README.md"),
-    ("api.rs", "src/api.rs"),
-    ("cargo-config.toml", ".cargo/config.toml"),
-    ("ci.yml", ".github/workflows/test.yml"),
-    ("controller.rs", "src/controller.rs"),
-    ("dockerignore", ".dockerignore"),
-    ("gitignore", ".gitignore"),
-    ("main.rs", "src/main.rs"),
-    ("overlay.yaml", "config/overlays/example/kustomization.yaml"),
-    ("tests.rs", "src/tests.rs"),
+pub(crate) const FILES: [(&str, &str); 13] = [
+    ("project/Cargo.toml", "Cargo.toml"),
+    ("project/Dockerfile", "Dockerfile"),
+    ("project/Makefile", "Makefile"),
+    ("project/README.md", "README.md"),
+    ("project/api.rs", "src/api.rs"),
+    ("project/cargo-config.toml", ".cargo/config.toml"),
+    ("project/ci.yml", ".github/workflows/test.yml"),
+    ("project/controller.rs", "src/controller.rs"),
+    ("project/dockerignore", ".dockerignore"),
+    ("project/gitignore", ".gitignore"),
+    ("project/main.rs", "src/main.rs"),
+    (
+        "project/overlay.yaml",
+        "config/overlays/example/kustomization.yaml",
+    ),
+    ("project/tests.rs", "src/tests.rs"),
 ];
 
 /// Make a new project in this folder
@@ -62,8 +65,8 @@ pub(crate) struct Init {
     #[arg(long)]
     namespaced: bool,
 
-    /// Where the toolkit comes from: version[=V], git[=URL] or path[=DIR]; without it the checkout that this program
-    /// was built from, or its version
+    /// Where the toolkit comes from: version[=V], git[=URL] or path[=DIR]; without it where this program came from: the
+    /// registry, the repository that cargo installed it from, or the checkout that it is run in
     #[arg(long, value_name = "FROM")]
     sdk: Option<Sdk>,
 
@@ -85,10 +88,10 @@ impl Init {
         check_present(&root, &project)?;
         let existing = self.writing.existing();
         let mut plan = self.plan(&root)?;
-        let values = self.values(&project);
+        let values = values(&project, &self.source(), Templates::current());
         plan.write(FILE, project.to_text(), existing)?;
         for (template, path) in FILES {
-            let text = render(template, &values)?;
+            let text = Templates::current().render(template, &values)?;
             if path.ends_with(".rs") {
                 plan.write(path, plan.headed(text), existing)?
             } else {
@@ -151,6 +154,7 @@ impl Init {
         Name::Domain.check(&self.domain).context("--domain")?;
         let version = format!("v{}", env!("CARGO_PKG_VERSION"));
         let mut project = Project::new(&name, &self.domain, &version);
+        project.set_scaffold(CURRENT);
         project.multigroup = self.multigroup;
         project.namespaced = self.namespaced;
         project.repo = self.repo.clone();
@@ -161,15 +165,15 @@ impl Init {
     fn source(&self) -> Sdk {
         self.sdk.clone().unwrap_or_else(Sdk::of_this_program)
     }
+}
 
-    fn values(&self, project: &Project) -> Value {
-        let sdk = self.source();
-        json!({
-            "name": project.project_name,
-            "rust_version": env!("CARGO_PKG_RUST_VERSION"),
-            "sdk": sdk.values(),
-        })
-    }
+/// What the templates of a project are filled in with.
+pub(crate) fn values(project: &Project, sdk: &Sdk, templates: Templates) -> Value {
+    json!({
+        "name": project.project_name,
+        "rust_version": templates.rust_version,
+        "sdk": sdk.values(),
+    })
 }
 
 /// A project in the same place is only met by the command that made it.

@@ -1,5 +1,6 @@
 //! The `kubewright` command.
 
+mod alpha;
 mod completion;
 mod console;
 mod create;
@@ -24,6 +25,7 @@ mod page;
 mod picture;
 mod program;
 mod remote;
+mod rename;
 mod run;
 mod scaffold;
 mod sdk;
@@ -67,7 +69,9 @@ enum Command {
     Init(init::Init),
     Create(create::Create),
     Delete(delete::Delete),
+    Rename(rename::Rename),
     Edit(edit::Edit),
+    Alpha(alpha::Alpha),
     Generate(generate::Generate),
     /// The same as generate
     Manifests(generate::Generate),
@@ -139,7 +143,9 @@ impl Command {
             Self::Init(init) => init.run(),
             Self::Create(create) => create.run(),
             Self::Delete(delete) => delete.run(),
+            Self::Rename(rename) => rename.run(),
             Self::Edit(edit) => edit.run(),
+            Self::Alpha(alpha) => alpha.run(),
             Self::Generate(generate) | Self::Manifests(generate) => generate.run(),
             Self::Lint(lint) => lint.run(),
             Self::Run(run) => run.run(),

@@ -1,5 +1,8 @@
 //! Builds the program of a project and asks it what it consists of.
 
+mod hints;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -7,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use kubewright_manifests::Inventory;
+use kubewright_manifests::{FORMAT, Inventory};
 use serde::Deserialize;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::process::Command;
@@ -42,6 +45,14 @@ struct Message {
     reason: String,
     executable: Option<PathBuf>,
     manifest_path: Option<PathBuf>,
+    message: Option<Diagnostic>,
+}
+
+/// What the compiler says.
+#[derive(Deserialize)]
+struct Diagnostic {
+    message: String,
+    rendered: Option<String>,
 }
 
 impl Source {
@@ -83,11 +94,8 @@ pub(crate) async fn build_for(
     let manifest = folder.root.join("Cargo.toml");
     let mut command = Command::new(cargo());
     command
-        .args([
-            "build",
-            "--bins",
-            "--message-format=json-render-diagnostics",
-        ])
+        .args(["build", "--bins"])
+        .arg(hints::message_format())
         .args((profile == Profile::Release).then_some("--release"))
         .args(target.map(|target| format!("--target={target}")))
         .arg("--manifest-path")
@@ -99,13 +107,17 @@ pub(crate) async fn build_for(
     let mut child = command
         .spawn()
         .context("cargo cannot be run; install Rust from https://rustup.rs")?;
-    let mut programs = match child.stdout.take() {
-        Some(out) => executables(out, &manifest).await?,
-        None => Vec::new(),
+    let Built {
+        mut programs,
+        hints,
+    } = match child.stdout.take() {
+        Some(out) => built(out, &manifest).await?,
+        None => Built::default(),
     };
     let status = child.wait().await.context("cargo was lost")?;
     if !status.success() {
-        bail!("the program does not build; the compiler says why above");
+        let hints: String = hints.iter().map(|hint| format!("\n{hint}")).collect();
+        bail!("the program does not build; the compiler says why above{hints}");
     }
     match programs.len() {
         0 => bail!("{} builds no program", manifest.display()),
@@ -124,20 +136,33 @@ pub(crate) async fn build_for(
     }
 }
 
-/// The programs that cargo says it made for a manifest.
-async fn executables(out: impl AsyncRead + Unpin, manifest: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+/// What came of a build.
+#[derive(Debug, Default)]
+struct Built {
+    /// The programs that cargo says it made for a manifest.
+    programs: Vec<PathBuf>,
+    /// What to do about errors whose text does not say so.
+    hints: BTreeSet<&'static str>,
+}
+
+/// Follows a build, and passes on what the compiler says.
+async fn built(out: impl AsyncRead + Unpin, manifest: &Path) -> anyhow::Result<Built> {
+    let mut found = Built::default();
     let mut lines = BufReader::new(out).lines();
     while let Some(line) = lines.next_line().await.context("cargo was lost")? {
         // Programs that are run while building may write lines of their own.
         let Ok(message) = serde_json::from_str::<Message>(&line) else {
             continue;
         };
+        if let Some(diagnostic) = message.message {
+            eprint!("{}", diagnostic.rendered.unwrap_or_default());
+            found.hints.extend(hints::of(&diagnostic.message));
+        }
         let ours = message
             .manifest_path
             .is_some_and(|path| same(&path, manifest));
         if message.reason == "compiler-artifact" && ours {
-            found.extend(message.executable);
+            found.programs.extend(message.executable);
         }
     }
     Ok(found)
@@ -174,19 +199,40 @@ pub(crate) async fn inventory(program: &Path) -> anyhow::Result<Inventory> {
     })?;
     let status = answered.context("the program's answer cannot be read")?;
     if !status.success() {
+        bail!("{} inventory failed; it says why above", program.display());
+    }
+    if !text.trim_start().starts_with('{') {
         bail!(
-            "{} inventory failed; src/main.rs has to call kubewright::operator!().run()",
+            "{} inventory does not say what the program consists of; src/main.rs has to call kubewright::operator!().run()",
             program.display()
         );
     }
     read(&text).context("what the program says of itself cannot be used")
 }
 
-/// Reads what a program says of itself, unless it is newer than this command.
+/// Which format an inventory has; a program that knew none does not say.
+#[derive(Deserialize)]
+struct Format {
+    #[serde(default)]
+    format: u32,
+}
+
+/// Reads what a program says of itself, unless it is newer than this command. One that is older is named.
 fn read(text: &str) -> anyhow::Result<Inventory> {
-    let inventory: Inventory = serde_json::from_str(text)?;
-    inventory.check_format()?;
-    Ok(inventory)
+    // The rest of another format may not be readable.
+    let Format { format } = serde_json::from_str(text)?;
+    let known = Inventory {
+        format,
+        ..Inventory::default()
+    };
+    known.check_format()?;
+    if format < FORMAT {
+        eprintln!(
+            "The program was built with an older toolkit than this command: its inventory has format {format}, and {FORMAT} is \
+             current. What it does not say of itself is left out; take a newer kubewright in Cargo.toml."
+        );
+    }
+    Ok(serde_json::from_str(text)?)
 }
 
 /// The cargo that called us, or the one on the path.

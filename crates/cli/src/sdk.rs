@@ -26,11 +26,38 @@ pub(crate) struct SdkValues {
 }
 
 impl Sdk {
-    /// The checkout that this program was built from, if it is still there; else the version of this program.
+    /// Where this program itself came from: a checkout that somebody works in, the repository that it was installed from, or
+    /// the registry.
     pub(crate) fn of_this_program() -> Self {
+        let program = std::env::current_exe().unwrap_or_default();
         match checkout() {
+            Some(_) if is_installed(&program) => Self::Git(REPOSITORY.to_owned()),
             Some(root) => Self::Path(root),
             None => Self::Version(VERSION.to_owned()),
+        }
+    }
+
+    /// Where a project gets it from, by its `Cargo.toml`, if that says so as it was scaffolded.
+    pub(crate) fn of_project(manifest: &str) -> Option<Self> {
+        let mut lines = manifest.lines();
+        let line = lines.find(|line| line.starts_with("kubewright = {"))?;
+        let value = |name: &str| {
+            let rest = line.split_once(&format!("{name} = \""))?.1;
+            Some(rest.split_once('"')?.0.to_owned())
+        };
+        if let Some(path) = value("path") {
+            let root = path.strip_suffix("/crates/kubewright")?;
+            return Some(Self::Path(root.into()));
+        }
+        let git = value("git").map(Self::Git);
+        git.or_else(|| value("version").map(Self::Version))
+    }
+
+    /// The same place, and the version of this program where a version is named that is another program's.
+    pub(crate) fn newer_than(&self, release: &str) -> Self {
+        match self {
+            Self::Version(version) if version == release => Self::Version(VERSION.to_owned()),
+            other => other.clone(),
         }
     }
 
@@ -103,6 +130,13 @@ fn checkout() -> Option<PathBuf> {
     facade.is_file().then(|| root.to_path_buf())
 }
 
+/// Whether cargo installed a program: it keeps an account of those beside the folder that they are in. Such a program outlives
+/// the checkout that it was built from, which may have been cargo's own.
+fn is_installed(program: &Path) -> bool {
+    let around = program.parent().and_then(Path::parent);
+    around.is_some_and(|around| around.join(".crates.toml").is_file())
+}
+
 /// A text in TOML.
 fn quoted(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('"', "\\\"");
@@ -112,6 +146,15 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn installed_programs_are_told_from_those_of_a_checkout() {
+        let around = tempfile::tempdir().expect("a temporary directory can be made");
+        let program = around.path().join("bin/kubewright");
+        assert!(!is_installed(&program));
+        std::fs::write(around.path().join(".crates.toml"), "[v1]\n").expect("it can be written");
+        assert!(is_installed(&program));
+    }
 
     #[test]
     fn places_are_read_and_written() {
@@ -128,6 +171,27 @@ mod tests {
             assert_eq!(sdk.values().facade, line);
         }
         assert!("elsewhere".parse::<Sdk>().is_err());
+        for (line, sdk) in [
+            (
+                "kubewright = { version = \"1.2\" }",
+                Some(Sdk::Version("1.2".into())),
+            ),
+            (
+                "kubewright = { git = \"https://a.b/c\", features = [\"x\"] }",
+                Some(Sdk::Git("https://a.b/c".into())),
+            ),
+            (
+                "kubewright = { path = \"../crates/kubewright\" }",
+                Some(Sdk::Path("..".into())),
+            ),
+            ("kubewright = \"1\"", None),
+        ] {
+            let manifest = format!("[dependencies]\n{line}\n");
+            assert_eq!(Sdk::of_project(&manifest), sdk, "{line}");
+        }
+        let old = Sdk::Version("0.0.1".into());
+        assert_eq!(old.newer_than("0.0.1"), Sdk::Version(VERSION.into()));
+        assert_eq!(old.newer_than("0.0.2"), old);
         assert_eq!(
             "path".parse(),
             Ok(Sdk::of_this_program()),

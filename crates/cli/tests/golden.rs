@@ -37,6 +37,9 @@ const GOLDENS: [Golden; 4] = [
             "create api --group ship --version v1beta1 --kind Frigate --make=false",
             "create api --group ship --version v1 --kind Harbor --from-crd testdata/harbors.yaml --make=false",
             "create api --group sea-creatures --version v1beta2 --kind Kraken --controller=false --make=false",
+            "create api --group cache --version v1alpha1 --kind Memcached --image memcached:1.6-alpine \
+             --image-container-command memcached,--memory-limit=64,-v --image-container-port 11211 \
+             --run-as-user 1001 --make=false",
         ],
     },
     Golden {

@@ -85,6 +85,17 @@ fn check_verbs(verbs: &[LitStr]) -> Result<()> {
         if VERBS.contains(&value.as_str()) {
             continue;
         }
+        if value.contains([',', ' ']) {
+            let parts = value.split([',', ' ']).filter(|part| !part.is_empty());
+            let parts: Vec<&str> = parts.collect();
+            return Err(Error::new_spanned(
+                verb,
+                format!(
+                    "`{value}` is not a verb: separate verbs with `;`, as in \"{}\"",
+                    parts.join(";")
+                ),
+            ));
+        }
         if value.is_empty() || !value.chars().all(|c| c.is_ascii_lowercase() || c == '-') {
             return Err(Error::new_spanned(
                 verb,
@@ -191,6 +202,10 @@ mod tests {
         check(
             quote!(groups = "", resources = "pods", verbs = "Get"),
             "`Get` is not a verb: verbs are lower case words",
+        );
+        check(
+            quote!(groups = "", resources = "pods", verbs = "get, list"),
+            "`get, list` is not a verb: separate verbs with `;`, as in \"get;list\"",
         );
         check(
             quote!(groups = "", resources = "pods"),

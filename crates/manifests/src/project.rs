@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 pub use name::{Name, NameError, plural_of};
 pub use options::{CertificateSource, Options};
-pub use resource::{ApiFlags, NamedController, Resource, WebhookFlags};
+pub use resource::{ApiFlags, ImageFlags, NamedController, Resource, WebhookFlags};
 
 use crate::yaml;
 
@@ -19,6 +19,8 @@ use crate::yaml;
 pub const VERSION: &str = "3";
 /// The layout of projects that are made here.
 pub const LAYOUT: &str = "kubewright.dev/v1";
+/// Where the number of the scaffold is kept.
+const SCAFFOLD: &str = "scaffold.kubewright.dev/v1";
 /// Larger files are no `PROJECT`.
 const MAX_BYTES: usize = 1 << 20;
 /// What the file begins with.
@@ -157,6 +159,23 @@ impl Project {
             Some(value) => drop(self.plugins.insert(LAYOUT.to_owned(), value)),
             None => drop(self.plugins.remove(LAYOUT)),
         }
+    }
+}
+
+impl Project {
+    /// The number of the scaffold that its files are of. Projects that do not say are of the first.
+    pub fn scaffold(&self) -> u32 {
+        let kept = self.plugins.get(SCAFFOLD).map(|it| &it["number"]);
+        let number = kept.and_then(Value::as_u64);
+        number
+            .and_then(|number| u32::try_from(number).ok())
+            .unwrap_or(1)
+    }
+
+    /// Notes the number of the scaffold that its files are of.
+    pub fn set_scaffold(&mut self, number: u32) {
+        let kept = serde_json::json!({ "number": number });
+        self.plugins.insert(SCAFFOLD.to_owned(), kept);
     }
 }
 

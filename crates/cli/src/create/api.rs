@@ -6,14 +6,15 @@ use anyhow::{Context as _, bail};
 use clap::{ArgAction, Args};
 use kubewright_manifests::project::{ApiFlags, Name, NamedController, Resource};
 
-use super::code::{Report, controller_values, kind_values};
+use super::code::{self, Report};
 use super::foreign::{self, Foreign};
+use super::image::Image;
 use super::{Kind, article};
 use crate::folder::{Folder, Place};
 use crate::generate;
 use crate::scaffold::plan::Plan;
 use crate::scaffold::site::Site;
-use crate::scaffold::templates::render;
+use crate::scaffold::templates::Templates;
 use crate::scaffold::writing::{Writing, Written};
 
 /// Add a kind to a project: its type, and a controller for it
@@ -24,6 +25,8 @@ use crate::scaffold::writing::{Writing, Written};
 #[command(after_help = "Examples:\n  \
     kubewright create api --group webapp --version v1 --kind Guestbook\n  \
     kubewright create api --group crew --version v1 --kind Admiral --namespaced=false --plural admirales\n  \
+    kubewright create api --group cache --version v1 --kind Memcached --image memcached:1.6-alpine \\\n      \
+    --image-container-port 11211 --run-as-user 1001 --image-container-command memcached,--memory-limit=64\n  \
     kubewright create api --group webapp --version v1 --kind Page --from-crd pages.yaml\n  \
     kubewright create api --group apps --version v1 --kind Deployment --resource=false\n  \
     kubewright create api --group cert-manager --version v1 --kind Certificate --resource=false \\\n      \
@@ -72,6 +75,9 @@ pub(crate) struct CreateApi {
     /// Write the type from this CustomResourceDefinition: as a kind of your own, or of somebody else with --resource=false
     #[arg(long, value_name = "FILE")]
     from_crd: Option<PathBuf>,
+
+    #[command(flatten)]
+    image: Image,
 
     /// Build the program and generate config/ afterwards
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true")]
@@ -124,6 +130,25 @@ impl CreateApi {
         if self.wants_resource() && self.external_api_path.is_some() {
             bail!("--external-api-path is for types of others: add --resource=false");
         }
+        if self.image.flags()?.is_some() {
+            self.check_image()?;
+        }
+        Ok(())
+    }
+
+    /// Whether a kind that runs an image can be made with the other flags.
+    fn check_image(&self) -> anyhow::Result<()> {
+        if !self.wants_resource() || !self.wants_controller() {
+            bail!(
+                "--image writes a type and its controller: leave --resource and --controller out"
+            );
+        }
+        if self.controller_name.is_some() {
+            bail!("--image writes the controller of the kind: add one of another name afterwards");
+        }
+        if !self.namespaced {
+            bail!("--image needs objects that live in namespaces, as their Deployments do");
+        }
         Ok(())
     }
 
@@ -167,6 +192,7 @@ impl CreateApi {
                 ..ApiFlags::default()
             });
             resource.path = Some(Site::api(&folder.project, &resource).folder());
+            resource.deploy_image = self.image.flags()?;
             if let Some(file) = &self.from_crd {
                 foreign::adopt(file, &mut resource)?;
             }
@@ -220,7 +246,7 @@ impl CreateApi {
         if self.wants_resource() && known.is_none_or(|known| known.api.is_none()) {
             let code = match &self.from_crd {
                 Some(file) => foreign::own_types(file, resource)?,
-                None => render("api/kind.rs", kind_values(resource))?,
+                None => code::kind(Templates::current(), resource)?,
             };
             site.add(plan, plan.headed(code), self.writing.existing())?;
         }
@@ -250,18 +276,14 @@ impl CreateApi {
     ) -> anyhow::Result<()> {
         let name = self.controller_name();
         let site = Site::controller(&folder.project, resource, &name);
-        let values = controller_values(resource, &name, &type_path, self.report(resource)?);
+        let report = self.report(resource)?;
+        let written = code::controller(Templates::current(), resource, &name, &type_path, report)?;
         let existing = self.writing.existing();
-        let Foreign::Own(_) = type_path else {
-            let code = plan.headed(render("api/foreign_controller.rs", &values)?);
-            return site.add(plan, code, existing);
-        };
-        let code = plan.headed(render("api/controller.rs", &values)?);
-        site.add(plan, code, existing)?;
-        let tests = plan.headed(render("api/controller_tests.rs", &values)?);
-        plan.write(site.beside("tests.rs"), tests, existing)?;
-        let simulation = plan.headed(render("api/controller_simulation.rs", &values)?);
-        plan.write(site.beside("simulation.rs"), simulation, existing)
+        site.add(plan, plan.headed(written.code), existing)?;
+        for (name, text) in written.beside {
+            plan.write(site.beside(name), plan.headed(text), existing)?;
+        }
+        Ok(())
     }
 
     /// What the controller can tell: everything, unless the type is from a definition that has no place for it.
@@ -287,6 +309,7 @@ impl CreateApi {
         if known.api.is_none() {
             known.api = resource.api;
             known.path = resource.path;
+            known.deploy_image = resource.deploy_image;
         }
         if !self.wants_controller() {
             return;

@@ -95,7 +95,20 @@ impl CreateVersion {
             bail!("the line `{line}` of #[kube(..)] cannot be found in the code to copy");
         }
         let code = code.replace("    storage = false,\n", "");
-        let new = format!("version = \"{}\",\n    storage = false", self.to);
-        Ok(code.replace(&line, &new))
+        let new = format!("version = \"{}\"", self.to);
+        Ok(not_stored(&code.replace(&line, &new), &self.to))
     }
+}
+
+/// The code of a version that nothing is stored as.
+pub(crate) fn not_stored(code: &str, version: &str) -> String {
+    let line = format!("version = \"{version}\"");
+    code.replacen(&line, &format!("{line},\n    storage = false"), 1)
+}
+
+/// The code of a version without its name, and without whether it is stored: the same for a version and its copy.
+pub(crate) fn anonymous(code: &str, version: &str) -> String {
+    let line = format!("version = \"{version}\"");
+    let code = code.replacen(&line, "", 1);
+    code.replace("    storage = false,\n", "")
 }

@@ -1,4 +1,4 @@
-//! `kubewright create webhook`: where objects are completed, judged and converted.
+//! `kubewright create webhook`: where objects are defaulted, validated and converted.
 
 use anyhow::{Context as _, bail};
 use clap::{ArgAction, Args};
@@ -11,7 +11,7 @@ use crate::generate;
 use crate::scaffold::modules;
 use crate::scaffold::plan::{Existing, Plan};
 use crate::scaffold::site::Site;
-use crate::scaffold::templates::render;
+use crate::scaffold::templates::Templates;
 use crate::scaffold::writing::{Writing, Written};
 
 /// Add webhooks to a kind: defaulting, validation, conversion
@@ -26,13 +26,21 @@ pub(crate) struct CreateWebhook {
     #[command(flatten)]
     kind: Kind,
 
-    /// Complete objects
+    /// Set defaults of objects
     #[arg(long)]
     defaulting: bool,
 
-    /// Judge objects
+    /// Validate objects
     #[arg(long)]
     programmatic_validation: bool,
+
+    /// Where the manager serves defaulting, if not at its usual path
+    #[arg(long, value_name = "PATH", requires = "defaulting", value_parser = served_path)]
+    defaulting_path: Option<String>,
+
+    /// Where the manager serves validation, if not at its usual path
+    #[arg(long, value_name = "PATH", requires = "programmatic_validation", value_parser = served_path)]
+    validation_path: Option<String>,
 
     /// Convert between versions; this one is the hub
     #[arg(long)]
@@ -74,18 +82,7 @@ impl CreateWebhook {
                 kind.kind
             );
         }
-        for version in &self.spoke {
-            if folder
-                .project
-                .find(&kind.group, version, &kind.kind)
-                .is_none()
-            {
-                bail!(
-                    "there is no version {version} to convert; make it with: kubewright create version {} --to {version}",
-                    kind.flags()
-                );
-            }
-        }
+        self.check_spokes(&folder.project)?;
         let flags = self.merged(resource.webhooks.clone().unwrap_or_default());
         if resource.webhooks.as_ref() == Some(&flags) && !self.writing.force {
             println!("These webhooks are there already; nothing was written.");
@@ -93,11 +90,12 @@ impl CreateWebhook {
         }
         let mut plan = folder.plan()?;
         let site = Site::webhook(&folder.project, &resource);
+        let now = Templates::current();
         let before = match &resource.webhooks {
-            Some(flags) => Some(code(&folder.project, &resource, flags)?),
+            Some(flags) => Some(code(now, &folder.project, &resource, flags)?),
             None => None,
         };
-        let code = plan.headed(code(&folder.project, &resource, &flags)?);
+        let code = plan.headed(code(now, &folder.project, &resource, &flags)?);
         let present = plan.read(&site.file())?;
         // What was only scaffolded is nobody's work and can be written anew.
         let existing = if present.as_deref().map(|text| plan.bare(text)) == before.as_deref() {
@@ -126,12 +124,28 @@ impl CreateWebhook {
         Ok(())
     }
 
+    /// Whether all versions are there that are to be converted.
+    fn check_spokes(&self, project: &Project) -> anyhow::Result<()> {
+        let kind = &self.kind;
+        for version in &self.spoke {
+            if project.find(&kind.group, version, &kind.kind).is_none() {
+                bail!(
+                    "there is no version {version} to convert; make it with: kubewright create version {} --to {version}",
+                    kind.flags()
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// What there is with what is asked for.
     fn merged(&self, mut flags: WebhookFlags) -> WebhookFlags {
         flags.webhook_version = "v1".to_owned();
         flags.defaulting |= self.defaulting;
         flags.validation |= self.programmatic_validation;
         flags.conversion |= self.conversion;
+        flags.defaulting_path = self.defaulting_path.clone().or(flags.defaulting_path);
+        flags.validation_path = self.validation_path.clone().or(flags.validation_path);
         for spoke in &self.spoke {
             if !flags.spoke.contains(spoke) {
                 flags.spoke.push(spoke.clone());
@@ -141,8 +155,22 @@ impl CreateWebhook {
     }
 }
 
+/// Why a text cannot be the path of a webhook.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "a path begins with / and has letters, digits and - . _ / behind it, such as /default-guestbook"
+)]
+struct PathError;
+
+/// A path at which the manager can serve something.
+fn served_path(text: &str) -> Result<String, PathError> {
+    let known = |c: char| c.is_ascii_alphanumeric() || "-._/".contains(c);
+    let is_path = text.len() > 1 && text.starts_with('/') && text.chars().all(known);
+    is_path.then(|| text.to_owned()).ok_or(PathError)
+}
+
 /// The module of all webhooks, which `init` does not write: most projects have none.
-fn add_base(plan: &mut Plan) -> anyhow::Result<()> {
+pub(crate) fn add_base(plan: &mut Plan) -> anyhow::Result<()> {
     if plan.read("src/webhook.rs".as_ref())?.is_none() {
         let text = plan.headed("//! The webhooks of this program.\n");
         plan.write("src/webhook.rs", text, Existing::Refuse)?;
@@ -157,7 +185,7 @@ fn add_base(plan: &mut Plan) -> anyhow::Result<()> {
 }
 
 /// Every version says that a webhook converts it, unless somebody has written something else there.
-fn declare_conversion(
+pub(crate) fn declare_conversion(
     plan: &mut Plan,
     project: &Project,
     hub: &Resource,
@@ -182,11 +210,12 @@ pub(super) fn converted(code: &str) -> String {
 
 /// The webhooks of a kind, as they are written when they are created.
 pub(super) fn code(
+    templates: Templates,
     project: &Project,
     resource: &Resource,
     flags: &WebhookFlags,
 ) -> anyhow::Result<String> {
-    render("api/webhook.rs", values(project, resource, flags))
+    templates.render("api/webhook.rs", values(project, resource, flags))
 }
 
 /// What the template of a kind's webhooks is filled in with.
@@ -210,7 +239,13 @@ fn values(project: &Project, resource: &Resource, flags: &WebhookFlags) -> Value
         let path = format!("{}::{}", Site::api(project, &other).path(), other.kind);
         json!({"version": version, "path": path})
     });
+    let at = |given: &Option<String>, verb: &str| {
+        let usual = || format!("/{verb}-{path}");
+        given.clone().unwrap_or_else(usual)
+    };
     json!({
+        "mutate_path": at(&flags.defaulting_path, "mutate"),
+        "validate_path": at(&flags.validation_path, "validate"),
         "api_path": Site::api(project, resource).path(),
         "kind": resource.kind,
         "version": resource.version,

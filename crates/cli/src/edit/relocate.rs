@@ -1,28 +1,9 @@
 //! Moves the code of all kinds to where it belongs when a project changes between folders by version and by group.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context as _, bail};
-use kubewright_manifests::project::{Project, Resource};
-
 use crate::folder::Folder;
-use crate::scaffold::plan::{Existing, Plan};
+use crate::scaffold::moves;
+use crate::scaffold::plan::Plan;
 use crate::scaffold::site::Site;
-
-/// Deeper than sources of people.
-const MAX_DEPTH: usize = 16;
-/// More than a project has.
-const MAX_FILES: usize = 20_000;
-
-/// Code that moves: where it is, where it goes, and its text.
-struct Move {
-    from: Site,
-    to: Site,
-    code: String,
-    /// Files in the folder of its own: tests and modules below it.
-    below: Vec<(PathBuf, String)>,
-}
 
 /// Plans that all code lies as the layout wants it, and that everything finds it there.
 ///
@@ -31,21 +12,12 @@ struct Move {
 pub(super) fn all(folder: &mut Folder, multigroup: bool, plan: &mut Plan) -> anyhow::Result<()> {
     let before = folder.project.clone();
     folder.project.multigroup = multigroup;
-    let moves = moves(&before, &folder.project, plan)?;
-    // All leave before the first arrives: a group may be called as a kind was.
-    for it in &moves {
-        for (path, _) in &it.below {
-            plan.delete(it.from.beside("").join(path))?;
-        }
-        it.from.remove(plan)?;
-    }
-    for it in &moves {
-        it.to.add(plan, it.code.clone(), Existing::Refuse)?;
-        for (path, text) in &it.below {
-            plan.write(it.to.beside("").join(path), text, Existing::Refuse)?;
-        }
-    }
-    rename(&moves, plan)?;
+    let project = &folder.project;
+    let sites = before.resources.iter().flat_map(|resource| {
+        let from = moves::sites(&before, resource).into_iter();
+        from.zip(moves::sites(project, resource))
+    });
+    moves::carry(sites, plan)?;
     let project = folder.project.clone();
     for resource in folder.project.resources.iter_mut() {
         if resource.path.is_some() {
@@ -53,151 +25,4 @@ pub(super) fn all(folder: &mut Folder, multigroup: bool, plan: &mut Plan) -> any
         }
     }
     Ok(())
-}
-
-fn moves(before: &Project, after: &Project, plan: &Plan) -> anyhow::Result<Vec<Move>> {
-    let mut moves = Vec::new();
-    for resource in &before.resources {
-        let (from, to) = (sites(before, resource), sites(after, resource));
-        for (from, to) in from.into_iter().zip(to) {
-            // A kind of others has no type here, and a file that people have put elsewhere is theirs.
-            let Some(code) = plan.read(&from.file())? else {
-                continue;
-            };
-            let mut below = Vec::new();
-            let inside = plan.root().join(from.beside(""));
-            for path in sources(&inside)? {
-                let text = plan.read(&from.beside("").join(&path))?;
-                below.push((path, text.unwrap_or_default()));
-            }
-            moves.push(Move {
-                from,
-                to,
-                code,
-                below,
-            });
-        }
-    }
-    Ok(moves)
-}
-
-/// Everywhere a kind has code.
-fn sites(project: &Project, resource: &Resource) -> Vec<Site> {
-    let mut sites = vec![
-        Site::api(project, resource),
-        Site::webhook(project, resource),
-    ];
-    let controllers = resource.controller_names().into_iter();
-    sites.extend(controllers.map(|name| Site::controller(project, resource, &name)));
-    sites
-}
-
-/// Plans that paths of Rust which lead to code that moves lead to where it is.
-fn rename(moves: &[Move], plan: &mut Plan) -> anyhow::Result<()> {
-    let root = plan.root().to_path_buf();
-    let source = Path::new("src");
-    let on_disk = sources(&root.join(source))?;
-    let mut files: Vec<PathBuf> = on_disk.into_iter().map(|path| source.join(path)).collect();
-    files.extend(plan.changes().keys().cloned());
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));
-    files.sort();
-    files.dedup();
-    for file in files {
-        if plan.read(&file)?.is_none() {
-            continue;
-        }
-        plan.edit(&file, |text| {
-            let renamed = moves.iter().fold(text.to_owned(), |text, it| {
-                replace_path(&text, &it.from.path(), &it.to.path())
-            });
-            renamed.replace(MOVED, "")
-        })?;
-    }
-    Ok(())
-}
-
-/// Keeps a path that was replaced from being replaced again. No source has it.
-const MOVED: &str = "\u{1}";
-
-/// The text with another path of Rust, where this one ends or goes on below.
-fn replace_path(text: &str, from: &str, to: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(place) = rest.find(from) {
-        let (before, found) = rest.split_at(place);
-        rest = &found[from.len()..];
-        out.push_str(before);
-        let goes_on = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-        if goes_on {
-            out.push_str(from)
-        } else {
-            // The mark stands inside the word that all such paths begin with.
-            out.push_str(&to.replacen("crate", &format!("cr{MOVED}ate"), 1))
-        }
-    }
-    out + rest
-}
-
-/// The files below a folder, with paths from there. None if there is no folder.
-fn sources(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    collect(folder, Path::new(""), MAX_DEPTH, &mut found)?;
-    found.sort();
-    Ok(found)
-}
-
-fn collect(
-    folder: &Path,
-    below: &Path,
-    depth: usize,
-    found: &mut Vec<PathBuf>,
-) -> anyhow::Result<()> {
-    let place = folder.join(below);
-    if !place.is_dir() {
-        return Ok(());
-    }
-    if depth == 0 || found.len() > MAX_FILES {
-        bail!("{} has more in it than sources have", folder.display());
-    }
-    let cannot = || format!("{} cannot be read", place.display());
-    for entry in fs::read_dir(&place).with_context(cannot)? {
-        let entry = entry.with_context(cannot)?;
-        let path = below.join(entry.file_name());
-        if entry.file_type().with_context(cannot)?.is_dir() {
-            collect(folder, &path, depth - 1, found)?
-        } else {
-            found.push(path)
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_whole_paths_are_replaced() {
-        let (from, to) = ("crate::api::v1::captain", "crate::api::crew::v1::captain");
-        for (text, expected) in [
-            (
-                "use crate::api::v1::captain::Captain;",
-                "use crate::api::crew::v1::captain::Captain;",
-            ),
-            (
-                "use crate::api::v1::captains::All;",
-                "use crate::api::v1::captains::All;",
-            ),
-            (
-                "use crate::api::v1::captain;\nuse crate::api::v1::captain as c;",
-                "use crate::api::crew::v1::captain;\nuse crate::api::crew::v1::captain as c;",
-            ),
-        ] {
-            let once = replace_path(text, from, to);
-            assert_eq!(once.replace(MOVED, ""), expected);
-            // What leads to its new place is not taken for the old one of another.
-            let twice = replace_path(&once, to, "crate::elsewhere");
-            assert_eq!(twice.replace(MOVED, ""), expected);
-        }
-    }
 }

@@ -77,6 +77,11 @@ impl Plan {
         }
     }
 
+    /// A plan for an empty folder that is nowhere: it can be read, and not carried out.
+    pub(crate) fn of_nothing() -> Self {
+        Self::new("")
+    }
+
     /// With a header for Rust files that are created. A line without text keeps it apart from what follows.
     pub(crate) fn header(mut self, header: &str) -> Self {
         self.header = match header.trim() {
@@ -171,6 +176,9 @@ impl Plan {
             .all(|part| matches!(part, Component::Normal(_)));
         if !inside {
             bail!("{} is not inside the project", path.display());
+        }
+        if self.root.as_os_str().is_empty() {
+            return Ok(None);
         }
         read_text(&self.root.join(path))
     }

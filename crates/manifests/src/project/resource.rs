@@ -22,6 +22,9 @@ pub struct Resource {
     /// Whether it is a kind of Kubernetes itself.
     #[serde(default, skip_serializing_if = "is_false")]
     pub core: bool,
+    /// The image that its objects run, if it was created for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deploy_image: Option<ImageFlags>,
     /// What its group ends with.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub domain: String,
@@ -56,6 +59,23 @@ pub struct NamedController {
     pub name: String,
 }
 
+/// The image of a kind whose objects run it, as kubebuilder's plugin `deploy-image` calls its parts.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageFlags {
+    /// What runs in the container, instead of what the image says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub container_command: Vec<String>,
+    /// The port on which the program listens, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container_port: Option<u16>,
+    /// The name of the image that pods run by default.
+    pub image: String,
+    /// The user that runs the program, if that is not the image's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_as_user: Option<u32>,
+}
+
 /// How the type of a resource is served.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
@@ -81,12 +101,18 @@ pub struct WebhookFlags {
     /// Whether a mutating webhook sets defaults.
     #[serde(default, skip_serializing_if = "is_false")]
     pub defaulting: bool,
+    /// Where the mutating webhook is served, if that is not its usual path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub defaulting_path: Option<String>,
     /// Versions that are converted from the hub.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spoke: Vec<String>,
     /// Whether a validating webhook accepts or refuses objects.
     #[serde(default, skip_serializing_if = "is_false")]
     pub validation: bool,
+    /// Where the validating webhook is served, if that is not its usual path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation_path: Option<String>,
     /// The version of its configurations.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub webhook_version: String,

@@ -146,3 +146,12 @@ fn plurals_are_those_of_the_derive() {
         assert_eq!(plural_of(kind), plural);
     }
 }
+
+#[test]
+fn scaffold_is_the_first_until_a_project_says_otherwise() {
+    let mut project = Project::parse(KUBEBUILDERS).expect("it is a project");
+    assert_eq!(project.scaffold(), 1);
+    project.set_scaffold(3);
+    let again = Project::parse(&project.to_text()).expect("it is a project");
+    assert_eq!(again.scaffold(), 3);
+}

@@ -1,12 +1,12 @@
 //! Webhooks of Guestbook: what the API server asks before it stores one.
 //!
-//! The functions are pure: they see an object and change or judge it. `kubewright dev` has the API server call them.
+//! The functions are pure: they see an object, and default, validate or convert it. `kubewright dev` has the API server call them.
 
 use kubewright::webhook::{Spoke, same_fields};
 
 use crate::api::v1::guestbook::Guestbook;
 
-/// Completes an object before it is judged and stored.
+/// Sets defaults of an object before it is validated and stored.
 #[kubewright::webhook(
     mutating,
     name = "mguestbook-v1.webapp.my.domain",

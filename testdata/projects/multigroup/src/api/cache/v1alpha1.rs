@@ -1,0 +1,3 @@
+//! Version v1alpha1.
+
+pub mod memcached;

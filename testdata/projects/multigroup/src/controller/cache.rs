@@ -1,0 +1,3 @@
+//! Group cache.
+
+pub mod memcached;
