@@ -22,7 +22,7 @@ use crate::agents::Agents;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
 use crate::controllers::node_lifecycle::NodeLifecycle;
-use crate::controllers::BuiltIn;
+use crate::controllers::{BuiltIn, Remembered};
 use crate::metrics::Metrics;
 use crate::network;
 use crate::node::runtime::Runtime;
@@ -49,6 +49,8 @@ pub(crate) struct Recipe {
     pub(crate) controllers: BTreeSet<BuiltIn>,
     pub(crate) line: Line,
     pub(crate) network: Option<LoopbackNetwork>,
+    /// What controllers know that no object tells.
+    pub(crate) remembered: Remembered,
     /// Addresses of load balancers.
     pub(crate) load_balancers: Option<Ipv4Range>,
 }
@@ -88,6 +90,7 @@ impl Default for Recipe {
             controllers: BuiltIn::all().collect(),
             line: Line::default(),
             network: None,
+            remembered: Remembered::default(),
             load_balancers: None,
         }
     }
@@ -315,6 +318,7 @@ impl Recipe {
         let mut recipe = self.clone();
         recipe.metrics = self.metrics.copy();
         recipe.node_options = self.node_options.apart();
+        recipe.remembered = self.remembered.copy();
         recipe.network = None;
         recipe
     }

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::builder::{Builder, Recipe, StartError};
 use crate::clock::Clock;
-use crate::controllers::{self, BuiltIn, Credentials, Facts};
+use crate::controllers::{self, BuiltIn, Credentials, Facts, Remembered};
 use crate::identity;
 use crate::metrics::Metrics;
 use crate::network;
@@ -121,6 +121,7 @@ impl Cluster {
             node_grace: self.recipe.node_grace,
             metrics: self.recipe.metrics.clone(),
             credentials,
+            remembered: self.recipe.remembered.clone(),
             load_balancers: self.recipe.load_balancers,
             signer: self
                 .server
@@ -280,8 +281,9 @@ impl Cluster {
     /// # Errors
     /// When the cluster has a data directory.
     pub async fn restore(&self, snapshot: &Snapshot) -> Result<(), RestoreError> {
-        let memory = &snapshot.recipe.node_options.memory;
-        self.put_back(&snapshot.server, memory).await
+        let recipe = &snapshot.recipe;
+        let known = (&recipe.node_options.memory, &recipe.remembered);
+        self.put_back(&snapshot.server, known).await
     }
 
     /// Makes the cluster what it was when it had just started.
@@ -289,20 +291,22 @@ impl Cluster {
     /// # Errors
     /// When the cluster has a data directory.
     pub async fn reset(&self) -> Result<(), RestoreError> {
-        self.put_back(&self.beginning, &Memory::default()).await
+        let nothing = (&Memory::default(), &Remembered::default());
+        self.put_back(&self.beginning, nothing).await
     }
 
     /// Controllers stop meanwhile: what they were about must not reach into the new age.
     async fn put_back(
         &self,
         snapshot: &kubewright_server::Snapshot,
-        memory: &Memory,
+        (memory, remembered): (&Memory, &Remembered),
     ) -> Result<(), RestoreError> {
         let ran = self.control.lock().is_some();
         self.stop_controllers().await;
         let restored = self.server.restore(snapshot).await;
         if restored.is_ok() {
             self.nodes.options().memory.become_like(memory);
+            self.recipe.remembered.become_like(remembered);
         }
         if ran && let Err(error) = self.start_controllers() {
             tracing::error!(%error, "the controllers of a cluster did not start again");

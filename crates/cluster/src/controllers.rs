@@ -19,6 +19,7 @@ mod namespace;
 pub(crate) mod node_lifecycle;
 mod pod_control;
 mod pod_gc;
+mod remembered;
 mod replicaset;
 mod replication;
 mod resource_quota;
@@ -39,6 +40,7 @@ use crate::node::Nodes;
 pub use built_in::BuiltIn;
 pub(crate) use built_in::register;
 use pod_control::{create_pod, delete_pod};
+pub(crate) use remembered::Remembered;
 
 /// How many objects of a kind are reconciled at once.
 const WORKERS: usize = 5;
@@ -59,6 +61,7 @@ pub(crate) struct Facts {
     /// The certificate of the authority that the server is known by, PEM.
     pub(crate) certificate_authority: String,
     pub(crate) credentials: Credentials,
+    pub(crate) remembered: Remembered,
     /// Addresses of load balancers, if they get any.
     pub(crate) load_balancers: Option<Ipv4Range>,
     /// Signs certificates, as the authority that the server trusts.

@@ -124,7 +124,7 @@ const PARTS: [(BuiltIn, Add); 23] = [
         add(manager, facts, "statefulset-controller", statefulset::controller())
     }),
     (BuiltIn::DaemonSet, |manager, facts| {
-        add(manager, facts, "daemon-set-controller", daemonset::controller())
+        add(manager, facts, "daemon-set-controller", daemonset::controller(&facts.remembered))
     }),
     (BuiltIn::Volumes, add_volumes),
     (BuiltIn::Job, |manager, facts| {
@@ -140,7 +140,7 @@ const PARTS: [(BuiltIn, Add); 23] = [
         add(manager, facts, "endpointslicemirroring-controller", endpoints::mirror::controller())
     }),
     (BuiltIn::Autoscaler, |manager, facts| {
-        let scaler = autoscaler::controller(facts.metrics.clone());
+        let scaler = autoscaler::controller(facts.metrics.clone(), &facts.remembered);
         add(manager, facts, "horizontal-pod-autoscaler", scaler)
     }),
     (BuiltIn::LoadBalancers, |manager, facts| match facts.load_balancers {
