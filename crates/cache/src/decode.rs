@@ -1,20 +1,24 @@
-//! Reads JSON as Go does: a `null` is a field that is not there.
+//! Reads JSON as Go does: a `null` is a field that is missing, and a condition without a time has the zero time.
 //!
 //! API servers and clients in Go write `null` for a time that was never set, or for a list without items. Generated Rust types
-//! mostly take that, but not everywhere: a required timestamp, say, wants a text.
+//! mostly take that, but not everywhere: the time of a condition, say, wants a text.
 
 use serde::de::DeserializeOwned;
-use serde_json::{Error, Value};
+use serde_json::{Error, Value, json};
 
-/// Decodes an object. Where that fails because of its data, it is decoded once more without its nulls; whatever decodes at
-/// once costs nothing more.
+/// The zero value of Go's times.
+const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
+
+/// Decodes an object. Where that fails because of its data, it is decoded once more without its nulls and with zero values for
+/// what its conditions lack; whatever decodes at once costs nothing more.
 ///
 /// ```
-/// use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+/// use k8s_openapi::api::core::v1::Service;
 ///
-/// let written_by_go = br#"{"type": "Ready", "status": "True", "reason": "", "message": "", "lastTransitionTime": null}"#;
-/// assert!(serde_json::from_slice::<Condition>(written_by_go).is_err());
-/// assert!(kubewright_cache::decode::<Condition>(written_by_go).is_ok());
+/// let written_by_go = br#"{"metadata": {}, "status": {"conditions": [
+///     {"type": "T", "status": "True", "reason": "E", "message": "m", "lastTransitionTime": null}]}}"#;
+/// assert!(serde_json::from_slice::<Service>(written_by_go).is_err());
+/// assert!(kubewright_cache::decode::<Service>(written_by_go).is_ok());
 /// ```
 ///
 /// # Errors
@@ -25,19 +29,37 @@ pub fn decode<K: DeserializeOwned>(json: &[u8]) -> Result<K, Error> {
             return Err(error);
         }
         let mut value: Value = serde_json::from_slice(json)?;
-        remove_nulls(&mut value);
+        fill(&mut value);
         serde_json::from_value(value).map_err(|_| error)
     })
 }
 
-fn remove_nulls(value: &mut Value) {
+/// Removes nulls, and completes conditions.
+fn fill(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, value| !value.is_null());
-            fields.values_mut().for_each(remove_nulls);
+            fields.values_mut().for_each(fill);
+            if let Some(Value::Array(conditions)) = fields.get_mut("conditions") {
+                conditions.iter_mut().for_each(complete);
+            }
         }
-        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        Value::Array(items) => items.iter_mut().for_each(fill),
         _ => {}
+    }
+}
+
+/// Completes a condition with the fields that Go always writes.
+fn complete(condition: &mut Value) {
+    let Value::Object(fields) = condition else {
+        return;
+    };
+    for (name, zero) in [
+        ("lastTransitionTime", ZERO_TIME),
+        ("reason", ""),
+        ("message", ""),
+    ] {
+        fields.entry(name).or_insert_with(|| json!(zero));
     }
 }
 
@@ -48,9 +70,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nulls_are_fields_that_are_not_there() {
+    fn nulls_are_zero_values() {
         let service = br#"{"metadata": {"name": "s", "labels": null}, "spec": {"ports": [{"port": 1, "name": null}]},
-            "status": {"conditions": [{"type": "T", "status": "True", "lastTransitionTime": null}]}}"#;
+            "status": {"conditions": [{"type": "T", "status": "True", "lastTransitionTime": null}, {"type": "U", "status": ""}]}}"#;
         let service: Service = decode(service).expect("it decodes");
         let status = service.status.expect("a status");
         assert_eq!(status.conditions.expect("conditions")[0].type_, "T");
