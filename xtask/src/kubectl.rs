@@ -4,6 +4,7 @@ mod check;
 pub(crate) mod debian;
 pub(crate) mod discover;
 mod lane;
+mod module;
 mod report;
 mod script;
 pub(crate) mod server;
@@ -23,14 +24,16 @@ use discover::Kubectl;
 /// `kubectl` on PATH is a link to. Each gets a fresh server (`kubewright up` on a free port, in a directory of its own)
 /// and runs the same script: create, apply, get in all its forms, watch, describe, explain, patch, edit, diff, wait,
 /// delete, server-side apply, tokens, roles and autoscaling, for built-in kinds and for the Fruit CRD of examples/fruit; and
-/// on a cluster with controllers and nodes: rollouts, undo, scale, expose, jobs, drain, logs, namespaces, cascades. A step
-/// passes when its exit code and its output are right. The command fails when a step of any kubectl fails.
+/// on a cluster with controllers and nodes: rollouts, undo, scale, expose, jobs, drain, logs, namespaces, cascades, exec, attach,
+/// cp, port-forward, proxy, debug, top, taint, certificates, and what a cluster must not let pass. A step passes when its exit code
+/// and its output are right. The command fails when a step of any kubectl fails.
 #[derive(clap::Args)]
 #[command(
     verbatim_doc_comment,
     after_help = "Examples:\n  \
     cargo xtask kubectl                              every kubectl found here\n  \
     cargo xtask kubectl --install-debian             and Debian's, the oldest still packaged (1.20)\n  \
+    cargo xtask kubectl --build 1.37.2               and the newest, built with Go\n  \
     cargo xtask kubectl --kubectl ~/bin/kubectl      only this one\n  \
     cargo xtask kubectl --only fruit                 only the group `fruit`, or steps with `fruit` in them\n  \
     cargo xtask kubectl --only 'patch' --verbose     show every step and what it printed"
@@ -45,6 +48,9 @@ pub(crate) struct Arguments {
     /// Also use the kubectl of Debian's package kubernetes-client, unpacked under target/kubectl, not installed
     #[arg(long)]
     install_debian: bool,
+    /// Also build kubectl of this version, 1.37.2 say, from the Go module k8s.io/kubectl under target/kubectl; can be repeated
+    #[arg(long, value_name = "VERSION")]
+    build: Vec<String>,
     /// Build and use the server in release
     #[arg(long)]
     release: bool,
@@ -95,6 +101,9 @@ fn kubectls(arguments: &Arguments) -> Result<Vec<Kubectl>> {
     };
     if arguments.install_debian {
         kubectls.push(Kubectl::ask(&debian::unpack()?)?);
+    }
+    for version in &arguments.build {
+        kubectls.push(Kubectl::ask(&module::build(version)?)?);
     }
     if kubectls.is_empty() {
         bail!("no kubectl found on PATH; name one with --kubectl, or try --install-debian");

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use crate::Key;
+use crate::decode::decode;
 use crate::object::Object;
 use crate::report::{Report, Reporter};
 use crate::shape::AnyValue;
@@ -173,7 +174,7 @@ impl Decoder {
             Known::Nothing => {}
         }
         // Decoded outside of the lock: two readers may both do it, and the later value is the one that is shared.
-        match serde_json::from_slice::<K>(object.json()) {
+        match decode::<K>(object.json()) {
             Ok(value) => Ok(self.share(object, Arc::new(value), stay)),
             Err(error) => {
                 self.refuse::<K>(object, &error);
@@ -258,7 +259,7 @@ impl Undecodable {
 
     /// The error of an object that is known not to decode. It is decoded once more for the message, which nobody keeps.
     fn of<K: Kind>(object: &Object) -> Self {
-        let message = match serde_json::from_slice::<K>(object.json()) {
+        let message = match decode::<K>(object.json()) {
             Ok(_) => "its last state could not be read".to_owned(),
             Err(error) => error.to_string(),
         };

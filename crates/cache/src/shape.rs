@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::decode::decode;
 use crate::selection::Selection;
 
 /// A decoded value of some type.
@@ -113,7 +114,7 @@ impl Shape {
     /// Fixes the type that objects are decoded as, where they are decoded on arrival.
     pub(crate) fn of<K: DeserializeOwned + Send + Sync + 'static>(mut self) -> Self {
         self.decode = Some(Arc::new(|bytes| {
-            serde_json::from_slice::<K>(bytes).map(|value| Arc::new(value) as AnyValue)
+            decode::<K>(bytes).map(|value| Arc::new(value) as AnyValue)
         }));
         self
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use kubewright_cluster::Cluster;
+use kubewright_cluster::{Cluster, Ipv4Range};
 use kubewright_process::Isolation;
 use kubewright_server::storage::{Fsync, OpenError};
 use kubewright_server::{Authorization, FieldManagement};
@@ -83,6 +83,12 @@ pub(crate) struct Up {
     /// by default, and loopback with --runtime process.
     #[arg(long, value_name = "none|loopback|RANGE")]
     network: Option<NetworkMode>,
+
+    /// Give Services of the type LoadBalancer addresses of this range, 203.0.113.0/24 say
+    ///
+    /// Nothing listens at them unless they are of a network (see --network), which has a range of its own for that.
+    #[arg(long, value_name = "RANGE")]
+    load_balancers: Option<Ipv4Range>,
 
     /// Where to write the kubeconfig
     #[arg(long, default_value = ".kubewright/kubeconfig")]
@@ -158,6 +164,9 @@ impl Up {
         let network = network::claim(self.network_mode(), self.data_dir.as_deref())?;
         if let Some(network) = &network {
             builder = builder.network(network.clone());
+        }
+        if let Some(range) = self.load_balancers {
+            builder = builder.load_balancers(range);
         }
         let data_dir = self.data_dir.as_deref();
         let processes = self.processes.runtime(data_dir, network.as_ref())?;

@@ -9,14 +9,13 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use kubewright_runtime::Environment;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::writes::create;
+use crate::identity::{self, Acting};
 
 /// How many events may wait.
 const WAITING: usize = 4_096;
@@ -105,7 +104,7 @@ impl Writer {
 
     async fn write(&mut self, told: Told) -> Result<(), kube::Error> {
         let text = |field: &Option<String>| field.clone().unwrap_or_default();
-        let identity = (
+        let same = (
             text(&told.about.uid),
             text(&told.about.field_path),
             told.reason.clone(),
@@ -115,24 +114,28 @@ impl Writer {
             none if none.is_empty() => "default".to_owned(),
             some => some,
         };
-        if let Some(known) = self.told.get_mut(&identity) {
-            let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
+        // What a node reports is written by its kubelet.
+        let author = Acting::new(&self.client, told.host.as_deref().map(identity::node));
+        if let Some(known) = self.told.get_mut(&same) {
             known.count = known.count.saturating_add(1);
             let again = json!({"count": known.count, "lastTimestamp": Time(told.at)});
             let params = PatchParams::default();
-            let patched = api.patch(&known.name, &params, &Patch::Merge(again)).await;
+            let event = (Some(&*namespace), &*known.name);
+            let patched = author
+                .patch::<Event>(event, &params, &Patch::Merge(again))
+                .await;
             if !matches!(&patched, Err(kube::Error::Api(status)) if status.code == 404) {
-                return patched.map(|_| ());
+                return patched;
             }
         }
         let event = self.event(told, &namespace);
         let name = event.metadata.name.clone().unwrap_or_default();
         let params = PostParams::default();
-        create(&self.client, Some(&namespace), &params, &event).await?;
+        author.create(Some(&namespace), &params, &event).await?;
         if self.told.len() >= REMEMBERED {
             self.told.clear();
         }
-        self.told.insert(identity, Known { name, count: 1 });
+        self.told.insert(same, Known { name, count: 1 });
         Ok(())
     }
 

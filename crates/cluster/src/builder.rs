@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kubewright_proxy::{LoopbackNetwork, ProxyError};
+use kubewright_proxy::{Ipv4Range, LoopbackNetwork, ProxyError};
 use kubewright_runtime::environment::Environment;
 use kubewright_server::environment as server;
 use kubewright_server::storage::Fsync;
@@ -21,8 +21,8 @@ use rand::{RngCore, SeedableRng};
 use crate::agents::Agents;
 use crate::clock::Clock;
 use crate::cluster::Cluster;
-use crate::controllers::BuiltIn;
 use crate::controllers::node_lifecycle::NodeLifecycle;
+use crate::controllers::{BuiltIn, Remembered};
 use crate::metrics::Metrics;
 use crate::network;
 use crate::node::runtime::Runtime;
@@ -49,6 +49,10 @@ pub(crate) struct Recipe {
     pub(crate) controllers: BTreeSet<BuiltIn>,
     pub(crate) line: Line,
     pub(crate) network: Option<LoopbackNetwork>,
+    /// What controllers know that no object tells.
+    pub(crate) remembered: Remembered,
+    /// Addresses of load balancers.
+    pub(crate) load_balancers: Option<Ipv4Range>,
 }
 
 /// How controllers reach the server.
@@ -86,6 +90,8 @@ impl Default for Recipe {
             controllers: BuiltIn::all().collect(),
             line: Line::default(),
             network: None,
+            remembered: Remembered::default(),
+            load_balancers: None,
         }
     }
 }
@@ -126,6 +132,13 @@ impl Builder {
     /// addresses are this cluster's.
     pub fn network(mut self, network: LoopbackNetwork) -> Self {
         self.recipe.network = Some(network);
+        self
+    }
+
+    /// Gives Services of the type `LoadBalancer` addresses of this range, `203.0.113.0/24` say. By default they get one in a
+    /// [network](Self::network) of this machine alone, and wait for it for ever elsewhere, as in a cluster without a cloud.
+    pub fn load_balancers(mut self, range: Ipv4Range) -> Self {
+        self.recipe.load_balancers = Some(range);
         self
     }
 
@@ -225,6 +238,8 @@ impl Builder {
         if let Some(network) = &self.recipe.network {
             self.recipe.node_options = self.recipe.node_options.network(network);
             self.server = self.server.service_network(network::services(network));
+            let own = network.load_balancers();
+            self.recipe.load_balancers.get_or_insert(own);
         }
         let nodes = self.recipe.make_nodes();
         let server = self.server.environment(self.recipe.server_environment());
@@ -303,6 +318,7 @@ impl Recipe {
         let mut recipe = self.clone();
         recipe.metrics = self.metrics.copy();
         recipe.node_options = self.node_options.apart();
+        recipe.remembered = self.remembered.copy();
         recipe.network = None;
         recipe
     }

@@ -24,15 +24,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::builder::{Builder, Recipe, StartError};
 use crate::clock::Clock;
-use crate::controllers::{self, BuiltIn, Facts};
+use crate::controllers::{self, BuiltIn, Credentials, Facts, Remembered};
+use crate::identity;
 use crate::metrics::Metrics;
 use crate::network;
 use crate::node::{Memory, Nodes};
 
-/// Who the proxy of Services is to the server.
-const PROXY: &str = "system:kube-proxy";
-/// Who the controllers are to the server.
-const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
 /// How long controllers may take to do what every cluster needs.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 /// How long controllers may take to finish what they are at when the cluster stops.
@@ -100,17 +97,22 @@ impl Cluster {
         if self.recipe.controllers.is_empty() {
             return Ok(());
         }
-        let facts = self.facts()?;
+        let facts = self.facts(Credentials::Own)?;
         let parts = self.recipe.controllers.clone();
-        let user = User::new(CONTROLLER_MANAGER, ["system:masters"]);
-        let client = self.recipe.line.connect(self.server.service_as(user));
+        let client = self.connect(identity::controller_manager());
         let stop = CancellationToken::new();
         let task = tokio::spawn(control(client, facts, parts, stop.clone()));
         *self.control.lock() = Some(Control { stop, task });
         Ok(())
     }
 
-    fn facts(&self) -> Result<Facts, StartError> {
+    /// A client for a component of the cluster, and for others that its requests name.
+    fn connect(&self, user: User) -> kube::Client {
+        let service = self.server.service_for_components(user);
+        self.recipe.line.connect(service)
+    }
+
+    fn facts(&self, credentials: Credentials) -> Result<Facts, StartError> {
         let authority = self.server.certificate_authority();
         Ok(Facts {
             environment: self.recipe.controller_environment(),
@@ -118,11 +120,18 @@ impl Cluster {
             nodes: self.nodes.clone(),
             node_grace: self.recipe.node_grace,
             metrics: self.recipe.metrics.clone(),
+            credentials,
+            remembered: self.recipe.remembered.clone(),
+            load_balancers: self.recipe.load_balancers,
+            signer: self
+                .server
+                .certificate_signer()
+                .map_err(StartError::Authority)?,
         })
     }
 
     /// Adds parts of the control plane to a manager of the caller's, which then runs them as any operator runs its
-    /// controllers. The cluster should have been built [without](Builder::controllers) them.
+    /// controllers, all as the user of its client. The cluster should have been built [without](Builder::controllers) them.
     ///
     /// # Errors
     /// When keys cannot be made.
@@ -132,7 +141,8 @@ impl Cluster {
         parts: impl IntoIterator<Item = BuiltIn>,
     ) -> Result<Manager, StartError> {
         let parts = parts.into_iter().collect();
-        Ok(controllers::register(manager, &self.facts()?, &parts))
+        let facts = self.facts(Credentials::OfManager)?;
+        Ok(controllers::register(manager, &facts, &parts))
     }
 
     /// Starts the proxy of Services, where the cluster has a network for it.
@@ -140,8 +150,7 @@ impl Cluster {
         let Some(network) = &self.recipe.network else {
             return Ok(());
         };
-        let user = User::new(PROXY, ["system:masters"]);
-        let client = self.recipe.line.connect(self.server.service_as(user));
+        let client = self.connect(identity::proxy());
         let options = network::proxy_options(network).shortest_watch(SHORTEST_WATCH);
         let started = Proxy::start(client, options).await;
         *self.proxy.lock() = Some(started.map_err(StartError::Proxy)?);
@@ -272,8 +281,9 @@ impl Cluster {
     /// # Errors
     /// When the cluster has a data directory.
     pub async fn restore(&self, snapshot: &Snapshot) -> Result<(), RestoreError> {
-        let memory = &snapshot.recipe.node_options.memory;
-        self.put_back(&snapshot.server, memory).await
+        let recipe = &snapshot.recipe;
+        let known = (&recipe.node_options.memory, &recipe.remembered);
+        self.put_back(&snapshot.server, known).await
     }
 
     /// Makes the cluster what it was when it had just started.
@@ -281,20 +291,22 @@ impl Cluster {
     /// # Errors
     /// When the cluster has a data directory.
     pub async fn reset(&self) -> Result<(), RestoreError> {
-        self.put_back(&self.beginning, &Memory::default()).await
+        let nothing = (&Memory::default(), &Remembered::default());
+        self.put_back(&self.beginning, nothing).await
     }
 
     /// Controllers stop meanwhile: what they were about must not reach into the new age.
     async fn put_back(
         &self,
         snapshot: &kubewright_server::Snapshot,
-        memory: &Memory,
+        (memory, remembered): (&Memory, &Remembered),
     ) -> Result<(), RestoreError> {
         let ran = self.control.lock().is_some();
         self.stop_controllers().await;
         let restored = self.server.restore(snapshot).await;
         if restored.is_ok() {
             self.nodes.options().memory.become_like(memory);
+            self.recipe.remembered.become_like(remembered);
         }
         if ran && let Err(error) = self.start_controllers() {
             tracing::error!(%error, "the controllers of a cluster did not start again");

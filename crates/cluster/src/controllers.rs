@@ -2,6 +2,7 @@
 
 mod autoscaler;
 mod built_in;
+mod certificates;
 mod cronjob;
 mod daemonset;
 mod deployment;
@@ -13,10 +14,12 @@ mod garbage_collector;
 mod job;
 #[cfg(test)]
 mod live;
+mod load_balancer;
 mod namespace;
 pub(crate) mod node_lifecycle;
 mod pod_control;
 mod pod_gc;
+mod remembered;
 mod replicaset;
 mod replication;
 mod resource_quota;
@@ -27,13 +30,17 @@ pub(crate) mod volumes;
 
 use std::time::Duration;
 
-use kubewright_runtime::Environment;
+use kubewright_proxy::Ipv4Range;
+use kubewright_runtime::{Client, Environment, Manager};
+use kubewright_server::{CertificateSigner, User};
 
+use crate::identity::acting_as;
 use crate::metrics::Metrics;
 use crate::node::Nodes;
 pub use built_in::BuiltIn;
 pub(crate) use built_in::register;
 use pod_control::{create_pod, delete_pod};
+pub(crate) use remembered::Remembered;
 
 /// How many objects of a kind are reconciled at once.
 const WORKERS: usize = 5;
@@ -53,4 +60,30 @@ pub(crate) struct Facts {
     pub(crate) metrics: Metrics,
     /// The certificate of the authority that the server is known by, PEM.
     pub(crate) certificate_authority: String,
+    pub(crate) credentials: Credentials,
+    pub(crate) remembered: Remembered,
+    /// Addresses of load balancers, if they get any.
+    pub(crate) load_balancers: Option<Ipv4Range>,
+    /// Signs certificates, as the authority that the server trusts.
+    pub(crate) signer: CertificateSigner,
+}
+
+/// Whom controllers act as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Credentials {
+    /// Each as a user of its own, over a connection for components.
+    Own,
+    /// All as the user of the manager that runs them.
+    OfManager,
+}
+
+impl Facts {
+    /// The client of a component that acts as this user, and whose cache is the manager's.
+    fn client(&self, manager: &Manager, user: User) -> Client {
+        let client = manager.client();
+        match self.credentials {
+            Credentials::Own => client.with_kube(acting_as(client.kube(), user)),
+            Credentials::OfManager => client,
+        }
+    }
 }

@@ -17,9 +17,11 @@ pub(crate) fn services(network: &LoopbackNetwork) -> ServiceNetwork {
     services.api_port(network.api_port())
 }
 
-/// What the proxy of a cluster does.
+/// What the proxy of a cluster does. The addresses of load balancers are given by a controller of the cluster.
 pub(crate) fn proxy_options(network: &LoopbackNetwork) -> ProxyOptions {
-    ProxyOptions::of_network(network).except(DNS_NAMESPACE, DNS)
+    ProxyOptions::of_network(network)
+        .without_load_balancers()
+        .except(DNS_NAMESPACE, DNS)
 }
 
 /// Creates the Service of the DNS server, unless it is there: the proxy itself answers at its address.

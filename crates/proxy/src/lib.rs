@@ -26,7 +26,7 @@ mod frontends;
 mod hosts;
 mod limits;
 mod listeners;
-mod load_balancers;
+pub mod load_balancers;
 mod loopback;
 mod names;
 mod proxy;

@@ -9,7 +9,8 @@ use crate::range::Ipv4Range;
 
 /// What is to become of the address of a Service.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Assignment {
+#[non_exhaustive]
+pub enum Assignment {
     /// It has what it should have.
     Keep,
     /// It gets this address.
@@ -21,11 +22,7 @@ pub(crate) enum Assignment {
 }
 
 /// Decides about one Service, where these addresses belong to others.
-pub(crate) fn assign(
-    service: &Service,
-    range: Ipv4Range,
-    taken: &BTreeSet<Ipv4Addr>,
-) -> Assignment {
+pub fn assign(service: &Service, range: Ipv4Range, taken: &BTreeSet<Ipv4Addr>) -> Assignment {
     let own = addresses(service).find(|address| range.contains(*address));
     let Some(spec) = service.spec.as_ref() else {
         return Assignment::Keep;
@@ -54,7 +51,7 @@ pub(crate) fn assign(
 }
 
 /// The addresses that the status of a Service has.
-pub(crate) fn addresses(service: &Service) -> impl Iterator<Item = Ipv4Addr> {
+pub fn addresses(service: &Service) -> impl Iterator<Item = Ipv4Addr> {
     let status = service
         .status
         .as_ref()
@@ -66,7 +63,7 @@ pub(crate) fn addresses(service: &Service) -> impl Iterator<Item = Ipv4Addr> {
 }
 
 /// The status with this address, or with none.
-pub(crate) fn status(address: Option<Ipv4Addr>) -> LoadBalancerStatus {
+pub fn status(address: Option<Ipv4Addr>) -> LoadBalancerStatus {
     let ingress = address.map(|address| LoadBalancerIngress {
         ip: Some(address.to_string()),
         ip_mode: Some("VIP".to_owned()),

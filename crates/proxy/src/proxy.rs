@@ -82,6 +82,12 @@ impl ProxyOptions {
         self
     }
 
+    /// Gives no addresses to load balancers: somebody else does.
+    pub fn without_load_balancers(mut self) -> Self {
+        self.load_balancers = None;
+        self
+    }
+
     /// Opens no sockets for this Service, which somebody else serves at its cluster IP.
     pub fn except(mut self, namespace: &str, name: &str) -> Self {
         self.except.insert(Key::new(namespace, name));

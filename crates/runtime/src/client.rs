@@ -126,6 +126,8 @@ pub struct Client {
     trail: Option<Arc<Trail>>,
     /// The lease without which nothing is written.
     fence: Option<Leadership>,
+    /// Who sends the requests, if not the one that the informers use.
+    sender: Option<kube::Client>,
 }
 
 struct Shared {
@@ -241,6 +243,7 @@ impl ClientBuilder {
             write: WriteOptions::default(),
             trail: None,
             fence: None,
+            sender: None,
         }
     }
 }
@@ -266,7 +269,16 @@ impl Client {
 
     /// The plain client underneath.
     pub fn kube(&self) -> &kube::Client {
-        &self.shared.kube
+        self.sender.as_ref().unwrap_or(&self.shared.kube)
+    }
+
+    /// The same client, which sends its requests through another plain one: with other credentials, say. Its cache is the one
+    /// that it had, filled by whoever fills that.
+    #[must_use]
+    pub fn with_kube(&self, kube: kube::Client) -> Self {
+        let mut other = self.clone();
+        other.sender = Some(kube);
+        other
     }
 
     /// Returns the factory of the informers underneath.

@@ -82,6 +82,8 @@ pub struct Controller<R: Request = Key> {
     indexes: Vec<Declare>,
     work: Arc<dyn Work<R>>,
     shared: Arc<Shared<R>>,
+    /// Who sends its requests, if not the manager's client.
+    kube: Option<kube::Client>,
 }
 
 /// Adds something to the cache that the controller needs.
@@ -94,6 +96,8 @@ pub(crate) trait AnyController: fmt::Debug + Send {
     fn progress(&self) -> Arc<Progress>;
     /// The kind that it reconciles, if it is one of objects.
     fn reconciled(&self) -> Option<&ApiResource>;
+    /// The client of its own, if it has one.
+    fn kube(&self) -> Option<&kube::Client>;
     fn run(
         self: Box<Self>,
         around: Surroundings,
@@ -118,6 +122,10 @@ impl<R: Request> AnyController for Controller<R> {
         let mut subjects = self.subjects.iter();
         let reconciled = subjects.find(|subject| subject.relation == Relation::Reconciled);
         reconciled.map(|subject| &subject.resource)
+    }
+
+    fn kube(&self) -> Option<&kube::Client> {
+        self.kube.as_ref()
     }
 
     fn run(
@@ -354,12 +362,20 @@ impl<R: Request> Controller<R> {
             indexes: Vec::new(),
             work,
             shared: Arc::new(shared),
+            kube: None,
         }
     }
 
     /// The same controller, which needs these indexes.
     fn declaring(mut self, indexes: Vec<Declare>) -> Self {
         self.indexes = indexes;
+        self
+    }
+
+    /// The same controller, whose writes, live reads and events go through this client instead of the manager's: with the
+    /// credentials of a service account of its own, say. The cache stays the manager's.
+    pub fn with_kube(mut self, kube: kube::Client) -> Self {
+        self.kube = Some(kube);
         self
     }
 

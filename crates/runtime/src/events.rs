@@ -9,6 +9,7 @@ mod encode;
 mod recent;
 mod writer;
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -112,11 +113,19 @@ pub(crate) struct Occurrence {
 }
 
 /// Records events. Clones write to the same queue.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Recorder {
-    queue: mpsc::Sender<Occurrence>,
+    queue: mpsc::Sender<Recorded>,
     dropped: Arc<AtomicU64>,
     environment: Environment,
+    /// Who sends its events, if not the writer's client.
+    sender: Option<Client>,
+}
+
+/// An event in the queue, and who sends it, if not the writer's client.
+pub(crate) struct Recorded {
+    occurrence: Occurrence,
+    sender: Option<Client>,
 }
 
 impl Recorder {
@@ -132,8 +141,18 @@ impl Recorder {
             queue,
             dropped: Arc::default(),
             environment,
+            sender: None,
         };
         (recorder, writer)
+    }
+
+    /// The same recorder, whose events are sent through this client.
+    #[must_use]
+    pub fn with_kube(&self, kube: Client) -> Self {
+        Self {
+            sender: Some(kube),
+            ..self.clone()
+        }
     }
 
     /// Records that something happened to an object. The reason is a word in CamelCase, the message is for people; what
@@ -146,7 +165,11 @@ impl Recorder {
             message: cut(message, MESSAGE).into(),
             at: self.environment.now(),
         };
-        if self.queue.try_send(occurrence).is_err() {
+        let recorded = Recorded {
+            occurrence,
+            sender: self.sender.clone(),
+        };
+        if self.queue.try_send(recorded).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(reason, "an event was dropped: too many are waiting");
         }
@@ -166,6 +189,12 @@ impl Recorder {
     /// How many events were dropped because too many were waiting, or nobody writes.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Recorder({:?})", self.queue)
     }
 }
 

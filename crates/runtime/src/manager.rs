@@ -396,6 +396,10 @@ fn control(controller: Box<dyn AnyController>, supervisor: &mut Supervisor, arou
     let tokens = supervisor.tokens(part.stage);
     around.abort = tokens.abort;
     around.client = around.client.fenced(around.lease.clone());
+    if let Some(kube) = controller.kube() {
+        around.client = around.client.with_kube(kube.clone());
+        around.recorder = around.recorder.with_kube(kube.clone());
+    }
     supervisor.spawn(part, async move {
         let ended = controller.run(around, tokens.stop).await;
         ended.map_err(crate::Error::from)

@@ -8,6 +8,7 @@ use http::header::AUTHORIZATION;
 use subtle::ConstantTimeEq;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use crate::http::head::Head;
 use crate::http::path::Target;
 use crate::status::ApiError;
 
@@ -82,6 +83,8 @@ impl User {
 pub(crate) enum Caller {
     /// From inside the process, as this user.
     Trusted(User),
+    /// From a component of the cluster in this process: as the [`User`] in the extensions of the request, or this one.
+    Component(User),
     /// Over a socket, with the user of the connection's client certificate if there is one.
     Peer(Option<User>),
 }
@@ -118,12 +121,16 @@ pub(crate) fn authenticate(
     tokens: &Tokens,
     service_account: impl FnOnce(&str) -> Option<User>,
     caller: &Caller,
-    headers: &HeaderMap,
+    head: &Head,
     target: &Target,
 ) -> Result<User, ApiError> {
     match caller {
         Caller::Trusted(user) | Caller::Peer(Some(user)) => Ok(user.clone()),
-        Caller::Peer(None) => match bearer(headers) {
+        Caller::Component(user) => {
+            let named = head.extensions.get::<User>().cloned();
+            Ok(named.map_or_else(|| user.clone(), User::authenticated))
+        }
+        Caller::Peer(None) => match bearer(&head.headers) {
             Some(token) => tokens
                 .find(token)
                 .cloned()
@@ -144,7 +151,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
+    use http::{HeaderValue, Request};
 
     fn ask(
         caller: Caller,
@@ -154,19 +161,30 @@ mod tests {
         let mut tokens = Tokens::default();
         tokens.insert("secret", User::new("bob", ["team"]));
         let service_account = |token: &str| (token == "signed").then(|| User::new("sa", [""; 0]));
-        let mut headers = HeaderMap::new();
+        let (mut parts, ()) = Request::new(()).into_parts();
         if let Some(value) = authorization {
-            headers.insert(AUTHORIZATION, HeaderValue::from_static(value));
+            let value = HeaderValue::from_static(value);
+            parts.headers.insert(AUTHORIZATION, value);
         }
-        authenticate(&tokens, service_account, &caller, &headers, &target)
-            .map(|u| u.name)
-            .map_err(|e| e.code().as_u16())
+        // Whoever is not a component of the cluster cannot name another user this way.
+        parts.extensions.insert(User::new("named", ["team"]));
+        authenticate(
+            &tokens,
+            service_account,
+            &caller,
+            &Head::new(parts),
+            &target,
+        )
+        .map(|u| u.name)
+        .map_err(|e| e.code().as_u16())
     }
 
     #[test]
     fn certificates_come_before_tokens_and_nothing_is_anonymous_but_health() {
         let nobody = || Caller::Peer(None);
         let certificate = || Caller::Peer(Some(User::new("cert", [""; 0])));
+        let trusted = Caller::Trusted(User::new("trusted", [""; 0]));
+        let component = Caller::Component(User::new("component", [""; 0]));
         for (caller, authorization, target, expected) in [
             (
                 certificate(),
@@ -174,6 +192,8 @@ mod tests {
                 Target::Groups,
                 Ok("cert"),
             ),
+            (trusted, None, Target::Groups, Ok("trusted")),
+            (component, None, Target::Groups, Ok("named")),
             (nobody(), Some("Bearer secret"), Target::Groups, Ok("bob")),
             (nobody(), Some("bearer signed"), Target::Groups, Ok("sa")),
             (nobody(), Some("Bearer bad"), Target::Version, Err(401)),

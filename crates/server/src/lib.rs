@@ -76,6 +76,8 @@ pub use kubeconfig::Kubeconfig;
 pub use listen::ListenLimits;
 pub use logs::{LogLine, LogOf, LogPiece, LogRun, MoreLog, NoLog, PodLogs};
 pub use network::{ParseNetworkError, ServiceNetwork};
-pub use pki::{Certificates, PkiError};
+pub use pki::{
+    CertificateRequest, CertificateRequestError, CertificateSigner, Certificates, PkiError,
+};
 pub use server::{Builder, Endpoint, Server, StartError};
 pub use service::ApiService;

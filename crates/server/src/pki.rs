@@ -5,6 +5,7 @@
 mod certificates;
 mod front_proxy;
 mod sec1;
+mod signing;
 
 use std::fs;
 use std::io;
@@ -29,6 +30,7 @@ use crate::private_file::write_private;
 pub use certificates::Certificates;
 use certificates::Serving;
 pub(crate) use front_proxy::FrontProxy;
+pub use signing::{CertificateRequest, CertificateRequestError, CertificateSigner};
 
 /// Names under which the server is known besides those it listens on.
 const NAMES: [&str; 5] = [

@@ -26,7 +26,7 @@ use crate::kubeconfig::Kubeconfig;
 use crate::listen::{self, ListenLimits};
 use crate::logs::PodLogs;
 use crate::network::ServiceNetwork;
-use crate::pki::{Authority, Certificates, Pki, PkiError};
+use crate::pki::{Authority, CertificateSigner, Certificates, Pki, PkiError};
 use crate::reconcile;
 use crate::service::ApiService;
 use crate::storage::{
@@ -327,6 +327,14 @@ impl Server {
         Ok(self.authority()?.certificate())
     }
 
+    /// Signs certificates as that authority: for whoever answers CertificateSigningRequests.
+    ///
+    /// # Errors
+    /// When keys cannot be made or read.
+    pub fn certificate_signer(&self) -> Result<CertificateSigner, PkiError> {
+        Ok(CertificateSigner::new(self.authority()?))
+    }
+
     /// A service for calls from inside the process, made as the administrator.
     pub fn service(&self) -> ApiService {
         self.service_as(User::admin())
@@ -335,6 +343,14 @@ impl Server {
     /// A service for calls from inside the process, made as this user.
     pub fn service_as(&self, user: User) -> ApiService {
         ApiService::in_process(self.core.0.clone(), Caller::Trusted(user.authenticated()))
+    }
+
+    /// A service for the components of a cluster in this process: controllers, schedulers, nodes. A request that has a
+    /// [`User`] in its extensions is made as that user, any other as this one, so that many components can share a
+    /// connection. They do not wait for each other's requests.
+    pub fn service_for_components(&self, user: User) -> ApiService {
+        let caller = Caller::Component(user.authenticated());
+        ApiService::in_process(self.core.0.clone(), caller)
     }
 
     /// A service for calls from inside the process that say themselves whose they are, with a bearer token as over a

@@ -45,6 +45,7 @@ fn holds(expect: Expect, text: &str) -> bool {
         Expect::Contains(part) => text.contains(part),
         Expect::Lacks(part) => !text.contains(part),
         Expect::Equals(whole) => text.trim_end() == whole.trim_end(),
+        Expect::Once(part) => text.matches(part).count() == 1,
         Expect::Matches(pattern) => RegexBuilder::new(pattern)
             .multi_line(true)
             .build()
@@ -57,6 +58,10 @@ fn describe(name: &str, expect: Expect, text: &str) -> String {
     match expect {
         Expect::Contains(part) => format!("{name} lacks {part:?}"),
         Expect::Lacks(part) => format!("{name} has {part:?}"),
+        Expect::Once(part) => {
+            let times = text.matches(part).count();
+            format!("{name} has {part:?} {times} times, expected once")
+        }
         Expect::Matches(pattern) => format!("{name} does not match {pattern}"),
         Expect::Equals(whole) => first_difference(name, whole, text),
     }
@@ -111,6 +116,9 @@ mod tests {
         check(&step, "a b", 1, "code 1, expected 0");
         check(&step, "a b c", 0, "stdout does not match ^a +b$");
         check(&step, "a b\nc", 0, "stdout has \"c\"");
+        let once = kubectl("get x").prints_once("a");
+        check(&once, "b a c", 0, "");
+        check(&once, "a a", 0, "stdout has \"a\" 2 times, expected once");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod access;
 mod alive;
+mod commands;
 mod config_maps;
 mod deletion;
 mod deployments;
@@ -9,6 +10,7 @@ mod discovery;
 mod fruit;
 mod kinds;
 mod protobuf;
+mod strict;
 mod waiting;
 
 use super::step::Group;
@@ -26,6 +28,8 @@ pub(crate) fn groups(only: Option<&str>) -> Vec<Group> {
         protobuf::group(),
         access::group(),
         alive::group(),
+        commands::group(),
+        strict::group(),
     ];
     all.retain(|group| only.is_none_or(|pattern| is_meant(group, pattern)));
     all

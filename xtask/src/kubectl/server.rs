@@ -35,9 +35,9 @@ impl Server {
             .current_dir(folder.path())
             .args(["up", "--port=0", "--kubeconfig"])
             .arg(&kubeconfig)
-            .arg(match world {
-                World::Server => "--no-controllers",
-                World::Cluster => "--nodes=3",
+            .args(match world {
+                World::Server => &["--no-controllers"][..],
+                World::Cluster => &["--nodes=3", "--load-balancers=203.0.113.0/24"],
             });
         let mut process = Running::start(&mut command, "")?;
         if !process.read_until(PATIENCE, |output| output.stdout.contains("answers at")) {

@@ -68,6 +68,7 @@ pub(crate) enum Expect {
     Lacks(&'static str),
     Equals(&'static str),
     Matches(&'static str),
+    Once(&'static str),
 }
 
 /// What a step needs of kubectl or the server; without it the step is left out.
@@ -148,6 +149,12 @@ impl Step {
     /// Standard output, or the body of an answer, contains this.
     pub(crate) fn prints(mut self, text: &'static str) -> Self {
         self.stdout.push(Expect::Contains(text));
+        self
+    }
+
+    /// Standard output contains this exactly once.
+    pub(crate) fn prints_once(mut self, text: &'static str) -> Self {
+        self.stdout.push(Expect::Once(text));
         self
     }
 

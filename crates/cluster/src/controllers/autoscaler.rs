@@ -4,7 +4,7 @@
 //! followed. What an autoscaler remembers is lost with its controller, as on a real cluster.
 
 mod calculate;
-mod memory;
+pub(super) mod memory;
 mod metric;
 mod target;
 #[cfg(test)]
@@ -31,7 +31,7 @@ use self::calculate::{Crowd, Tolerance};
 use self::memory::{Limited, Memory, WITHIN};
 use self::metric::{Scene, Verdict, assess};
 use self::target::Target;
-use super::WORKERS;
+use super::{Remembered, WORKERS};
 use crate::metrics::Metrics;
 use crate::writes::report;
 
@@ -43,10 +43,10 @@ const SCALED_TO_ZERO: &str = "ScaledToZero";
 const TOLERANCE: f64 = 0.1;
 
 /// The controller of horizontal pod autoscalers.
-pub(crate) fn controller(metrics: Metrics) -> Controller {
+pub(crate) fn controller(metrics: Metrics, remembered: &Remembered) -> Controller {
     let scaler = Autoscaler {
         metrics,
-        memories: Mutex::default(),
+        memories: remembered.autoscalers.clone(),
     };
     Controller::of::<HorizontalPodAutoscaler>("horizontal-pod-autoscaler")
         .workers(WORKERS)
@@ -55,7 +55,7 @@ pub(crate) fn controller(metrics: Metrics) -> Controller {
 
 struct Autoscaler {
     metrics: Metrics,
-    memories: Mutex<BTreeMap<Key, Memory>>,
+    memories: Arc<Mutex<BTreeMap<Key, Memory>>>,
 }
 
 /// One look of one autoscaler, and the status that comes of it.
@@ -111,7 +111,8 @@ impl Autoscaler {
         let next = now.checked_add(period).unwrap_or(now);
         let due = *memory.due.get_or_insert(next);
         if due > now {
-            return Some(due.duration_since(now).unsigned_abs());
+            // A memory may come from a cluster whose clock showed another time.
+            return Some(due.duration_since(now).unsigned_abs().min(PERIOD));
         }
         memory.due = Some(next);
         None

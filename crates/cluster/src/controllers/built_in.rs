@@ -3,15 +3,17 @@
 use std::collections::BTreeSet;
 
 use kubewright_runtime::manager::Task;
-use kubewright_runtime::{Error, Manager};
+use kubewright_runtime::{Controller, Error, Manager, Request};
+use kubewright_server::User;
 use tokio_util::sync::CancellationToken;
 
 use super::node_lifecycle::NodeLifecycle;
 use super::{
-    Facts, autoscaler, cronjob, daemonset, deployment, disruption, endpoints, ephemeral_volume,
-    expiry, garbage_collector, job, namespace, pod_gc, replicaset, replication, resource_quota,
-    service_account, statefulset, volumes,
+    Facts, autoscaler, certificates, cronjob, daemonset, deployment, disruption, endpoints,
+    ephemeral_volume, expiry, garbage_collector, job, load_balancer, namespace, pod_gc, replicaset,
+    replication, resource_quota, service_account, statefulset, volumes,
 };
+use crate::identity::{self, controller as account};
 use crate::scheduler::Scheduler;
 
 /// A part of the control plane over the API server.
@@ -62,6 +64,10 @@ pub enum BuiltIn {
     Endpoints,
     /// Scales workloads by what their pods use.
     Autoscaler,
+    /// Gives load balancers addresses, where there is a [range](crate::Builder::load_balancers) for them.
+    LoadBalancers,
+    /// Approves, signs and deletes CertificateSigningRequests.
+    Certificates,
 }
 
 /// Adds a part to a manager.
@@ -69,58 +75,83 @@ type Add = fn(Manager, &Facts) -> Manager;
 
 /// All parts, in the order in which they are started.
 #[rustfmt::skip]
-const PARTS: [(BuiltIn, Add); 21] = [
+const PARTS: [(BuiltIn, Add); 23] = [
     (BuiltIn::Nodes, nodes),
     (BuiltIn::Scheduler, scheduler),
     (BuiltIn::NodeLifecycle, node_lifecycle),
     (BuiltIn::StorageClass, storage_class),
     (BuiltIn::GarbageCollector, |manager, facts| {
-        let client = manager.client();
+        let client = facts.client(&manager, account("generic-garbage-collector"));
         manager.runnable(garbage_collector::GarbageCollector::new(client, facts.environment.clone()))
     }),
     (BuiltIn::PodGc, |manager, facts| {
-        let client = manager.client();
+        let client = facts.client(&manager, account("pod-garbage-collector"));
         manager.runnable(pod_gc::PodGc::new(client, facts.environment.clone()))
     }),
-    (BuiltIn::Namespace, |manager, _| manager.controller(namespace::controller())),
+    (BuiltIn::Namespace, |manager, facts| {
+        add(manager, facts, "namespace-controller", namespace::controller())
+    }),
     (BuiltIn::ServiceAccount, |manager, facts| {
         let authority = || facts.certificate_authority.clone();
-        manager
-            .controller(service_account::controller())
-            .controller(service_account::root_ca_controller(authority()))
-            .controller(service_account::token_controller(authority()))
+        let manager = add(manager, facts, "service-account-controller", service_account::controller());
+        let publisher = service_account::root_ca_controller(authority());
+        let manager = add(manager, facts, "root-ca-cert-publisher", publisher);
+        // As in Kubernetes: it acts as the manager, because other controllers have no tokens before it runs.
+        manager.controller(service_account::token_controller(authority()))
     }),
-    (BuiltIn::Expiry, |manager, _| {
-        manager.controller(expiry::job_controller()).controller(expiry::event_controller())
+    (BuiltIn::Expiry, |manager, facts| {
+        let manager = add(manager, facts, "ttl-after-finished-controller", expiry::job_controller());
+        // In Kubernetes nobody does this: etcd forgets events.
+        add(manager, facts, "generic-garbage-collector", expiry::event_controller())
     }),
-    (BuiltIn::ResourceQuota, |manager, _| manager.controller(resource_quota::controller())),
-    (BuiltIn::Disruption, |manager, _| manager.controller(disruption::controller())),
-    (BuiltIn::ReplicaSet, |manager, _| manager.controller(replicaset::controller())),
-    (BuiltIn::Replication, |manager, _| manager.controller(replication::controller())),
-    (BuiltIn::Deployment, |manager, _| manager.controller(deployment::controller())),
-    (BuiltIn::StatefulSet, |manager, _| manager.controller(statefulset::controller())),
-    (BuiltIn::DaemonSet, |manager, _| manager.controller(daemonset::controller())),
-    (BuiltIn::Volumes, |manager, _| {
-        manager
-            .controller(ephemeral_volume::controller())
-            .controller(volumes::binder())
-            .controller(volumes::reclaimer())
-            .controller(volumes::expansion::controller())
-            .controller(volumes::protection::claim_controller())
-            .controller(volumes::protection::volume_controller())
+    (BuiltIn::ResourceQuota, |manager, facts| {
+        add(manager, facts, "resourcequota-controller", resource_quota::controller())
     }),
-    (BuiltIn::Job, |manager, _| {
-        manager.controller(job::controller()).controller(job::orphan_controller())
+    (BuiltIn::Disruption, |manager, facts| {
+        let manager = add(manager, facts, "disruption-controller", disruption::controller());
+        add(manager, facts, "disruption-controller", disruption::stale_controller())
     }),
-    (BuiltIn::CronJob, |manager, _| manager.controller(cronjob::controller())),
-    (BuiltIn::Endpoints, |manager, _| {
-        manager
-            .controller(endpoints::controller())
-            .controller(endpoints::legacy::controller())
-            .controller(endpoints::mirror::controller())
+    (BuiltIn::ReplicaSet, |manager, facts| {
+        add(manager, facts, "replicaset-controller", replicaset::controller())
+    }),
+    (BuiltIn::Replication, |manager, facts| {
+        add(manager, facts, "replication-controller", replication::controller())
+    }),
+    (BuiltIn::Deployment, |manager, facts| {
+        add(manager, facts, "deployment-controller", deployment::controller())
+    }),
+    (BuiltIn::StatefulSet, |manager, facts| {
+        add(manager, facts, "statefulset-controller", statefulset::controller())
+    }),
+    (BuiltIn::DaemonSet, |manager, facts| {
+        add(manager, facts, "daemon-set-controller", daemonset::controller(&facts.remembered))
+    }),
+    (BuiltIn::Volumes, add_volumes),
+    (BuiltIn::Job, |manager, facts| {
+        let manager = add(manager, facts, "job-controller", job::controller());
+        add(manager, facts, "job-controller", job::orphan_controller())
+    }),
+    (BuiltIn::CronJob, |manager, facts| {
+        add(manager, facts, "cronjob-controller", cronjob::controller())
+    }),
+    (BuiltIn::Endpoints, |manager, facts| {
+        let manager = add(manager, facts, "endpointslice-controller", endpoints::controller());
+        let manager = add(manager, facts, "endpoint-controller", endpoints::legacy::controller());
+        add(manager, facts, "endpointslicemirroring-controller", endpoints::mirror::controller())
     }),
     (BuiltIn::Autoscaler, |manager, facts| {
-        manager.controller(autoscaler::controller(facts.metrics.clone()))
+        let scaler = autoscaler::controller(facts.metrics.clone(), &facts.remembered);
+        add(manager, facts, "horizontal-pod-autoscaler", scaler)
+    }),
+    (BuiltIn::LoadBalancers, |manager, facts| match facts.load_balancers {
+        Some(range) => add(manager, facts, "service-controller", load_balancer::controller(range)),
+        None => manager,
+    }),
+    (BuiltIn::Certificates, |manager, facts| {
+        let account = "certificate-controller";
+        let manager = add(manager, facts, account, certificates::approver());
+        let manager = add(manager, facts, account, certificates::signer(facts.signer.clone()));
+        add(manager, facts, account, certificates::cleaner())
     }),
 ];
 
@@ -137,6 +168,39 @@ pub(crate) fn register(manager: Manager, facts: &Facts, parts: &BTreeSet<BuiltIn
     wanted.fold(manager, |manager, (_, add)| add(manager, facts))
 }
 
+/// Adds a controller that acts as a service account of its own.
+fn add<R: Request>(
+    manager: Manager,
+    facts: &Facts,
+    name: &str,
+    controller: Controller<R>,
+) -> Manager {
+    let client = facts.client(&manager, account(name));
+    manager.controller(controller.with_kube(client.kube().clone()))
+}
+
+fn add_volumes(manager: Manager, facts: &Facts) -> Manager {
+    let (binder, claims) = ("persistent-volume-binder", "pvc-protection-controller");
+    let protection = volumes::protection::claim_controller();
+    let manager = add(
+        manager,
+        facts,
+        "ephemeral-volume-controller",
+        ephemeral_volume::controller(),
+    );
+    let manager = add(manager, facts, binder, volumes::binder());
+    let manager = add(manager, facts, binder, volumes::reclaimer());
+    let manager = add(
+        manager,
+        facts,
+        "expand-controller",
+        volumes::expansion::controller(),
+    );
+    let manager = add(manager, facts, claims, protection);
+    let protection = volumes::protection::volume_controller();
+    add(manager, facts, "pv-protection-controller", protection)
+}
+
 fn nodes(manager: Manager, facts: &Facts) -> Manager {
     let (client, environment) = (manager.client(), facts.environment.clone());
     let nodes = facts.nodes.clone();
@@ -147,7 +211,8 @@ fn nodes(manager: Manager, facts: &Facts) -> Manager {
 }
 
 fn scheduler(manager: Manager, facts: &Facts) -> Manager {
-    let (client, environment) = (manager.client(), facts.environment.clone());
+    let client = facts.client(&manager, identity::scheduler());
+    let environment = facts.environment.clone();
     let run =
         async move |stop: CancellationToken| Scheduler::new().run(client, environment, stop).await;
     manager.runnable(Task::new("the scheduler", move |stop| async move {
@@ -156,7 +221,8 @@ fn scheduler(manager: Manager, facts: &Facts) -> Manager {
 }
 
 fn node_lifecycle(manager: Manager, facts: &Facts) -> Manager {
-    let (client, environment) = (manager.client(), facts.environment.clone());
+    let client = facts.client(&manager, account("node-controller"));
+    let environment = facts.environment.clone();
     let lifecycle = NodeLifecycle::new().grace(facts.node_grace);
     let run = async move |stop: CancellationToken| lifecycle.run(client, environment, stop).await;
     let task = Task::new("the node lifecycle controller", move |stop| async move {
@@ -165,8 +231,9 @@ fn node_lifecycle(manager: Manager, facts: &Facts) -> Manager {
     manager.runnable(task)
 }
 
-fn storage_class(manager: Manager, _: &Facts) -> Manager {
-    let client = manager.client();
+fn storage_class(manager: Manager, facts: &Facts) -> Manager {
+    // Whoever installs a cluster makes it, and is its administrator.
+    let client = facts.client(&manager, User::admin());
     let task = Task::new("the standard storage class", |_| {
         volumes::standard_class(client)
     });

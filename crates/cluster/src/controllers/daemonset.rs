@@ -31,9 +31,9 @@ use parking_lot::Mutex;
 
 use self::backoff::{Attempt, Backoff};
 use self::plan::{Doomed, Observed, Plan, Why};
-use super::WORKERS;
 use super::revisions::settle::{Settled, forget, name, settle};
 use super::revisions::{self, POD_LABEL};
+use super::{Remembered, WORKERS};
 use crate::pods::adopt::{self, Selecting, claim_all};
 use crate::pods::batch::slow_start;
 use crate::pods::claim::{selector, selects};
@@ -41,7 +41,7 @@ use crate::pods::{is_terminating, label, phase};
 use crate::writes::report;
 
 /// The controller of DaemonSets.
-pub(crate) fn controller() -> Controller {
+pub(crate) fn controller(remembered: &Remembered) -> Controller {
     let nodes = Watch::of::<Node>()
         .when(Predicate::new(matters))
         .map(|_, client| client.reader::<DaemonSet>().keys());
@@ -51,7 +51,9 @@ pub(crate) fn controller() -> Controller {
         .watches(adopt::orphans::<DaemonSet, Pod>())
         .watches(nodes)
         .workers(WORKERS)
-        .reconciler(DaemonSets::default())
+        .reconciler(DaemonSets {
+            backoff: remembered.daemon_sets.clone(),
+        })
 }
 
 impl Selecting for DaemonSet {
@@ -73,9 +75,8 @@ fn matters(event: &Event<Node>) -> bool {
     facts(old) != facts(new)
 }
 
-#[derive(Default)]
 struct DaemonSets {
-    backoff: Mutex<Backoff>,
+    backoff: Arc<Mutex<Backoff>>,
 }
 
 impl Reconciler<DaemonSet> for DaemonSets {

@@ -25,13 +25,11 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::api::Patch;
 use kubewright_runtime::events::EventKind;
 use kubewright_runtime::owners::is_controlled_by;
 use kubewright_runtime::{
     ClientError, Context, Controller, Delete, Error, IgnoreNotFound, Outcome, Reconciler,
 };
-use serde_json::json;
 
 use self::bounds::Strategy;
 use self::conditions::{PROGRESSING, condition, reason};
@@ -247,13 +245,8 @@ async fn number(cx: &Context, deployment: &Deployment, revision: i64) -> Result<
     if annotations.and_then(|all| all.get(annotations::REVISION)) == Some(&revision) {
         return Ok(());
     }
-    let patch = json!({"metadata": {
-        "annotations": {annotations::REVISION: revision},
-        "resourceVersion": deployment.metadata.resource_version,
-    }});
-    let deployments = cx.client().of::<Deployment>();
-    deployments
-        .patch_subresource(cx.key(), "status", &Patch::Merge(patch))
-        .await?;
-    Ok(())
+    let mut numbered = deployment.clone();
+    let annotations = numbered.metadata.annotations.get_or_insert_default();
+    annotations.insert(annotations::REVISION.to_owned(), revision);
+    cx.client().update_status(&numbered).await.map(drop)
 }

@@ -2,26 +2,57 @@
 
 mod budget;
 mod scale;
+mod stale;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
 use kubewright_runtime::events::EventKind;
-use kubewright_runtime::{Client, Context, Controller, Error, Key, Outcome, Reconciler, Watch};
+use kubewright_runtime::{
+    Client, Context, Controller, Error, Key, Outcome, Predicate, Reconciler, Watch,
+};
 
 use budget::{Expected, assess, fail, needs_scale};
 
 use crate::pods::selected::candidates;
 use crate::pods::selecting::selecting;
+use crate::writes::report;
 
 /// Keeps the status of disruption budgets.
 pub(crate) fn controller() -> Controller {
     Controller::of::<PodDisruptionBudget>("disruption")
         .watches(Watch::of::<Pod>().map(covering))
         .reconciler(Budgets)
+}
+
+/// Takes back `DisruptionTarget` from pods that were not deleted after all.
+pub(crate) fn stale_controller() -> Controller {
+    Controller::of::<Pod>("stale-pod-disruption")
+        .when(Predicate::value(|pod: &Pod| stale::since(pod).is_some()))
+        .reconciler(Stale)
+}
+
+struct Stale;
+
+impl Reconciler<Pod> for Stale {
+    async fn reconcile(&self, pod: Arc<Pod>, cx: &Context) -> Result<Outcome, Error> {
+        let Some(since) = stale::since(&pod) else {
+            return Ok(Outcome::done());
+        };
+        let age = Duration::try_from(cx.now().duration_since(since)).unwrap_or_default();
+        if let Some(wait) = stale::TIMEOUT
+            .checked_sub(age)
+            .filter(|wait| !wait.is_zero())
+        {
+            return Ok(Outcome::requeue_after(wait));
+        }
+        report(cx.client(), &*pod, |pod| stale::reset(pod, cx.now())).await?;
+        Ok(Outcome::done())
+    }
 }
 
 struct Budgets;
@@ -38,7 +69,7 @@ impl Reconciler<PodDisruptionBudget> for Budgets {
                 // The server must not allow what nobody has counted.
                 let mut closed = (*budget).clone();
                 fail(&mut closed, &error.report(), cx.now());
-                cx.client().patch_status(&*budget, &closed).await?;
+                report(cx.client(), &*budget, |budget| *budget = closed).await?;
                 Err(error)
             }
         }

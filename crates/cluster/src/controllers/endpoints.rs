@@ -1,8 +1,10 @@
 //! Endpoint slices: where the pods behind a service are reached. [`legacy`] says the same in the older way, [`mirror`]
 //! makes slices of what users say themselves.
 
+mod hints;
 pub(crate) mod legacy;
 pub(crate) mod mirror;
+mod placement;
 #[cfg(test)]
 mod tests;
 
@@ -16,15 +18,18 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kubewright_runtime::client::TypedObject;
 use kubewright_runtime::{
     Client, ClientError, Context, Controller, Delete, Error, IgnoreNotFound, Key, Outcome,
-    Reconciler, Watch,
+    Predicate, Reconciler, Watch,
 };
 
+use self::hints::Hints;
+use self::placement::place;
 use super::WORKERS;
 use crate::pods::adopt::{controlled_by, key};
 use crate::pods::claim::controller_reference;
 use crate::pods::selected::candidates;
 use crate::pods::selecting::selecting;
 use crate::pods::{is_finished, is_ready, is_terminating, label, node_name};
+use crate::writes::replace;
 
 const SERVICE: &str = "kubernetes.io/service-name";
 /// Marks what belongs to a service without an address of its own.
@@ -41,8 +46,29 @@ pub(crate) fn controller() -> Controller {
     Controller::of::<Service>("endpointslice-controller")
         .owns::<EndpointSlice>()
         .watches(Watch::of::<Pod>().map(services))
+        .watches(
+            Watch::of::<Node>()
+                .when(Predicate::labels_changed())
+                .map(services_on),
+        )
         .workers(WORKERS)
         .reconciler(Slices)
+}
+
+/// The services with endpoints on a node that may be in another zone than they say.
+fn services_on(node: &Node, client: &Client) -> Vec<Key> {
+    let (name, zone) = (node.metadata.name.as_ref(), label(&node.metadata, ZONE));
+    let moved = |slice: &&Arc<EndpointSlice>| {
+        let mut endpoints = slice.endpoints.iter().flatten();
+        endpoints.any(|one| one.node_name.as_ref() == name && one.zone.as_deref() != zone)
+    };
+    let slices = client.reader::<EndpointSlice>().list();
+    let services = slices.iter().filter(moved).filter_map(|slice| {
+        let namespace = slice.metadata.namespace.as_deref()?;
+        Some(Key::new(namespace, label(&slice.metadata, SERVICE)?))
+    });
+    let services: BTreeSet<Key> = services.collect();
+    services.into_iter().collect()
 }
 
 struct Slices;
@@ -93,26 +119,19 @@ async fn put<K: TypedObject>(
 ) -> Result<(), ClientError> {
     let uid = owner.meta().uid.as_deref().unwrap_or_default();
     let mut there = controlled_by::<EndpointSlice>(client, uid).await?;
-    for slice in wanted {
-        let name = &slice.metadata.name;
-        let known = there.iter().position(|old| old.metadata.name == *name);
-        let Some(known) = known else {
-            match client.create(&slice).await {
-                // Nothing can be created there any more, and nobody looks.
-                Err(error) if error.is_namespace_terminating() => return Ok(()),
-                written => drop(written?),
-            }
-            continue;
-        };
-        let old = there.swap_remove(known);
-        let change = |told: &mut EndpointSlice| {
-            (told.endpoints, told.ports) = (slice.endpoints, slice.ports);
-            told.metadata.labels = slice.metadata.labels;
-            told.metadata.annotations = slice.metadata.annotations;
-        };
-        client.modify(&*old, change).await.ignore_not_found()?;
+    there.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+    let placement = place(there, wanted);
+    for slice in placement.create {
+        match client.create(&slice).await {
+            // Nothing can be created there any more, and nobody looks.
+            Err(error) if error.is_namespace_terminating() => return Ok(()),
+            written => drop(written?),
+        }
     }
-    for old in there {
+    for (old, new) in placement.update {
+        replace(client, &*old, new).await.ignore_not_found()?;
+    }
+    for old in placement.delete {
         let deleted = client.delete(&*old, Delete::background()).await;
         deleted.ignore_not_found()?;
     }
@@ -126,7 +145,10 @@ fn slices(
     pods: &[Arc<Pod>],
     zones: &BTreeMap<String, String>,
 ) -> Vec<EndpointSlice> {
-    let asked = spec.selector.clone().unwrap_or_default();
+    let (asked, hints) = (
+        spec.selector.clone().unwrap_or_default(),
+        Hints::of(service),
+    );
     let mut groups: BTreeMap<Vec<Option<i32>>, Vec<Endpoint>> = BTreeMap::new();
     for pod in pods.iter().filter(|pod| !is_finished(pod)) {
         if !selects(&asked, pod) {
@@ -138,7 +160,8 @@ fn slices(
             .flatten()
             .map(|port| number(port, pod))
             .collect();
-        if let Some(endpoint) = endpoint(service, spec, pod, zones) {
+        if let Some(mut endpoint) = endpoint(service, spec, pod, zones) {
+            endpoint.hints = hints.hint(&endpoint);
             groups.entry(ports).or_default().push(endpoint);
         }
     }

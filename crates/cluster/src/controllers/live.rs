@@ -48,7 +48,7 @@ impl Cluster {
             .controller(super::deployment::controller())
             .controller(super::replicaset::controller())
             .controller(super::statefulset::controller())
-            .controller(super::daemonset::controller())
+            .controller(super::daemonset::controller(&super::Remembered::default()))
             .controller(Controller::of::<Pod>("nodes").reconciler(from_fn(make_ready)));
         let stop = CancellationToken::new();
         let run = manager.run_until(stop.clone());

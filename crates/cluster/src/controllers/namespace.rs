@@ -17,6 +17,7 @@ use kubewright_runtime::{
 };
 
 use crate::kinds::{self, Kind, Reach};
+use crate::writes::report;
 use conditions::{Findings, set_conditions};
 
 /// The finalizer that is this controller's.
@@ -60,7 +61,7 @@ impl Reconciler<Namespace> for Emptying {
         let wait = empty(cx.client(), name, deleted_at.0, cx.now(), &mut findings).await;
         let mut told = (*namespace).clone();
         set_conditions(&mut told, &findings, cx.now());
-        cx.client().patch_status(&*namespace, &told).await?;
+        report(cx.client(), &*namespace, |namespace| *namespace = told).await?;
         if findings.is_empty() {
             finalize(cx.client(), &namespace).await?;
             return Ok(Outcome::done());

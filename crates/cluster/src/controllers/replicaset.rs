@@ -28,7 +28,7 @@ use crate::pods::{from_template, is_active, is_finished, is_terminating, next_av
 use crate::writes::{report, said};
 
 /// A kind that keeps a number of pods of one template.
-pub(crate) trait Replicated: Selecting {
+pub(crate) trait Replicated: Selecting + PartialEq {
     /// What it asks for and reports, as a ReplicaSet.
     fn as_set(&self) -> Cow<'_, ReplicaSet>;
 

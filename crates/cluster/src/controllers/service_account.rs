@@ -178,8 +178,9 @@ impl Tokens {
         let accounts = client.of::<ServiceAccount>();
         let made: Value = accounts.create_subresource(key, "token", &request).await?;
         let token = made["status"]["token"].as_str().unwrap_or_default();
-        let change = |secret: &mut Secret| self.write(secret, account, token);
-        settled(client.modify(secret, change).await)
+        let mut filled = secret.clone();
+        self.write(&mut filled, account, token);
+        settled(client.update(&filled).await)
     }
 
     /// Writes what a client in the cluster needs to reach the server.

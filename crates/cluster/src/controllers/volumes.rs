@@ -37,7 +37,7 @@ use self::plan::{
 };
 pub(crate) use self::provision::standard_class;
 use self::provision::{DEFAULT_CLASS, PROVISIONER, provision, set_pending};
-use crate::writes::{patch_unchanged, report};
+use crate::writes::{replace, report};
 
 /// Binds claims.
 pub(crate) fn binder() -> Controller {
@@ -110,7 +110,7 @@ impl Reconciler<PersistentVolumeClaim> for Claims {
             ClaimStep::SetClass(name) => {
                 let mut classed = (*claim).clone();
                 classed.spec.get_or_insert_default().storage_class_name = Some(name);
-                patch_unchanged(cx.client(), &*claim, &classed).await?;
+                replace(cx.client(), &*claim, classed).await?;
             }
             // Rare, and large: it is not to make every other run large.
             ClaimStep::Provision(class) => {
@@ -216,18 +216,14 @@ async fn bind(
     let client = cx.client();
     let mut bound = volume.clone();
     binding::bind_volume(&mut bound, claim);
-    if bound != *volume {
-        bound = patch_unchanged(client, volume, &bound).await?;
-    }
+    bound = replace(client, volume, bound).await?;
     if volume_phase(&bound) != "Bound" {
-        let change = |v: &mut PersistentVolume| binding::set_volume_phase(v, "Bound");
-        bound = client.modify_status(&bound, change).await?.into_object();
+        binding::set_volume_phase(&mut bound, "Bound");
+        bound = client.update_status(&bound).await?;
     }
     let mut tied = claim.clone();
     binding::bind_claim(&mut tied, &bound);
-    if tied != *claim {
-        tied = patch_unchanged(client, claim, &tied).await?;
-    }
+    tied = replace(client, claim, tied).await?;
     let mut reported = tied.clone();
     binding::set_bound(&mut reported, &bound);
     if reported.status != tied.status {
@@ -314,7 +310,7 @@ fn is_somebody_elses(volume: &PersistentVolume) -> bool {
 async fn unbind(volume: &PersistentVolume, cx: &Context) -> Result<(), ClientError> {
     let mut freed = volume.clone();
     binding::unbind_volume(&mut freed);
-    let freed = patch_unchanged(cx.client(), volume, &freed).await?;
+    let freed = replace(cx.client(), volume, freed).await?;
     set_phase(&freed, "Available", cx).await
 }
 

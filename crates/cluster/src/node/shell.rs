@@ -30,6 +30,7 @@ use super::spec::{Network, NodeSpec, SIMULATE, lease};
 use super::step::{Fate, Note, Severity};
 use super::writes::{self, PodWrite};
 use crate::announce::{Announcer, Told};
+use crate::identity::{self, Acting};
 
 /// How many writes are under way at most.
 const WRITES: usize = 64;
@@ -168,6 +169,11 @@ async fn sources(client: &Client) -> Result<Cached, NodesError> {
 }
 
 impl Shell<'_> {
+    /// The API server, for the kubelet of a node.
+    fn kubelet(&self, node: &str) -> Acting {
+        Acting::new(&self.client, identity::node(node))
+    }
+
     async fn serve(
         &mut self,
         commands: &mut mpsc::Receiver<Command>,
@@ -246,11 +252,11 @@ impl Shell<'_> {
         let Some(node) = self.fleet.node(&name) else {
             return;
         };
-        let (client, uid) = (self.client.clone(), node.uid.clone());
+        let (kubelet, uid) = (self.kubelet(&name), node.uid.clone());
         let wanted = lease(&name, &uid, self.options.lease_duration, now);
         let held = node.lease.clone();
         self.writes.spawn(async move {
-            let renewed = writes::renew(client, held, wanted).await;
+            let renewed = writes::renew(kubelet, held, wanted).await;
             Done::Renewed(name, uid, renewed.map(Arc::new))
         });
     }
@@ -264,9 +270,9 @@ impl Shell<'_> {
         let status = node
             .spec
             .status(node.address, &node.pressures, before.as_ref(), now);
-        let (client, name) = (self.client.clone(), name.to_owned());
+        let (kubelet, name) = (self.kubelet(name), name.to_owned());
         self.writes
-            .spawn(async move { Done::Told(writes::report(client, name, before, status).await) });
+            .spawn(async move { Done::Told(writes::report(kubelet, name, before, status).await) });
     }
 
     /// A node that is low on something lets a pod go.
@@ -327,9 +333,9 @@ impl Shell<'_> {
             status: step.status,
             fate: step.fate,
         };
-        let client = self.client.clone();
+        let kubelet = self.kubelet(&node);
         self.writes
-            .spawn(async move { Done::Pod(key, write.send(client).await) });
+            .spawn(async move { Done::Pod(key, write.send(kubelet).await) });
     }
 
     fn tell(&self, pod: &Pod, node: &str, note: Note, now: Timestamp) {
@@ -426,9 +432,9 @@ impl Shell<'_> {
             Command::Remove(name, reply) => {
                 if self.take_away(&name) {
                     self.options.memory.removed(&name);
-                    let client = self.client.clone();
+                    let kubelet = self.kubelet(&name);
                     self.writes.spawn(async move {
-                        Done::Removed(writes::deregister(client, &name).await, reply)
+                        Done::Removed(writes::deregister(kubelet, &name).await, reply)
                     });
                     return;
                 }
@@ -498,12 +504,12 @@ impl Shell<'_> {
             address: node.address,
         };
         let object = node.spec.object(&node.zone, &network, now);
-        let client = self.client.clone();
+        let kubelet = self.kubelet(&name);
         self.writes.spawn(async move {
             let registered = match reply {
                 // Whoever asked is told, and may ask again.
-                Some(_) => writes::register(client, object).await,
-                None => writes::register_in_the_end(client, object).await,
+                Some(_) => writes::register(kubelet, object).await,
+                None => writes::register_in_the_end(kubelet, object).await,
             };
             Done::Registered(name, registered, reply)
         });

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, NodeStatus, Pod, PodStatus};
-use kube::Api;
 use kube::Resource as _;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
 use kubewright_cache::Key;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::fleet::{Ending, Outcome};
 use super::spec::LEASES;
 use super::status::fingerprint;
 use super::step::Fate;
-use crate::writes::patch_status;
+use crate::identity::{self, Acting};
 
 /// The pauses between attempts to register; they double.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -52,7 +52,7 @@ impl PodWrite {
     ///
     /// # Errors
     /// What the server answers. A pod that is gone, or another one, is not an error: the informer reports it.
-    pub(crate) async fn send(self, client: kube::Client) -> Result<Outcome, kube::Error> {
+    pub(crate) async fn send(self, kubelet: Acting) -> Result<Outcome, kube::Error> {
         let namespace = self.key.namespace().unwrap_or("default");
         let mut outcome = Outcome {
             uid: self.uid.clone(),
@@ -63,7 +63,9 @@ impl PodWrite {
         if let Some(status) = &self.status {
             let patch = Patch::Strategic(patch(&self.uid, status));
             let pod = (Some(namespace), self.key.name());
-            ignore_missing(patch_status::<Pod>(&client, pod, &patching(), &patch).await)?;
+            let params = patching();
+            let written = kubelet.patch_status::<Pod, IgnoredAny>(pod, &params, &patch);
+            ignore_missing(written.await)?;
             outcome.fingerprint = Some(fingerprint(status));
             if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
                 outcome.ended = Ending::Over;
@@ -78,9 +80,9 @@ impl PodWrite {
                 }),
                 ..DeleteParams::default()
             };
-            let api: Api<Pod> = Api::namespaced(client, namespace);
-            let deleted = api.delete(self.key.name(), &params).await.map(drop);
-            self.or_replaced(&api, deleted).await?;
+            let name = self.key.name();
+            let deleted = kubelet.delete::<Pod>(Some(namespace), name, &params).await;
+            self.or_replaced(&kubelet, namespace, deleted).await?;
             outcome.fate = Fate::Goes;
         }
         Ok(outcome)
@@ -91,7 +93,8 @@ impl PodWrite {
     /// A conflict means that another pod has the name, or that somebody wrote at the same time: the server knows which.
     async fn or_replaced(
         &self,
-        api: &Api<Pod>,
+        kubelet: &Acting,
+        namespace: &str,
         deleted: Result<(), kube::Error>,
     ) -> Result<(), kube::Error> {
         let Err(kube::Error::Api(status)) = &deleted else {
@@ -100,7 +103,7 @@ impl PodWrite {
         match status.code {
             404 => Ok(()),
             409 => {
-                let found = api.get_opt(self.key.name()).await?;
+                let found = kubelet.get_opt(Some(namespace), self.key.name()).await?;
                 let same = |pod: Pod| pod.metadata.uid.as_deref() == Some(&self.uid);
                 if found.is_some_and(same) {
                     deleted
@@ -140,20 +143,20 @@ fn patch(uid: &str, status: &PodStatus) -> Value {
 ///
 /// # Errors
 /// What the server says.
-pub(crate) async fn register(client: kube::Client, node: Node) -> Result<String, kube::Error> {
-    let api: Api<Node> = Api::all(client);
+pub(crate) async fn register(kubelet: Acting, node: Node) -> Result<String, kube::Error> {
     let name = node.metadata.name.clone().unwrap_or_default();
-    match api.create(&creating(), &node).await {
+    match kubelet.create(None, &creating(), &node).await {
         Err(kube::Error::Api(status)) if status.code == 409 => {}
         other => return other.map(uid),
     }
-    let params = patching();
-    let existing = api.get(&name).await?;
+    let (object, params) = ((None, &*name), patching());
+    let existing = kubelet.get_opt(None, &name).await?.unwrap_or_default();
     let patch = Patch::Merge(missing(&existing, &node));
-    api.patch(&name, &params, &patch).await?;
+    kubelet.patch::<Node>(object, &params, &patch).await?;
     let report = json!({"status": node.status});
     let patch = Patch::Strategic(report);
-    api.patch_status(&name, &params, &patch).await.map(uid)
+    let reported = kubelet.patch_status::<Node, Node>(object, &params, &patch);
+    reported.await.map(uid)
 }
 
 /// Registers a node and retries until the server accepts it or says that it never will, as the kubelet does.
@@ -161,12 +164,12 @@ pub(crate) async fn register(client: kube::Client, node: Node) -> Result<String,
 /// # Errors
 /// That the server will not have it.
 pub(crate) async fn register_in_the_end(
-    client: kube::Client,
+    kubelet: Acting,
     node: Node,
 ) -> Result<String, kube::Error> {
     let mut pause = FIRST_PAUSE;
     loop {
-        let registered = register(client.clone(), node.clone()).await;
+        let registered = register(kubelet.clone(), node.clone()).await;
         match &registered {
             Err(kube::Error::Api(status)) if is_final(status.code) => return registered,
             Err(error) => tracing::debug!(%error, "a node could not register yet"),
@@ -212,7 +215,7 @@ fn missing(existing: &Node, node: &Node) -> Value {
 /// # Errors
 /// What the server says.
 pub(crate) async fn report(
-    client: kube::Client,
+    kubelet: Acting,
     name: String,
     before: Option<NodeStatus>,
     status: NodeStatus,
@@ -220,7 +223,9 @@ pub(crate) async fn report(
     let before = serde_json::to_value(before).unwrap_or(Value::Null);
     let status = serde_json::to_value(status).map_err(kube::Error::SerdeError)?;
     let patch = Patch::Strategic(json!({"status": changes(&before, status)}));
-    ignore_missing(patch_status::<Node>(&client, (None, &name), &patching(), &patch).await)
+    let (object, params) = ((None, &*name), patching());
+    let written = kubelet.patch_status::<Node, IgnoredAny>(object, &params, &patch);
+    ignore_missing(written.await)
 }
 
 /// What of a status is other than before: whole fields, but of the conditions those that differ.
@@ -241,21 +246,20 @@ fn changes(before: &Value, mut status: Value) -> Value {
 /// # Errors
 /// What the server says.
 pub(crate) async fn renew(
-    client: kube::Client,
+    kubelet: Acting,
     held: Option<Arc<Lease>>,
     wanted: Lease,
 ) -> Result<Lease, kube::Error> {
     if let Some(held) = held {
-        match replace_lease(&client, &held, &wanted).await {
+        match replace_lease(&kubelet, &held, &wanted).await {
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
             other => return other,
         }
     }
-    let api: Api<Lease> = Api::namespaced(client.clone(), LEASES);
     let name = wanted.metadata.name.as_deref().unwrap_or_default();
-    let mut lease = match api.get_opt(name).await? {
-        Some(found) => return replace_lease(&client, &found, &wanted).await,
-        None => api.create(&creating(), &wanted).await?,
+    let mut lease = match kubelet.get_opt(Some(LEASES), name).await? {
+        Some(found) => return replace_lease(&kubelet, &found, &wanted).await,
+        None => kubelet.create(Some(LEASES), &creating(), &wanted).await?,
     };
     lease.metadata.managed_fields = None;
     Ok(lease)
@@ -263,7 +267,7 @@ pub(crate) async fn renew(
 
 /// Writes a lease that is there with what is wanted of it.
 async fn replace_lease(
-    client: &kube::Client,
+    kubelet: &Acting,
     found: &Lease,
     wanted: &Lease,
 ) -> Result<Lease, kube::Error> {
@@ -287,21 +291,22 @@ async fn replace_lease(
     let body = serde_json::to_vec(&lease).map_err(kube::Error::SerdeError)?;
     let path = Lease::url_path(&(), Some(LEASES));
     let request = Request::new(path).replace(name, &creating(), body);
-    let request = request.map_err(kube::Error::BuildRequest)?;
-    let written: Written = client.request(request).await?;
+    let written: Written = kubelet.send(request).await?;
     lease.metadata.resource_version = Some(written.metadata.resource_version);
     Ok(lease)
 }
 
-/// Deletes the object of a node and its lease.
+/// Deletes the object of a node and its lease. A kubelet may do the second alone; nodes are deleted by the node controller.
 ///
 /// # Errors
 /// What the server answers; what is gone already is not an error.
-pub(crate) async fn deregister(client: kube::Client, name: &str) -> Result<(), kube::Error> {
-    let api: Api<Node> = Api::all(client.clone());
-    ignore_missing(api.delete(name, &DeleteParams::default()).await)?;
-    let leases: Api<Lease> = Api::namespaced(client, LEASES);
-    ignore_missing(leases.delete(name, &DeleteParams::default()).await)
+pub(crate) async fn deregister(kubelet: Acting, name: &str) -> Result<(), kube::Error> {
+    let (controller, params) = (
+        kubelet.as_user(identity::controller("node-controller")),
+        DeleteParams::default(),
+    );
+    ignore_missing(controller.delete::<Node>(None, name, &params).await)?;
+    ignore_missing(kubelet.delete::<Lease>(Some(LEASES), name, &params).await)
 }
 
 #[cfg(test)]

@@ -130,6 +130,6 @@ async fn decode<T: DeserializeOwned>(
         });
         return Err(kube::Error::Api(status.boxed()));
     }
-    let answer = serde_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
+    let answer = kubewright_cache::decode(&body).map_err(kube::Error::SerdeError)?;
     Ok((head.status, answer))
 }

@@ -69,7 +69,7 @@ impl<K: Object> Objects<K> {
             // The answer may be of another kind: it does not say which informers have the object.
             self.note(verb, key, version, Vec::new);
         }
-        serde_json::from_value(answer)
+        kubewright_cache::decode(answer.to_string().as_bytes())
             .map_err(|error| self.failed(verb, key.as_str(), kube::Error::SerdeError(error)))
     }
 }

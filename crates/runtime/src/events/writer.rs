@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::correlator::{Correlator, Record, Write};
-use super::{EventApi, Occurrence, RecorderOptions, encode};
+use super::{EventApi, Recorded, RecorderOptions, encode};
 use crate::environment::Environment;
 
 /// Tries for one event.
@@ -27,7 +27,7 @@ pub struct EventWriter {
     client: Client,
     options: RecorderOptions,
     environment: Environment,
-    waiting: mpsc::Receiver<Occurrence>,
+    waiting: mpsc::Receiver<Recorded>,
     correlator: Correlator,
 }
 
@@ -46,7 +46,7 @@ impl EventWriter {
         client: Client,
         options: RecorderOptions,
         environment: Environment,
-        waiting: mpsc::Receiver<Occurrence>,
+        waiting: mpsc::Receiver<Recorded>,
     ) -> Self {
         Self {
             client,
@@ -78,21 +78,23 @@ impl EventWriter {
                 biased;
                 () = cancel.cancelled() => break,
                 next = self.waiting.recv() => match next {
-                    Some(occurrence) => self.write(occurrence, cancel).await,
+                    Some(recorded) => self.write(recorded, cancel).await,
                     None => return,
                 },
             }
         }
         self.waiting.close();
-        while let Some(occurrence) = self.waiting.recv().await {
-            self.write(occurrence, cancel).await;
+        while let Some(recorded) = self.waiting.recv().await {
+            self.write(recorded, cancel).await;
         }
     }
 
-    async fn write(&mut self, occurrence: Occurrence, cancel: &CancellationToken) {
+    async fn write(&mut self, recorded: Recorded, cancel: &CancellationToken) {
+        let Recorded { occurrence, sender } = recorded;
+        let client = sender.unwrap_or_else(|| self.client.clone());
         let mut write = self.correlator.observe(occurrence.at, occurrence);
         for attempt in 0..TRIES {
-            let reason = match self.attempt(&write).await {
+            let reason = match self.attempt(&client, &write).await {
                 Tried::Settled => return,
                 Tried::Missing => {
                     write = anew(write);
@@ -115,12 +117,12 @@ impl EventWriter {
         tracing::warn!("an event was given up after {TRIES} tries");
     }
 
-    async fn attempt(&self, write: &Write) -> Tried {
+    async fn attempt(&self, client: &Client, write: &Write) -> Tried {
         let sent = async {
             match write {
                 Write::Skip => Ok(()),
-                Write::Create(record) => self.create(record).await,
-                Write::Patch(record) => self.patch(record).await,
+                Write::Create(record) => self.create(client, record).await,
+                Write::Patch(record) => self.patch(client, record).await,
             }
         };
         match timeout(PATIENCE, sent).await {
@@ -130,8 +132,8 @@ impl EventWriter {
         }
     }
 
-    async fn create(&self, record: &Record) -> Result<(), kube::Error> {
-        let client = self.client.clone();
+    async fn create(&self, client: &Client, record: &Record) -> Result<(), kube::Error> {
+        let client = client.clone();
         let params = PostParams {
             field_manager: Some(self.options.component.clone()),
             ..PostParams::default()
@@ -150,8 +152,8 @@ impl EventWriter {
         }
     }
 
-    async fn patch(&self, record: &Record) -> Result<(), kube::Error> {
-        let client = self.client.clone();
+    async fn patch(&self, client: &Client, record: &Record) -> Result<(), kube::Error> {
+        let client = client.clone();
         let params = PatchParams {
             field_manager: Some(self.options.component.clone()),
             ..PatchParams::default()

@@ -3,6 +3,7 @@
 //! - `attributes` puts a request into the words of roles, `policy` answers whether roles allow it. Both are pure.
 //! - `follow` keeps the policy in step with the stored roles and bindings.
 //! - `escalation` keeps users from granting what they do not have.
+//! - `node` lets kubelets do what their role says.
 //! - `impersonation` lets users act as others, `token` signs and checks the tokens of service accounts.
 //! - `audit` writes down what was asked and answered.
 //!
@@ -14,6 +15,7 @@ pub(crate) mod audit;
 pub(crate) mod escalation;
 pub(crate) mod follow;
 mod impersonation;
+mod node;
 pub(crate) mod policy;
 pub(crate) mod rule;
 pub(crate) mod token;
@@ -39,7 +41,8 @@ pub enum Authorization {
     /// Whoever is known may do everything.
     #[default]
     AlwaysAllow,
-    /// Roles and their bindings decide; members of `system:masters` may do everything.
+    /// Roles and their bindings decide; members of `system:masters` may do everything, and nodes (`system:node:NAME` in
+    /// `system:nodes`) what the role `system:node` says.
     Rbac,
 }
 
@@ -113,8 +116,12 @@ impl Access {
 
     /// Whether a user may do something.
     pub(crate) fn allows(&self, user: &User, asked: &Attributes<'_>) -> bool {
-        self.is_unrestricted(user)
-            || matches!(self.policy.read().decide(user, asked), Verdict::Allowed(_))
+        if self.is_unrestricted(user) {
+            return true;
+        }
+        let policy = self.policy.read();
+        node::allows(&policy, user, asked)
+            || matches!(policy.decide(user, asked), Verdict::Allowed(_))
     }
 
     /// Whether a user may do something, and why.
@@ -122,7 +129,11 @@ impl Access {
         if self.is_unrestricted(user) {
             return Decision::allowed("");
         }
-        match self.policy.read().decide(user, asked) {
+        let policy = self.policy.read();
+        if node::allows(&policy, user, asked) {
+            return Decision::allowed("");
+        }
+        match policy.decide(user, asked) {
             Verdict::Allowed(grounds) => Decision::allowed(format!("RBAC: allowed by {grounds}")),
             Verdict::Refused { missing } if missing.is_empty() => Decision::forbidden(),
             Verdict::Refused { missing } => Decision {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::header::{HOST, USER_AGENT};
 use http::request::Parts;
-use http::{HeaderMap, Method, Uri, Version};
+use http::{Extensions, HeaderMap, Method, Uri, Version};
 
 use super::accept::{Accept, Format, Protobuf};
 use super::query::Query;
@@ -14,6 +14,8 @@ pub(crate) struct Head {
     pub(crate) method: Method,
     pub(crate) uri: Uri,
     pub(crate) headers: Arc<HeaderMap>,
+    /// What callers in this process attach to a request.
+    pub(crate) extensions: Extensions,
 }
 
 impl Head {
@@ -22,6 +24,7 @@ impl Head {
             method: parts.method,
             uri: parts.uri,
             headers: Arc::new(parts.headers),
+            extensions: parts.extensions,
         }
     }
 

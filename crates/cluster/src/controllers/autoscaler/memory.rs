@@ -12,8 +12,8 @@ const DOWN_WINDOW: i32 = 300;
 const UP_MINIMUM: i32 = 4;
 
 /// What an autoscaler remembers between its runs.
-#[derive(Debug, Default)]
-pub(super) struct Memory {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Memory {
     /// When it looks again. What happens before that waits.
     pub(super) due: Option<Timestamp>,
     /// The pods that it counts.

@@ -11,7 +11,7 @@ const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
 /// Pauses by node and by what was tried there.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Backoff {
     pauses: BTreeMap<Attempt, Pause>,
 }

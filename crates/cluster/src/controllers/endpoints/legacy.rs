@@ -18,7 +18,7 @@ use crate::controllers::WORKERS;
 use crate::pods::adopt::key;
 use crate::pods::selected::candidates;
 use crate::pods::{is_finished, is_ready, is_terminating, node_name};
-use crate::writes::said;
+use crate::writes::{replace, said};
 
 /// Says that there are more addresses than these.
 const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
@@ -80,21 +80,18 @@ async fn write(cx: &Context, service: &Service, wanted: Endpoints) -> Result<Out
     let (written, what) = match &present {
         None => (cx.client().create(&wanted).await.map(drop), "Create"),
         Some(present) => {
-            let change = |told: &mut Endpoints| {
-                told.subsets = wanted.subsets;
-                told.metadata.labels = wanted.metadata.labels;
-                let mine = wanted.metadata.annotations.is_some();
-                let notes = told.metadata.annotations.get_or_insert_default();
-                notes.remove(OVER_CAPACITY);
-                notes.extend(mine.then(|| (OVER_CAPACITY.to_owned(), "truncated".to_owned())));
-                if notes.is_empty() {
-                    told.metadata.annotations = None;
-                }
-            };
-            (
-                cx.client().modify(present, change).await.map(drop),
-                "Update",
-            )
+            let mut new = (**present).clone();
+            new.subsets = wanted.subsets;
+            new.metadata.labels = wanted.metadata.labels;
+            let mine = wanted.metadata.annotations.is_some();
+            let notes = new.metadata.annotations.get_or_insert_default();
+            notes.remove(OVER_CAPACITY);
+            notes.extend(mine.then(|| (OVER_CAPACITY.to_owned(), "truncated".to_owned())));
+            if notes.is_empty() {
+                new.metadata.annotations = None;
+            }
+            let written = replace(cx.client(), &**present, new).await;
+            (written.map(drop), "Update")
         }
     };
     match written {

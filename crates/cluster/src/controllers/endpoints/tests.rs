@@ -217,3 +217,103 @@ fn a_slice_is_its_services() {
         assert_eq!(slices[0].address_type, "IPv4");
     }
 }
+
+/// The names of the pods in each slice, by the name of the slice.
+fn contents(slices: &[EndpointSlice]) -> BTreeMap<String, Vec<String>> {
+    let name = |endpoint: &Endpoint| endpoint.target_ref.clone().and_then(|target| target.name);
+    let content = |slice: &EndpointSlice| {
+        let endpoints = slice.endpoints.iter().flatten();
+        let names = endpoints.filter_map(name).collect();
+        (slice.metadata.name.clone().unwrap_or_default(), names)
+    };
+    slices.iter().map(content).collect()
+}
+
+/// What the slices of a service are after a placement, and how many were written.
+fn placed(existing: &[EndpointSlice], wanted: Vec<EndpointSlice>) -> (Vec<EndpointSlice>, usize) {
+    let shared = existing.iter().cloned().map(Arc::new).collect();
+    let placement = place(shared, wanted);
+    let writes = placement.create.len() + placement.update.len() + placement.delete.len();
+    let mut slices = existing.to_vec();
+    slices.retain(|slice| !placement.delete.iter().any(|gone| **gone == *slice));
+    for (old, new) in placement.update {
+        slices.retain(|slice| *slice != *old);
+        slices.push(new);
+    }
+    slices.extend(placement.create);
+    slices.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+    (slices, writes)
+}
+
+/// Mirrors `reconciler_test.go: TestReconcileManyPods`, `TestReconcileEndpointSlicesSomePreexisting` and
+/// `TestReconcileEndpointSlicesRecycling`.
+#[test]
+fn endpoint_stays_in_its_slice_while_others_come_and_go() {
+    let web = service(json!({}));
+    let many = |numbers: std::ops::Range<usize>| -> Vec<Arc<Pod>> {
+        numbers
+            .map(|n| pod(&format!("p{n:03}"), json!({})))
+            .collect()
+    };
+    let (full, writes) = placed(&[], made(&web, &many(0..150)));
+    assert_eq!(writes, 2);
+    let before = contents(&full);
+    // Nothing is written when nothing has changed, in whatever order pods are listed.
+    let mut turned = many(0..150);
+    turned.reverse();
+    assert_eq!(placed(&full, made(&web, &turned)).1, 0);
+    // The first pod goes: its slice alone is written, and the others keep their places.
+    let (less, writes) = placed(&full, made(&web, &many(1..150)));
+    assert_eq!(writes, 1);
+    let after = contents(&less);
+    assert_eq!(after["web-0"], before["web-0"][1..]);
+    assert_eq!(after["web-1"], before["web-1"]);
+    // One comes: it gets the place in the fullest slice that has room for it.
+    let (more, writes) = placed(&less, made(&web, &many(1..151)));
+    assert_eq!((writes, contents(&more)["web-0"].len()), (1, 100));
+    // All go: one slice is left, without endpoints and without ports.
+    let (none, _) = placed(&more, made(&web, &[]));
+    assert_eq!(
+        contents(&none),
+        BTreeMap::from([("web-0".to_owned(), Vec::new())])
+    );
+    assert_eq!(none[0].ports.as_deref(), Some(&[][..]));
+    assert_eq!(placed(&none, made(&web, &[])).1, 0);
+    // Other ports: the slice is used again rather than deleted.
+    let ported = service(json!({"ports": [{"name": "http", "port": 80, "targetPort": 9090}]}));
+    let (one, _) = placed(&[], made(&web, &many(0..1)));
+    let (other, writes) = placed(&one, made(&ported, &many(0..1)));
+    assert_eq!((writes, other.len()), (1, 1));
+    assert_eq!(other[0].metadata.name.as_deref(), Some("web-0"));
+}
+
+/// Mirrors `trafficdist_test.go: TestReconcileHints_trafficDistribution_is_PreferClose` and its neighbours.
+#[test]
+fn traffic_distribution_asks_for_hints() {
+    for (distribution, ready, expected) in [
+        (json!(null), "True", json!(null)),
+        (json!("Unknown"), "True", json!(null)),
+        (
+            json!("PreferClose"),
+            "True",
+            json!({"forZones": [{"name": "zone-a"}]}),
+        ),
+        (
+            json!("PreferSameZone"),
+            "True",
+            json!({"forZones": [{"name": "zone-a"}]}),
+        ),
+        (
+            json!("PreferSameNode"),
+            "True",
+            json!({"forZones": [{"name": "zone-a"}], "forNodes": [{"name": "node"}]}),
+        ),
+        (json!("PreferClose"), "False", json!(null)),
+    ] {
+        let service = service(json!({"trafficDistribution": distribution}));
+        let conditions = json!({"status": {"conditions": [{"type": "Ready", "status": ready}]}});
+        let slices = made(&service, &[pod("p", conditions)]);
+        let endpoint = serde_json::to_value(&slices[0].endpoints).expect("json")[0].clone();
+        assert_eq!(endpoint["hints"], expected, "{distribution} {ready}");
+    }
+}

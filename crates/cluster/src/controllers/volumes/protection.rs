@@ -12,7 +12,7 @@ use kubewright_runtime::{
 
 use crate::controllers::ephemeral_volume::claim_name;
 use crate::pods::{is_finished, node_name};
-use crate::writes::patch_unchanged;
+use crate::writes::replace;
 
 const CLAIM: &str = "kubernetes.io/pvc-protection";
 const VOLUME: &str = "kubernetes.io/pv-protection";
@@ -136,7 +136,7 @@ fn claims(pod: &Pod) -> Vec<Key> {
 }
 
 /// Writes an object with a finalizer more or less; refused if somebody else changed it meanwhile.
-async fn write<K: TypedObject>(
+async fn write<K: TypedObject + PartialEq>(
     cx: &Context,
     object: &K,
     change: impl FnOnce(&mut K) -> bool,
@@ -145,7 +145,7 @@ async fn write<K: TypedObject>(
     if !change(&mut after) {
         return Ok(());
     }
-    let written = patch_unchanged(cx.client(), object, &after).await;
+    let written = replace(cx.client(), object, after).await;
     written.ignore_not_found().map(drop)
 }
 

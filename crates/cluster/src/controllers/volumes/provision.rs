@@ -16,7 +16,7 @@ use super::binding::{reference, set_unbound};
 use super::objects::{
     NO_PROVISIONER, PROVISIONED_BY, STORAGE_PROVISIONER, allowed_nodes, annotate, claim_phase,
 };
-use crate::writes::{patch_unchanged, report};
+use crate::writes::{replace, report};
 
 /// Who makes simulated volumes.
 pub(crate) const PROVISIONER: &str = "sim.kubewright.dev/disk";
@@ -66,11 +66,7 @@ pub(super) async fn provision(
     for annotation in STORAGE_PROVISIONER {
         annotate(&mut asked.metadata, annotation, &class.provisioner);
     }
-    let claim = if asked == *claim {
-        asked
-    } else {
-        patch_unchanged(cx.client(), claim, &asked).await?
-    };
+    let claim = replace(cx.client(), claim, asked).await?;
     if class.provisioner == PROVISIONER {
         return simulate(&claim, class, cx).await;
     }

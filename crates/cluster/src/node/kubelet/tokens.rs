@@ -11,11 +11,12 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount, ServiceAccountTokenProjection};
-use kube::Api;
-use kube::api::PostParams;
+use kube::Resource as _;
+use kube::api::{PostParams, Request};
 use kubewright_runtime::Environment;
 use parking_lot::Mutex;
 
+use crate::identity::Acting;
 use crate::node::runtime::MountError;
 
 /// How long a token is good when a volume does not say.
@@ -26,7 +27,7 @@ const OLDEST: Duration = Duration::from_secs(24 * 3600);
 /// The tokens of one pod. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Tokens {
-    client: kube::Client,
+    kubelet: Acting,
     environment: Environment,
     kept: Arc<Mutex<BTreeMap<TokenKey, Kept>>>,
 }
@@ -46,9 +47,9 @@ struct Kept {
 }
 
 impl Tokens {
-    pub(crate) fn new(client: kube::Client, environment: Environment) -> Self {
+    pub(crate) fn new(kubelet: Acting, environment: Environment) -> Self {
         Self {
-            client,
+            kubelet,
             environment,
             kept: Arc::default(),
         }
@@ -119,11 +120,12 @@ impl Tokens {
             }),
             ..TokenRequest::default()
         };
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), namespace);
         let name = account.filter(|name| !name.is_empty()).unwrap_or("default");
-        let answer = accounts
-            .create_token_request(name, &PostParams::default(), &request)
-            .await?;
+        let body = serde_json::to_vec(&request).map_err(kube::Error::SerdeError)?;
+        let path = ServiceAccount::url_path(&(), Some(namespace));
+        let params = PostParams::default();
+        let request = Request::new(path).create_subresource("token", name, &params, body);
+        let answer: TokenRequest = self.kubelet.send(request).await?;
         let status = answer.status.unwrap_or_default();
         let expires = status.expiration_timestamp.map_or(now, |time| time.0);
         let life = Duration::try_from(expires.duration_since(now)).unwrap_or_default();

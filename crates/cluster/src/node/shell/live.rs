@@ -107,7 +107,10 @@ impl Shell<'_> {
             pod: pod.clone(),
             pods: self.views.pods.clone(),
             sources: self.views.sources.clone(),
-            tokens: Tokens::new(self.client.clone(), self.environment.clone()),
+            tokens: Tokens::new(
+                self.kubelet(crate::pods::node_name(pod)),
+                self.environment.clone(),
+            ),
         }
     }
 

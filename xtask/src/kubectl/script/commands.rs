@@ -1,0 +1,186 @@
+//! The commands that reach into pods and nodes: exec, attach, cp, port-forward, logs, debug, top and their neighbours.
+
+use super::super::step::{Group, Step, World, kubectl, kubectl_with, meanwhile};
+
+pub(crate) fn group() -> Group {
+    Group {
+        name: "commands",
+        world: World::Cluster,
+        steps: [
+            streams(),
+            ports(),
+            logs(),
+            debugging(),
+            usage(),
+            nodes(),
+            rollouts(),
+            exposing(),
+            certificates(),
+            access(),
+        ]
+        .concat(),
+    }
+}
+
+fn streams() -> Vec<Step> {
+    vec![
+        kubectl("run web --image=nginx --port=80").prints_exactly("pod/web created"),
+        kubectl("wait --for=condition=ready pod/web --timeout=20s"),
+        kubectl("exec web -- echo hello").prints_exactly("hello"),
+        kubectl("exec web -- sh -c 'exit 3'")
+            .code(3)
+            .complains("command terminated with exit code 3"),
+        kubectl_with("exec -i web -- cat", "typed").prints_exactly("typed"),
+        kubectl("cp Cargo.toml web:/tmp/Cargo.toml"),
+        kubectl("exec web -- cat /tmp/Cargo.toml").prints("[workspace]"),
+        kubectl(
+            "run ticker --image=busybox --restart=Never -- sh -c 'sleep 3; echo tick; sleep 2; echo tock; sleep 600'",
+        ),
+        kubectl("wait --for=condition=ready pod/ticker --timeout=20s"),
+        meanwhile("attach ticker", "tock", "get pod ticker")
+            .prints_once("tick")
+            .prints_once("tock"),
+        kubectl("run once --image=busybox --restart=Never -i --rm -- sh -c 'sleep 1; echo said'")
+            .prints_once("said")
+            .prints("pod \"once\" deleted"),
+    ]
+}
+
+fn ports() -> Vec<Step> {
+    vec![
+        meanwhile(
+            "port-forward pod/web 28471:80",
+            "Forwarding from 127.0.0.1:28471 -> 80",
+            "--server=http://127.0.0.1:28471 get --raw /",
+        )
+        .prints("Handling connection for 28471"),
+        meanwhile(
+            "proxy --port=28472",
+            "Starting to serve on 127.0.0.1:28472",
+            "--server=http://127.0.0.1:28472 get --raw /version",
+        )
+        .prints("Starting to serve"),
+        kubectl("get --raw /api/v1/namespaces/default/pods/web:80/proxy/").prints("web"),
+    ]
+}
+
+fn logs() -> Vec<Step> {
+    vec![
+        kubectl("run crash --image=busybox -- sh -c 'echo first; exit 1'"),
+        kubectl(
+            "wait --for=jsonpath={.status.containerStatuses[0].restartCount}=1 pod/crash --timeout=20s",
+        ),
+        kubectl("logs -p crash").prints("first"),
+        kubectl(
+            "run said --image=busybox --restart=Never -- sh -c 'echo now; sleep 2; echo later'",
+        ),
+        kubectl(
+            "wait --for=jsonpath={.status.containerStatuses[0].name}=said pod/said --timeout=20s",
+        ),
+        kubectl("logs -f --all-containers --pod-running-timeout=20s said")
+            .prints_once("now")
+            .prints_once("later"),
+    ]
+}
+
+fn debugging() -> Vec<Step> {
+    vec![
+        kubectl("debug web --image=busybox --container=helper -- sleep 60"),
+        kubectl(
+            "wait --for=jsonpath={.status.ephemeralContainerStatuses[0].name}=helper pod/web --timeout=20s",
+        ),
+        kubectl("describe pod web").prints("helper:"),
+        kubectl("events --for=pod/web").prints("Started"),
+    ]
+}
+
+fn usage() -> Vec<Step> {
+    vec![
+        kubectl(
+            "run busy --image=nginx --annotations=sim.kubewright.dev/cpu=200m --annotations=sim.kubewright.dev/memory=64Mi",
+        ),
+        kubectl("wait --for=condition=ready pod/busy --timeout=20s"),
+        kubectl("top pod busy").matches("^busy +200m +64Mi"),
+        kubectl("top nodes").matches("^node-1 +"),
+    ]
+}
+
+fn nodes() -> Vec<Step> {
+    vec![
+        kubectl("taint nodes node-2 team=a:NoSchedule").prints("node/node-2 tainted"),
+        kubectl("get node node-2 -o jsonpath={.spec.taints[0].key}").prints_exactly("team"),
+        kubectl("taint nodes node-2 team-").prints("node/node-2 untainted"),
+        kubectl("cordon node-3").prints("node/node-3 cordoned"),
+        kubectl("drain node-3 --ignore-daemonsets --force --delete-emptydir-data --timeout=60s")
+            .prints("node/node-3"),
+        kubectl("uncordon node-3").prints("node/node-3 uncordoned"),
+    ]
+}
+
+fn rollouts() -> Vec<Step> {
+    vec![
+        kubectl("create deployment shop --image=nginx:1 --replicas=2"),
+        kubectl("rollout status deployment/shop --timeout=20s").prints("successfully rolled out"),
+        kubectl("rollout pause deployment/shop").prints("deployment.apps/shop paused"),
+        kubectl("set image deployment/shop nginx=nginx:2"),
+        kubectl("get deployment shop -o jsonpath={.status.updatedReplicas}").lacks("2"),
+        kubectl("rollout resume deployment/shop").prints("deployment.apps/shop resumed"),
+        kubectl("rollout status deployment/shop --timeout=20s").prints("successfully rolled out"),
+        kubectl("rollout restart deployment/shop").prints("deployment.apps/shop restarted"),
+        kubectl("rollout status deployment/shop --timeout=20s").prints("successfully rolled out"),
+        kubectl("rollout history deployment/shop").matches("^3 +"),
+        kubectl("rollout undo deployment/shop --to-revision=1")
+            .prints("deployment.apps/shop rolled back"),
+        kubectl("rollout status deployment/shop --timeout=20s").prints("successfully rolled out"),
+        kubectl("get deployment shop -o jsonpath={.spec.template.spec.containers[0].image}")
+            .prints_exactly("nginx:1"),
+    ]
+}
+
+fn exposing() -> Vec<Step> {
+    vec![
+        kubectl("autoscale deployment shop --min=2 --max=4")
+            .prints("horizontalpodautoscaler.autoscaling/shop autoscaled"),
+        kubectl("get hpa shop -o jsonpath={.spec.maxReplicas}").prints_exactly("4"),
+        kubectl("expose deployment shop --port=80 --type=LoadBalancer")
+            .prints_exactly("service/shop exposed"),
+        kubectl(
+            "wait --for=jsonpath={.status.loadBalancer.ingress[0].ip}=203.0.113.1 service/shop --timeout=20s",
+        ),
+        kubectl("describe service shop").prints("Ensured load balancer"),
+    ]
+}
+
+/// A request of `openssl req -new -subj /O=dev/CN=jane` with a P-256 key.
+const REQUEST: &str = "apiVersion: certificates.k8s.io/v1
+kind: CertificateSigningRequest
+metadata: {name: jane}
+spec:
+  signerName: kubernetes.io/kube-apiserver-client
+  usages: [client auth]
+  expirationSeconds: 3600
+  request: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIWE1IOENBUUF3SFRFTU1Bb0dBMVVFQ2d3RFpHVjJNUTB3Q3dZRFZRUUREQVJxWVc1bE1Ga3dFd1lIS29aSQp6ajBDQVFZSUtvWkl6ajBEQVFjRFFnQUUxNU1EUVBYcFlXOUJ0cmVTUVAzaWxKZ3hTYU9GREFJRm1kaTdPZkxKCklJRG1ZbTlocHZFekhUNHFqVm9kRUFuMlE4ZzVPd0dYU0plbGdic01BcVNlcXFBQU1Bb0dDQ3FHU000OUJBTUMKQTBnQU1FVUNJUUR2U3JNZlplSGxOaEFiNFpBOXoySEh1b2l1RXhRRWk4VFBEcHVWSDV0alN3SWdkWnJVa2VhaApMa2lCZmdMK1dNMGlhRi8yakoxQVRwOGFBRHpPb3ptY2xsND0KLS0tLS1FTkQgQ0VSVElGSUNBVEUgUkVRVUVTVC0tLS0tCg==
+";
+
+fn certificates() -> Vec<Step> {
+    vec![
+        kubectl_with("apply -f -", REQUEST),
+        kubectl("get csr jane").matches("^jane +.*Pending"),
+        kubectl("certificate approve jane")
+            .prints("certificatesigningrequest.certificates.k8s.io/jane approved"),
+        kubectl("wait --for=jsonpath={.status.conditions[0].type}=Approved csr/jane --timeout=20s"),
+        kubectl("get csr jane").matches("^jane +.*Approved,Issued"),
+        // The beginning of a certificate, PEM in base64.
+        kubectl("get csr jane -o jsonpath={.status.certificate}")
+            .matches("^LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS"),
+    ]
+}
+
+fn access() -> Vec<Step> {
+    vec![
+        kubectl("auth can-i --list")
+            .prints("Resources")
+            .prints("*.*"),
+        kubectl("events").prints("Scheduled"),
+    ]
+}

@@ -1,0 +1,116 @@
+//! What a cluster must not do: run pods whose Secrets are missing, give a volume to two claims, forget whole kinds.
+
+use super::super::step::{Group, Step, World, kubectl, kubectl_with};
+
+pub(crate) fn group() -> Group {
+    Group {
+        name: "strict",
+        world: World::Cluster,
+        steps: [sources(), volumes(), controllers()].concat(),
+    }
+}
+
+const WITHOUT_SECRET: &str = "apiVersion: v1
+kind: Pod
+metadata: {name: a}
+spec:
+  containers:
+  - {name: a, image: x, envFrom: [{secretRef: {name: nope}}]}
+";
+
+const EPHEMERAL: &str = "apiVersion: v1
+kind: Pod
+metadata: {name: e}
+spec:
+  containers: [{name: c, image: x}]
+  volumes:
+  - name: v
+    ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}
+";
+
+fn sources() -> Vec<Step> {
+    vec![
+        kubectl_with("apply -f -", WITHOUT_SECRET),
+        kubectl(
+            "wait --for=jsonpath={.status.containerStatuses[0].state.waiting.reason}=CreateContainerConfigError pod/a --timeout=20s",
+        ),
+        kubectl("get pod a").matches("^a +0/1 +CreateContainerConfigError"),
+        kubectl("describe pod a").prints("secret \"nope\" not found"),
+        kubectl("create secret generic nope --from-literal=k=v"),
+        kubectl("wait --for=condition=ready pod/a --timeout=30s"),
+        kubectl_with("apply -f -", EPHEMERAL),
+        kubectl("wait --for=condition=ready pod/e --timeout=30s"),
+        kubectl("get pvc e-v").matches("^e-v +Bound"),
+    ]
+}
+
+const VOLUME: &str = "apiVersion: v1
+kind: PersistentVolume
+metadata: {name: v}
+spec:
+  storageClassName: ''
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  persistentVolumeReclaimPolicy: Retain
+  hostPath: {path: /v}
+";
+
+const FIRST: &str = "apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: first}
+spec: {storageClassName: '', volumeName: v, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+";
+
+const SECOND: &str = "apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: second}
+spec: {storageClassName: '', volumeName: v, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+";
+
+const SELECTING: &str = "apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: choosy}
+spec:
+  storageClassName: ''
+  selector: {matchLabels: {tier: gold}}
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Gi}}
+";
+
+fn volumes() -> Vec<Step> {
+    vec![
+        kubectl_with("apply -f -", VOLUME),
+        kubectl_with("apply -f -", FIRST),
+        kubectl("wait --for=jsonpath={.status.phase}=Bound pvc/first --timeout=20s"),
+        kubectl_with("apply -f -", SECOND),
+        kubectl("wait --for=jsonpath={.status.phase}=Pending pvc/second --timeout=20s"),
+        kubectl("get pv v -o jsonpath={.spec.claimRef.name}").prints_exactly("first"),
+        kubectl("delete pvc second"),
+        kubectl("delete pvc first --timeout=20s"),
+        kubectl("wait --for=jsonpath={.status.phase}=Released pv/v --timeout=20s"),
+        kubectl("patch pv v --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/claimRef\"}]'"),
+        kubectl("wait --for=jsonpath={.status.phase}=Available pv/v --timeout=20s"),
+        kubectl_with("apply -f -", SELECTING),
+        kubectl("wait --for=jsonpath={.status.phase}=Pending pvc/choosy --timeout=20s"),
+        kubectl("get pv v -o jsonpath={.status.phase}").prints_exactly("Available"),
+    ]
+}
+
+const CONTROLLER: &str = "apiVersion: v1
+kind: ReplicationController
+metadata: {name: old}
+spec:
+  replicas: 1
+  selector: {app: old}
+  template:
+    metadata: {labels: {app: old}}
+    spec: {containers: [{name: c, image: x}]}
+";
+
+fn controllers() -> Vec<Step> {
+    vec![
+        kubectl_with("apply -f -", CONTROLLER),
+        kubectl("wait --for=jsonpath={.status.readyReplicas}=1 rc/old --timeout=20s"),
+        kubectl("get rc old").matches("^old +1 +1 +1 +"),
+    ]
+}
