@@ -108,6 +108,7 @@ impl Shell<'_> {
             pods: self.views.pods.clone(),
             sources: self.views.sources.clone(),
             tokens: Tokens::new(self.client.clone(), self.environment.clone()),
+            news: self.news.clone(),
         }
     }
 
