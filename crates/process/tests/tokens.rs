@@ -45,7 +45,7 @@ async fn set(world: &World, text: &str) {
 async fn user_of(world: &World, token: &str) -> Option<String> {
     let review = TokenReview {
         spec: TokenReviewSpec {
-            token: Some(token.to_owned()),
+            token: token.to_owned(),
             ..TokenReviewSpec::default()
         },
         ..TokenReview::default()
