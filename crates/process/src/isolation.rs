@@ -94,19 +94,17 @@ fn attempt(helper: &Helper, isolation: &Isolation, place: &Path) -> Result<(), A
         }),
         ..Launch::default()
     };
-    let answer = || {
-        message::send_descriptors(&ours, &[])?;
-        message::write(&ours, &launch)?;
-        let mut last = None;
-        while let Some(report) = message::read::<Report>(&ours)? {
+    let sent = message::send_descriptors(&ours, &[]).and_then(|()| message::write(&ours, &launch));
+    let mut last = None;
+    let ended = loop {
+        match message::read::<Report>(&ours) {
             // Which of the two processes reports first is up to the kernel.
-            if !matches!(report, Report::Contained(_)) {
-                last = Some(report);
-            }
+            Ok(Some(Report::Contained(_))) => {}
+            Ok(Some(report)) => last = Some(report),
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
         }
-        Ok::<_, io::Error>(last)
     };
-    let answer = answer();
     drop(ours);
     let mut output = String::new();
     if let Some(stderr) = child.stderr.take() {
@@ -114,9 +112,11 @@ fn attempt(helper: &Helper, isolation: &Isolation, place: &Path) -> Result<(), A
         let _ = stderr.take(1 << 10).read_to_string(&mut output);
     }
     child.wait().map_err(AttemptError::Ask)?;
-    match answer.map_err(AttemptError::Ask)? {
-        Some(Report::Exited(0)) => Ok(()),
-        Some(Report::Failed(why)) => Err(AttemptError::Refused(why)),
+    // One that cannot make namespaces reports why and hangs up, whether it was written to or not.
+    match (last, sent.and(ended)) {
+        (Some(Report::Exited(0)), _) => Ok(()),
+        (Some(Report::Failed(why)), _) => Err(AttemptError::Refused(why)),
+        (_, Err(error)) if output.trim().is_empty() => Err(AttemptError::Ask(error)),
         _ => Err(AttemptError::NoAnswer(output.trim().to_owned())),
     }
 }
