@@ -26,7 +26,7 @@ const SAMPLE: &str = include_str!("../../config/samples/postgres_v1alpha1_postgr
 /// The cluster that is restored.
 const AGAIN: &str = "again";
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What is done to the primaries, in turn.
 const TURNS: [Violence; 5] = [
@@ -151,7 +151,15 @@ async fn fail_over(
     let (term, primary) = (status.term, status.primary.unwrap_or_default());
     let before = ledger.acknowledged();
     let hurt = Instant::now();
-    members.hurt(&primary, violence).await?;
+    let is_noticed = |cluster: &PostgresCluster| {
+        let status = cluster.status.as_ref();
+        status.is_some_and(|status| status.fencing || status.term > term)
+    };
+    let key = Key::new("default", CLUSTER);
+    tokio::select! {
+        noticed = deployed.until(&key, PATIENCE, is_noticed) => drop(noticed?),
+        never = members.hurt(&primary, violence) => match never {},
+    }
     let next = until_ready(deployed, CLUSTER, term + 1).await?;
     let recovered = timeout(PATIENCE, ledger.more_than(before)).await;
     recovered.context("no transfer is acknowledged after a fail-over")?;

@@ -1,6 +1,7 @@
 //! The members of a cluster: where they are, how to log in, and what is done to them.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,9 @@ use kubewright_lane::Pods;
 use kubewright_lane::processes::{descendants, signal};
 use parking_lot::Mutex;
 use tokio::time::sleep;
+
+/// How often a member is hurt.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// What is done to a primary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,26 +84,22 @@ impl Members {
         self.pods.running().pids.get(member).copied()
     }
 
-    /// Hurts the processes of a member.
-    pub(crate) async fn hurt(&self, member: &str, violence: Violence) -> Result<()> {
-        let agent = self.agent(member).context("the member does not run")?;
-        let all = || [vec![agent], descendants(agent)].concat();
-        match violence {
-            Violence::KillAll => signal("KILL", &all()),
-            Violence::StopAll => signal("STOP", &all()),
-            Violence::KillAgent => signal("KILL", &[agent]),
-            Violence::StopAgent => signal("STOP", &[agent]),
-            Violence::KillDatabase => {
-                // The agent starts it again, in the same term; so it has to be done until it is too late.
-                for _ in 0..12 {
-                    let database = descendants(agent);
-                    signal("KILL", &database[..database.len().min(1)]);
-                    sleep(Duration::from_millis(500)).await;
+    /// Hurts the processes of a member, again and again until this is dropped: whatever was killed is started again within
+    /// milliseconds, and goes on in the same term.
+    pub(crate) async fn hurt(&self, member: &str, violence: Violence) -> Infallible {
+        loop {
+            if let Some(agent) = self.agent(member) {
+                let below = descendants(agent);
+                match violence {
+                    Violence::KillAll => signal("KILL", &[vec![agent], below].concat()),
+                    Violence::StopAll => signal("STOP", &[vec![agent], below].concat()),
+                    Violence::KillAgent => signal("KILL", &[agent]),
+                    Violence::StopAgent => signal("STOP", &[agent]),
+                    Violence::KillDatabase => signal("KILL", &below[..below.len().min(1)]),
                 }
-                signal("KILL", &[agent]);
             }
+            sleep(AGAIN).await;
         }
-        Ok(())
     }
 
     /// Has what was stopped go on.
