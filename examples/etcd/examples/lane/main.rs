@@ -1,6 +1,7 @@
 //! The life of an EtcdCluster on real etcd, for `cargo xtask etcd`: the operator is a process of its own with its own role, a
 //! writer checks every key that was acknowledged.
 
+mod losses;
 mod refusals;
 mod writer;
 
@@ -104,6 +105,8 @@ impl Lane {
         self.kill().await?;
         self.check(&client).await?;
         let monitor = tokio::spawn(crate::monitor(client.clone(), self.quorum_lost.clone()));
+        self.renew().await?;
+        self.lose().await?;
         self.upgrade().await?;
         self.check(&client).await?;
         let saved = self.back_up().await?;

@@ -1,7 +1,7 @@
 //! What the API server refuses while the operator runs: even sizes by the schema, what is unsafe for the cluster as it is by the
 //! operator's webhook.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use kubewright::prelude::Key;
 use kubewright::runtime::ClientError;
 use kubewright_example_etcd::EtcdCluster;
@@ -24,15 +24,17 @@ impl Lane {
         let skipped = |cluster: &mut EtcdCluster| cluster.spec.version = "3.6.0".to_owned();
         assert_refused(self.attempt(skipped).await?, "cannot follow 3.4.23")?;
 
-        let stopped = self.follower().await?;
-        signal("STOP", &[stopped.pid]);
+        let name = self.some_member().await?;
+        let pid = self.pods.running().pids.get(&name).copied();
+        let pid = pid.context("a member has a process")?;
+        signal("STOP", &[pid]);
         let refused = async {
-            self.until_unhealthy(&stopped.name).await?;
+            self.until_unhealthy(&name).await?;
             let small = self.attempt(|cluster| cluster.spec.size = 1).await?;
             assert_refused(small, "is less than the quorum of 2")
         };
         let refused = refused.await;
-        signal("CONT", &[stopped.pid]);
+        signal("CONT", &[pid]);
         refused?;
         self.ready("e", 3).await.map(drop)
     }
@@ -47,21 +49,6 @@ impl Lane {
         Ok(changed.map(drop))
     }
 
-    /// A member that is not the leader, with its process.
-    async fn follower(&self) -> Result<Member> {
-        let leader = self.cluster("e").await?.status.unwrap_or_default().leader;
-        let running = self.pods.running();
-        let mut others = running.pids.iter();
-        let found = others.find(|(name, _)| Some(*name) != leader.as_ref());
-        let Some((name, pid)) = found else {
-            bail!("no follower runs; last seen: {running:?}");
-        };
-        Ok(Member {
-            name: name.clone(),
-            pid: *pid,
-        })
-    }
-
     async fn until_unhealthy(&self, name: &str) -> Result<()> {
         let is_away = |cluster: &EtcdCluster| {
             let mut members = cluster.status.iter().flat_map(|status| &status.members);
@@ -70,9 +57,4 @@ impl Lane {
         let key = Key::new("default", "e");
         self.deployed.until(&key, PATIENCE, is_away).await.map(drop)
     }
-}
-
-struct Member {
-    name: String,
-    pid: u32,
 }
