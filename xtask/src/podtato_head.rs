@@ -15,7 +15,8 @@ const PATIENCE: &str = "300";
 
 /// Bring a podtato head up on real processes, upgrade it part by part, have it roll back, and take a picture of its page
 ///
-/// The parts are processes of this machine behind Services on the loopback device; the page is read through `kubectl port-forward`.
+/// The parts are processes of this machine behind Services on the loopback device, and the operator is a process with its own role and
+/// webhooks; the page is read through `kubectl port-forward`.
 /// kubectl and Chromium come from Debian's packages if they are missing. The picture goes to examples/podtato-head/page.png. What
 /// failed is the exit code.
 #[derive(clap::Args)]
@@ -37,7 +38,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         debian::unpack()?
     };
-    let programs = ["podtato-head-server", "kubewright-process-helper"];
+    let programs = [
+        "podtato-head-server",
+        "kubewright-example-podtato-head",
+        "kubewright-process-helper",
+    ];
     let built = workspace::build_lane(&programs, "figure")?;
     let picture = || workspace::root().join("examples/podtato-head/page.png");
     let mut lane = Command::new("timeout");

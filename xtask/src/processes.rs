@@ -18,7 +18,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::kubectl::{debian, discover};
 use crate::lanes::{self, Missing};
 use crate::workspace::{self, Profile};
-use cluster::Mode;
+use cluster::{Mode, Namespaces};
 use report::Report;
 
 /// The user that stands for everybody who is not root.
@@ -29,7 +29,7 @@ const NOBODY: u32 = 65534;
 /// Starts `kubewright up --runtime process` with busybox as the server behind an image: a Deployment, scaled and exposed, a rolling update
 /// under load, logs, exec, cp, port-forward, top, probes, limits, volumes, and what is left after Ctrl-C, SIGKILL and the removal of
 /// a node; then the time until pods are ready. As root it does so in every way that the kernel allows: as root and as nobody, with
-/// namespaces and without. Otherwise it does so as whoever calls it. busybox and kubectl come from Debian's packages, unpacked and not
+/// namespaces and without, and where the kernel forbids them. Otherwise it does so as whoever calls it. busybox and kubectl come from Debian's packages, unpacked and not
 /// installed. What failed is the exit code.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     /// Use this command instead of building one
     #[arg(long, value_name = "FILE", conflicts_with = "release")]
     kubewright: Option<PathBuf>,
-    /// One way alone: root, root-plain, nobody, nobody-plain
+    /// One way alone: root, root-plain, nobody, nobody-plain, nobody-forbidden
     #[arg(long, value_name = "WAY")]
     only: Option<String>,
     /// How many pods are started at once
@@ -103,20 +103,24 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn modes(only: Option<&str>) -> Result<Vec<Mode>> {
     let all = if is_root()? {
         vec![
-            Mode::new(None, "auto"),
-            Mode::new(None, "off"),
-            Mode::new(Some(NOBODY), "auto"),
-            Mode::new(Some(NOBODY), "off"),
+            Mode::new(None, Namespaces::Auto),
+            Mode::new(None, Namespaces::Off),
+            Mode::new(Some(NOBODY), Namespaces::Auto),
+            Mode::new(Some(NOBODY), Namespaces::Off),
+            Mode::new(Some(NOBODY), Namespaces::Forbidden),
         ]
     } else {
-        vec![Mode::new(None, "auto"), Mode::new(None, "off")]
+        vec![
+            Mode::new(None, Namespaces::Auto),
+            Mode::new(None, Namespaces::Off),
+        ]
     };
     let Some(only) = only else {
         return Ok(all);
     };
     let chosen: Vec<Mode> = all.into_iter().filter(|mode| mode.name() == only).collect();
     if chosen.is_empty() {
-        bail!("{only:?} is none of root, root-plain, nobody and nobody-plain");
+        bail!("{only:?} is none of root, root-plain, nobody, nobody-plain and nobody-forbidden");
     }
     Ok(chosen)
 }

@@ -3,16 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::cgroup::OwnCgroups;
-use crate::helper_program::{Helper, find_helper};
-use crate::images::ImageStore;
-use crate::isolation::Isolation;
-use crate::ledger;
 use crate::names::PodHosts;
-use crate::options::Options;
-use crate::runtime::ProcessRuntime;
-use crate::state::State;
 use crate::table::ImageTable;
+use crate::{ImageStore, ProcessRuntime};
 
 /// How containers are run as processes.
 ///
@@ -26,13 +19,14 @@ use crate::table::ImageTable;
 /// ```
 #[derive(Debug, Clone, Default)]
 #[must_use = "it does nothing until it is built"]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub struct Processes {
-    table: ImageTable,
-    helper: Option<PathBuf>,
-    data_dir: Option<PathBuf>,
-    namespaces: Namespaces,
-    hosts: Option<Arc<dyn PodHosts>>,
-    images: Option<ImageStore>,
+    pub(crate) table: ImageTable,
+    pub(crate) helper: Option<PathBuf>,
+    pub(crate) data_dir: Option<PathBuf>,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) hosts: Option<Arc<dyn PodHosts>>,
+    pub(crate) images: Option<ImageStore>,
 }
 
 /// Whether namespaces are used.
@@ -49,6 +43,9 @@ pub enum Namespaces {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
+    /// The system is not Linux.
+    #[error("running containers as processes needs Linux")]
+    NeedsLinux,
     /// No helper was found.
     #[error(
         "no helper was found: give the path of the kubewright command, or of kubewright-process-helper, with \
@@ -102,32 +99,8 @@ impl Processes {
     /// are ended.
     ///
     /// # Errors
-    /// When there is no helper, or the directory cannot be used or is used by another cluster.
+    /// When this system is not Linux, there is no helper, or the directory cannot be used or is used by another cluster.
     pub fn build(self) -> Result<Arc<ProcessRuntime>, BuildError> {
-        let path = self
-            .helper
-            .or_else(find_helper)
-            .ok_or(BuildError::NoHelper)?;
-        let helper = Helper::at(path);
-        let state = match &self.data_dir {
-            Some(path) => State::at(path),
-            None => State::temporary(),
-        };
-        let state = state.map_err(BuildError::Directory)?;
-        ledger::end_all(&state.ledger(), state.id());
-        let isolation = match self.namespaces {
-            Namespaces::Auto => Isolation::tried(&helper, &state.empty()),
-            Namespaces::Off => Isolation::None("not wanted".to_owned()),
-        };
-        let options = Options {
-            table: self.table,
-            images: self.images,
-            helper,
-            isolation,
-            cgroups: OwnCgroups::make(state.id()).map(Arc::new),
-            state,
-            hosts: self.hosts,
-        };
-        Ok(Arc::new(ProcessRuntime::new(options)))
+        ProcessRuntime::of(self).map(Arc::new)
     }
 }

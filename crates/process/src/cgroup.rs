@@ -44,20 +44,30 @@ pub(crate) struct Controllers {
 #[derive(Debug)]
 pub(crate) struct OwnCgroups(Cgroups);
 
+/// Why the kernel does not limit what containers use.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CgroupError {
+    #[error("{path} cannot be read: {why}")]
+    Read { path: &'static str, why: io::Error },
+    #[error("there are no control groups")]
+    Missing,
+    #[error("control groups cannot be made: {0}")]
+    Make(io::Error),
+}
+
 impl OwnCgroups {
     /// Makes a place for the groups of a runtime. What processes have left that were killed is removed.
     ///
     /// # Errors
     /// Why the kernel does not allow it.
-    pub(crate) fn make(id: &str) -> Result<Self, String> {
+    pub(crate) fn make(id: &str) -> Result<Self, CgroupError> {
         let found = Cgroups::of(id)?;
         for parent in found.directories().into_iter().filter_map(Path::parent) {
             clear_abandoned(parent);
         }
         // From here on what was made is removed whatever happens.
         let own = Self(found);
-        let made = own.0.make();
-        made.map_err(|error| format!("control groups cannot be made: {error}"))?;
+        own.0.make().map_err(CgroupError::Make)?;
         Ok(own)
     }
 
@@ -85,8 +95,10 @@ impl Cgroups {
     ///
     /// # Errors
     /// That this machine has none.
-    fn of(id: &str) -> Result<Self, String> {
-        let read = |path: &str| fs::read_to_string(path).map_err(|error| error.to_string());
+    fn of(id: &str) -> Result<Self, CgroupError> {
+        let read = |path: &'static str| {
+            fs::read_to_string(path).map_err(|why| CgroupError::Read { path, why })
+        };
         let (mounts, own) = (read("/proc/self/mountinfo")?, read("/proc/self/cgroup")?);
         let own_pid = std::process::id().cast_signed();
         let started = Stat::of(own_pid).map_or(0, |stat| stat.started);
@@ -95,7 +107,7 @@ impl Cgroups {
             Some(controllers) => Ok(Self::V1(controllers.below(&name))),
             None => second(&mounts, &own)
                 .map(|beside| Self::V2(beside.join(&name)))
-                .ok_or_else(|| "there are no control groups".to_owned()),
+                .ok_or(CgroupError::Missing),
         }
     }
 

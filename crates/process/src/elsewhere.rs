@@ -19,8 +19,7 @@ use kubewright_cluster::node::runtime::{
 use kubewright_server::{Streams, Usage};
 use tokio::io::DuplexStream;
 
-use crate::names::PodHosts;
-use crate::table::ImageTable;
+use crate::builder::{BuildError, Processes};
 
 /// The hidden subcommand of `kubewright` that is the helper.
 pub const HELPER_COMMAND: &str = "process-helper";
@@ -29,70 +28,6 @@ pub const HELPER_COMMAND: &str = "process-helper";
 pub fn helper_main(_: impl Iterator<Item = OsString>) -> ExitCode {
     eprintln!("{}", BuildError::NeedsLinux);
     ExitCode::FAILURE
-}
-
-/// How containers are run as processes, which needs Linux.
-#[derive(Debug, Clone, Default)]
-#[must_use = "it does nothing until it is built"]
-pub struct Processes;
-
-/// Whether namespaces are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Namespaces {
-    /// Where the kernel allows them.
-    #[default]
-    Auto,
-    /// Never: programs run as plain processes.
-    Off,
-}
-
-/// Why containers cannot be run as processes.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// The system is not Linux.
-    #[error("running containers as processes needs Linux")]
-    NeedsLinux,
-}
-
-impl Processes {
-    /// Which program of this machine stands for which image.
-    pub fn table(self, _: ImageTable) -> Self {
-        self
-    }
-
-    /// Images that were loaded.
-    pub fn images(self, _: ImageStore) -> Self {
-        self
-    }
-
-    /// The helper that starts containers.
-    pub fn helper(self, _: impl Into<PathBuf>) -> Self {
-        self
-    }
-
-    /// Where pods and volumes are kept.
-    pub fn data_dir(self, _: impl Into<PathBuf>) -> Self {
-        self
-    }
-
-    /// Whether namespaces are used.
-    pub fn namespaces(self, _: Namespaces) -> Self {
-        self
-    }
-
-    /// Who provides the hosts files of pods.
-    pub fn hosts(self, _: Arc<dyn PodHosts>) -> Self {
-        self
-    }
-
-    /// Makes the runtime, for `Cluster::builder().runtime(..)`.
-    ///
-    /// # Errors
-    /// Always: this system is not Linux.
-    pub fn build(self) -> Result<Arc<ProcessRuntime>, BuildError> {
-        Err(BuildError::NeedsLinux)
-    }
 }
 
 /// How containers are kept apart from the machine and from each other.
@@ -115,8 +50,13 @@ impl fmt::Display for Isolation {
 pub struct ProcessRuntime(Infallible);
 
 impl ProcessRuntime {
+    /// Fails: this system is not Linux.
+    pub(crate) fn of(_: Processes) -> Result<Self, BuildError> {
+        Err(BuildError::NeedsLinux)
+    }
+
     /// Why the kernel does not limit what containers use; nothing where it does.
-    pub fn no_limits(&self) -> Option<&str> {
+    pub fn no_limits(&self) -> Option<String> {
         match self.0 {}
     }
 

@@ -5,4 +5,5 @@ mod source;
 mod store;
 mod unpack;
 
+pub use source::NotAnImage;
 pub use store::{ImageError, ImageStore, StoredImage};

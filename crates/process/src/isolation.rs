@@ -1,7 +1,7 @@
 //! What the kernel allows: how much of a container a process can have here.
 
 use std::fmt;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -43,7 +43,7 @@ impl Isolation {
         let first = if root { Self::Root } else { Self::User };
         match attempt(helper, &first, place) {
             Ok(()) => first,
-            Err(why) => Self::None(why),
+            Err(why) => Self::None(why.to_string()),
         }
     }
 
@@ -58,10 +58,21 @@ impl Isolation {
     }
 }
 
-fn attempt(helper: &Helper, isolation: &Isolation, place: &Path) -> Result<(), String> {
-    let text = |error: std::io::Error| error.to_string();
-    let (ours, theirs) = UnixStream::pair().map_err(text)?;
-    ours.set_read_timeout(Some(TRIED_WITHIN)).map_err(text)?;
+/// Why a container cannot be made here.
+#[derive(Debug, thiserror::Error)]
+enum AttemptError {
+    #[error("the helper cannot be asked: {0}")]
+    Ask(io::Error),
+    #[error("{0}")]
+    Refused(String),
+    #[error("the helper did not answer: {0}")]
+    NoAnswer(String),
+}
+
+fn attempt(helper: &Helper, isolation: &Isolation, place: &Path) -> Result<(), AttemptError> {
+    let (ours, theirs) = UnixStream::pair().map_err(AttemptError::Ask)?;
+    ours.set_read_timeout(Some(TRIED_WITHIN))
+        .map_err(AttemptError::Ask)?;
     let mut child = Command::new(&helper.path)
         .args(helper.subcommand)
         .args(isolation.role())
@@ -70,7 +81,7 @@ fn attempt(helper: &Helper, isolation: &Isolation, place: &Path) -> Result<(), S
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(text)?;
+        .map_err(AttemptError::Ask)?;
     let launch = Launch {
         directory: "/".to_owned(),
         root: Some(Root {
@@ -83,29 +94,29 @@ fn attempt(helper: &Helper, isolation: &Isolation, place: &Path) -> Result<(), S
         }),
         ..Launch::default()
     };
-    let answer = || {
-        message::send_descriptors(&ours, &[])?;
-        message::write(&ours, &launch)?;
-        let mut last = None;
-        while let Some(report) = message::read::<Report>(&ours)? {
+    let sent = message::send_descriptors(&ours, &[]).and_then(|()| message::write(&ours, &launch));
+    let mut last = None;
+    let ended = loop {
+        match message::read::<Report>(&ours) {
             // Which of the two processes reports first is up to the kernel.
-            if !matches!(report, Report::Contained(_)) {
-                last = Some(report);
-            }
+            Ok(Some(Report::Contained(_))) => {}
+            Ok(Some(report)) => last = Some(report),
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
         }
-        Ok::<_, std::io::Error>(last)
     };
-    let answer = answer();
     drop(ours);
-    let mut said = String::new();
+    let mut output = String::new();
     if let Some(stderr) = child.stderr.take() {
-        // What it says is the reason where it could not answer.
-        let _ = stderr.take(1 << 10).read_to_string(&mut said);
+        // Its output has the reason where it could not answer.
+        let _ = stderr.take(1 << 10).read_to_string(&mut output);
     }
-    child.wait().map_err(text)?;
-    match answer.map_err(text)? {
-        Some(Report::Exited(0)) => Ok(()),
-        Some(Report::Failed(why)) => Err(why),
-        _ => Err(format!("the helper did not answer: {}", said.trim())),
+    child.wait().map_err(AttemptError::Ask)?;
+    // One that cannot make namespaces reports why and hangs up, whether it was written to or not.
+    match (last, sent.and(ended)) {
+        (Some(Report::Exited(0)), _) => Ok(()),
+        (Some(Report::Failed(why)), _) => Err(AttemptError::Refused(why)),
+        (_, Err(error)) if output.trim().is_empty() => Err(AttemptError::Ask(error)),
+        _ => Err(AttemptError::NoAnswer(output.trim().to_owned())),
     }
 }

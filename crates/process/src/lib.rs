@@ -8,7 +8,6 @@
 //!
 //! On systems other than Linux everything compiles and making the runtime fails.
 
-#[cfg(target_os = "linux")]
 mod builder;
 #[cfg(target_os = "linux")]
 mod cgroup;
@@ -67,17 +66,17 @@ mod termination;
 #[cfg(target_os = "linux")]
 mod volumes;
 
-#[cfg(target_os = "linux")]
+#[cfg(not(target_os = "linux"))]
+pub use builder::BuildError as ImageError;
 pub use builder::{BuildError, Namespaces, Processes};
 #[cfg(not(target_os = "linux"))]
 pub use elsewhere::{
-    BuildError, BuildError as ImageError, HELPER_COMMAND, ImageStore, Isolation, Namespaces,
-    ProcessRuntime, Processes, StoredImage, helper_main,
+    HELPER_COMMAND, ImageStore, Isolation, ProcessRuntime, StoredImage, helper_main,
 };
 #[cfg(target_os = "linux")]
 pub use helper::{HELPER_COMMAND, helper_main};
 #[cfg(target_os = "linux")]
-pub use images::{ImageError, ImageStore, StoredImage};
+pub use images::{ImageError, ImageStore, NotAnImage, StoredImage};
 #[cfg(target_os = "linux")]
 pub use isolation::Isolation;
 pub use names::PodHosts;

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::{HostAlias, Pod};
+use kubewright_proxy::{HostsLine, LoopbackNetwork};
 
 /// What a hosts file begins with that nobody else provides.
 const LOCALHOST: &str =
@@ -30,6 +31,26 @@ pub trait PodHosts: Send + Sync + fmt::Debug + 'static {
     fn resolv_conf(&self, namespace: &str) -> Option<String>;
 }
 
+impl PodHosts for LoopbackNetwork {
+    fn add(&self, uid: &str, namespace: &str, own: &[HostAlias]) -> io::Result<PathBuf> {
+        let line = |alias: &HostAlias| {
+            let address = alias.ip.parse().map_err(io::Error::other)?;
+            let names = alias.hostnames.clone().unwrap_or_default();
+            Ok(HostsLine { address, names })
+        };
+        let lines: Vec<HostsLine> = own.iter().map(line).collect::<io::Result<_>>()?;
+        self.hosts().add(uid, namespace, &lines)
+    }
+
+    fn remove(&self, uid: &str) {
+        self.hosts().remove(uid);
+    }
+
+    fn resolv_conf(&self, namespace: &str) -> Option<String> {
+        LoopbackNetwork::resolv_conf(self, namespace)
+    }
+}
+
 /// The host name of a pod, as the kubelet makes it.
 pub(crate) fn host_name(pod: &Pod) -> String {
     let spec = pod.spec.as_ref();
@@ -43,7 +64,7 @@ pub(crate) fn host_name(pod: &Pod) -> String {
     cut.trim_end_matches(['-', '.']).to_owned()
 }
 
-/// What the kernel is told as the host name: the full name where the pod wants that.
+/// The host name that the kernel gets: the full name where the pod wants that.
 pub(crate) fn kernel_name(pod: &Pod) -> String {
     let as_full = pod.spec.as_ref().and_then(|spec| spec.set_hostname_as_fqdn);
     match full_name(pod) {

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::cgroup::OwnCgroups;
-use crate::helper_program::Helper;
+use crate::builder::{BuildError, Namespaces, Processes};
+use crate::cgroup::{CgroupError, OwnCgroups};
+use crate::helper_program::{Helper, find_helper};
 use crate::images::{ImageStore, StoredImage};
 use crate::isolation::Isolation;
+use crate::ledger;
 use crate::names::PodHosts;
 use crate::state::State;
 use crate::table::{ImageProgram, ImageTable};
@@ -19,7 +21,7 @@ pub(crate) struct Options {
     pub(crate) state: State,
     pub(crate) isolation: Isolation,
     /// Where limits are set; why not, where they cannot be.
-    pub(crate) cgroups: Result<Arc<OwnCgroups>, String>,
+    pub(crate) cgroups: Result<Arc<OwnCgroups>, Arc<CgroupError>>,
     pub(crate) hosts: Option<Arc<dyn PodHosts>>,
 }
 
@@ -33,6 +35,34 @@ pub(crate) enum Image {
 }
 
 impl Options {
+    /// Finds the helper, makes the directory, and tries what the kernel allows.
+    ///
+    /// # Errors
+    /// When there is no helper, or the directory cannot be used.
+    pub(crate) fn of(processes: Processes) -> Result<Self, BuildError> {
+        let path = processes.helper.or_else(find_helper);
+        let helper = Helper::at(path.ok_or(BuildError::NoHelper)?);
+        let state = match &processes.data_dir {
+            Some(path) => State::at(path),
+            None => State::temporary(),
+        };
+        let state = state.map_err(BuildError::Directory)?;
+        ledger::end_all(&state.ledger(), state.id());
+        let isolation = match processes.namespaces {
+            Namespaces::Auto => Isolation::tried(&helper, &state.empty()),
+            Namespaces::Off => Isolation::None("not wanted".to_owned()),
+        };
+        Ok(Self {
+            table: processes.table,
+            images: processes.images,
+            helper,
+            isolation,
+            cgroups: own_cgroups(&state),
+            state,
+            hosts: processes.hosts,
+        })
+    }
+
     /// What stands for an image: an entry of the table, or an image that was loaded.
     pub(crate) fn find_image(&self, name: &str) -> Option<Image> {
         if let Some(program) = self.table.find(name) {
@@ -47,11 +77,17 @@ impl Options {
         let mut options = self.clone();
         match State::temporary() {
             Ok(state) => {
-                options.cgroups = OwnCgroups::make(state.id()).map(Arc::new);
+                options.cgroups = own_cgroups(&state);
                 options.state = state;
             }
             Err(error) => tracing::warn!(%error, "a fork shares the directories of its cluster"),
         }
         options
     }
+}
+
+/// The control groups of a runtime, or why it has none.
+fn own_cgroups(state: &State) -> Result<Arc<OwnCgroups>, Arc<CgroupError>> {
+    let made = OwnCgroups::make(state.id());
+    made.map(Arc::new).map_err(Arc::new)
 }

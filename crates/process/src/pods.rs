@@ -32,6 +32,8 @@ pub(crate) struct PodEntry {
     updating: tokio::sync::Mutex<()>,
     /// Whether somebody keeps the volumes up to date.
     followed: AtomicBool,
+    /// Whether the pod was evicted, which happens once.
+    evicted: AtomicBool,
 }
 
 /// The files that say who a pod is, on this machine.
@@ -63,6 +65,7 @@ impl Pods {
             places: Mutex::default(),
             updating: tokio::sync::Mutex::default(),
             followed: AtomicBool::new(false),
+            evicted: AtomicBool::new(false),
         });
         all.insert(uid, entry.clone());
         Ok(entry)
@@ -98,10 +101,44 @@ impl PodEntry {
         Ok(())
     }
 
-    /// Whether anything in the pod's volumes can change while it runs.
+    /// Whether anything in the pod's volumes can change while it runs, or become too large.
     pub(crate) fn changes(&self) -> bool {
         let places = self.places.lock();
-        places.values().any(Place::has_files)
+        let follows = |place: &Place| place.has_files() || place.limit.is_some();
+        places.values().any(follows)
+    }
+
+    /// Evicts the pod if a volume has become larger than its limit.
+    pub(crate) async fn evict_if_excessive(self: &Arc<Self>) {
+        if self.evicted.load(Ordering::Acquire) {
+            return;
+        }
+        let entry = self.clone();
+        let found = tokio::task::spawn_blocking(move || entry.excess()).await;
+        if let Some(message) = found.ok().flatten() {
+            self.evicted.store(true, Ordering::Release);
+            self.source.evict(message).await;
+        }
+    }
+
+    /// What a kubelet says of a volume that is larger than its limit.
+    fn excess(&self) -> Option<String> {
+        let places = self.places.lock().clone();
+        let (volume, _) = places.iter().find(|(_, place)| {
+            let limit = place.limit;
+            limit.is_some_and(|limit| volumes::exceeds(&place.path, limit))
+        })?;
+        let pod = self.source.pod();
+        let mut all = pod
+            .spec
+            .iter()
+            .flat_map(|spec| spec.volumes.iter().flatten());
+        let found = all.find(|it| it.name == *volume)?;
+        let limit = found.empty_dir.as_ref()?.size_limit.as_ref()?;
+        Some(format!(
+            "Usage of EmptyDir volume {volume:?} exceeds the limit {:?}. ",
+            limit.0
+        ))
     }
 
     /// Says whether nobody kept the volumes up to date until now; the caller does from then on.

@@ -2,6 +2,7 @@
 //!
 //! Mirrors `pkg/probe` of Kubernetes, with its texts.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
@@ -23,8 +24,42 @@ const MOST_REDIRECTS: usize = 10;
 /// How a kubelet names itself.
 const AGENT: &str = concat!("kube-probe/", env!("CARGO_PKG_VERSION"));
 
-/// Why a probe found nothing healthy.
-pub(crate) type Found = Result<(), String>;
+/// Why a probe found nothing healthy. The texts are those of a kubelet, which has the causes in them.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProbeError {
+    #[error("invalid port number: {0:?}")]
+    Port(IntOrString),
+    #[error("dial tcp: lookup {0}: no such host")]
+    Lookup(String),
+    #[error("dial tcp {0}: connect: connection refused")]
+    Refused(SocketAddr),
+    #[error("dial tcp {address}: {why}")]
+    Dial { address: SocketAddr, why: io::Error },
+    #[error("{0}")]
+    Tls(io::Error),
+    #[error("{0}")]
+    Request(http::Error),
+    #[error("Get {url:?}: {why}")]
+    Get { url: String, why: hyper::Error },
+    #[error("HTTP probe failed with statuscode: {0}")]
+    Status(u16),
+    #[error("stopped after {MOST_REDIRECTS} redirects")]
+    Redirects,
+    #[error("timeout: failed to connect service {0:?}: connection refused")]
+    Service(SocketAddr),
+    #[error("error: health rpc probe failed: {0}")]
+    Rpc(hyper::Error),
+    #[error("error: health rpc probe failed: the connection was closed")]
+    Closed,
+    #[error("service unhealthy (responded with {0:?})")]
+    Unhealthy(&'static str),
+    #[error("this server does not implement the grpc health protocol (grpc.health.v1.Health)")]
+    NoHealthService,
+    #[error("rpc error: code = {0}")]
+    Code(u32),
+}
+
+type Found = Result<(), ProbeError>;
 
 /// Carries out a probe that is not a command; nothing when it is one.
 pub(crate) async fn network(probe: &Probe, container: &Container, pod: Ipv4Addr) -> Option<Health> {
@@ -39,12 +74,12 @@ pub(crate) async fn network(probe: &Probe, container: &Container, pod: Ipv4Addr)
     };
     Some(match found {
         Ok(()) => Health::Healthy,
-        Err(why) => Health::Unhealthy(why),
+        Err(why) => Health::Unhealthy(why.to_string()),
     })
 }
 
 /// The number of a port that may be a name.
-pub(crate) fn port(port: &IntOrString, container: &Container) -> Result<u16, String> {
+pub(crate) fn port(port: &IntOrString, container: &Container) -> Result<u16, ProbeError> {
     let number = match port {
         IntOrString::Int(number) => *number,
         IntOrString::String(name) => {
@@ -57,29 +92,26 @@ pub(crate) fn port(port: &IntOrString, container: &Container) -> Result<u16, Str
         }
     };
     let number = u16::try_from(number).ok().filter(|number| *number > 0);
-    number.ok_or_else(|| format!("invalid port number: {port:?}"))
+    number.ok_or_else(|| ProbeError::Port(port.clone()))
 }
 
-fn address(host: Option<&str>, pod: Ipv4Addr, port: u16) -> Result<SocketAddr, String> {
+fn address(host: Option<&str>, pod: Ipv4Addr, port: u16) -> Result<SocketAddr, ProbeError> {
     let host = host.filter(|host| !host.is_empty());
     let ip: IpAddr = match host {
         None => pod.into(),
         Some("localhost") => Ipv4Addr::LOCALHOST.into(),
         Some(host) => host
             .parse()
-            .map_err(|_| format!("dial tcp: lookup {host}: no such host"))?,
+            .map_err(|_| ProbeError::Lookup(host.to_owned()))?,
     };
     Ok(SocketAddr::new(ip, port))
 }
 
-async fn connect(address: SocketAddr) -> Result<TcpStream, String> {
+async fn connect(address: SocketAddr) -> Result<TcpStream, ProbeError> {
     let connected = TcpStream::connect(address).await;
-    connected.map_err(|error| {
-        let why = match error.kind() {
-            std::io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
-            _ => error.to_string(),
-        };
-        format!("dial tcp {address}: {why}")
+    connected.map_err(|why| match why.kind() {
+        io::ErrorKind::ConnectionRefused => ProbeError::Refused(address),
+        _ => ProbeError::Dial { address, why },
     })
 }
 
@@ -109,20 +141,18 @@ pub(crate) async fn http_get(
         let request = request(action, address, &path)?;
         let answer = if https {
             let stream = insecure::connect(connect(address).await?, address.ip()).await;
-            send(stream.map_err(|error| error.to_string())?, request).await
+            send(stream.map_err(ProbeError::Tls)?, request).await
         } else {
             send(connect(address).await?, request).await
         };
-        let answer = answer.map_err(|why| format!("Get \"{scheme}://{address}{path}\": {why}"))?;
+        let url = || format!("{scheme}://{address}{path}");
+        let answer = answer.map_err(|why| ProbeError::Get { url: url(), why })?;
         let code = answer.status();
         if (200..300).contains(&code.as_u16()) {
             return Ok(());
         }
         if !code.is_redirection() {
-            return Err(format!(
-                "HTTP probe failed with statuscode: {}",
-                code.as_u16()
-            ));
+            return Err(ProbeError::Status(code.as_u16()));
         }
         match here(&answer, address) {
             Some(next) => path = next,
@@ -130,7 +160,7 @@ pub(crate) async fn http_get(
             None => return Ok(()),
         }
     }
-    Err(format!("stopped after {MOST_REDIRECTS} redirects"))
+    Err(ProbeError::Redirects)
 }
 
 /// Where an answer redirects to, if that is the same host.
@@ -150,7 +180,7 @@ fn request(
     action: &HTTPGetAction,
     address: SocketAddr,
     path: &str,
-) -> Result<Request<Full<Bytes>>, String> {
+) -> Result<Request<Full<Bytes>>, ProbeError> {
     let mut request = Request::get(path)
         .header(header::USER_AGENT, AGENT)
         .header(header::ACCEPT, "*/*")
@@ -164,27 +194,21 @@ fn request(
         }
     }
     let request = request.header(header::HOST, host).body(Full::default());
-    request.map_err(|error| error.to_string())
+    request.map_err(ProbeError::Request)
 }
 
 /// Sends one request over a connection and reads the answer.
 pub(crate) async fn send<S>(
     stream: S,
     request: Request<Full<Bytes>>,
-) -> Result<Response<Bytes>, String>
+) -> Result<Response<Bytes>, hyper::Error>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let text = |error: hyper::Error| error.to_string();
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(text)?;
+    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream));
+    let (mut sender, connection) = handshake.await?;
     let answer = async {
-        let (parts, body) = sender
-            .send_request(request)
-            .await
-            .map_err(text)?
-            .into_parts();
+        let (parts, body) = sender.send_request(request).await?.into_parts();
         let body = Limited::new(body, MOST_BODY).collect().await;
         let body = body.map(|body| body.to_bytes()).unwrap_or_default();
         Ok(Response::from_parts(parts, body))
@@ -197,55 +221,52 @@ where
         answer = &mut answer => answer,
         ended = &mut connection => match ended {
             Ok(()) => answer.await,
-            Err(error) => Err(text(error)),
+            Err(error) => Err(error),
         },
     }
 }
 
 /// Asks the health service of gRPC: `grpc.health.v1.Health/Check`.
 async fn grpc(action: &GRPCAction, pod: Ipv4Addr) -> Found {
-    let port = u16::try_from(action.port).map_err(|_| "invalid port number".to_owned())?;
+    let port = u16::try_from(action.port);
+    let port = port.map_err(|_| ProbeError::Port(IntOrString::Int(action.port)))?;
     let address = SocketAddr::new(pod.into(), port);
-    let stream = TcpStream::connect(address).await.map_err(|_| {
-        format!("timeout: failed to connect service {address:?}: connection refused")
-    })?;
-    let text = |error: hyper::Error| format!("error: health rpc probe failed: {error}");
+    let stream = TcpStream::connect(address).await;
+    let stream = stream.map_err(|_| ProbeError::Service(address))?;
     let handshake =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
-    let (mut sender, connection) = handshake.await.map_err(text)?;
+    let (mut sender, connection) = handshake.await.map_err(ProbeError::Rpc)?;
     let service = action.service.clone().unwrap_or_default();
     let request = Request::post(format!("http://{address}/grpc.health.v1.Health/Check"))
         .header(header::CONTENT_TYPE, "application/grpc")
         .header(header::USER_AGENT, AGENT)
         .header("te", "trailers")
         .body(Full::new(health_request(&service)))
-        .map_err(|error| error.to_string())?;
+        .map_err(ProbeError::Request)?;
     let answer = async {
-        let answer = sender.send_request(request).await.map_err(text)?;
+        let answer = sender.send_request(request).await?;
         let early = answer.headers().get("grpc-status").cloned();
-        let body = answer.into_body().collect().await.map_err(text)?;
+        let body = answer.into_body().collect().await?;
         let late = body
             .trailers()
             .and_then(|trailers| trailers.get("grpc-status").cloned());
         let status = early.or(late);
-        Ok::<_, String>((status, body.to_bytes()))
+        Ok::<_, hyper::Error>((status, body.to_bytes()))
     };
     let (status, body) = tokio::select! {
-        answer = answer => answer?,
-        ended = connection => return Err(format!("error: health rpc probe failed: {ended:?}")),
+        answer = answer => answer.map_err(ProbeError::Rpc)?,
+        ended = connection => return Err(ended.err().map_or(ProbeError::Closed, ProbeError::Rpc)),
     };
     let status = status
         .and_then(|status| status.to_str().ok()?.parse::<u32>().ok())
         .unwrap_or(0);
     match (status, serving(&body)) {
         (0, Some(1)) => Ok(()),
-        (0, Some(0)) => Err("service unhealthy (responded with \"UNKNOWN\")".to_owned()),
-        (0, Some(3)) => Err("service unhealthy (responded with \"SERVICE_UNKNOWN\")".to_owned()),
-        (0, _) => Err("service unhealthy (responded with \"NOT_SERVING\")".to_owned()),
-        (12, _) => Err("this server does not implement the grpc health protocol \
-                        (grpc.health.v1.Health)"
-            .to_owned()),
-        (code, _) => Err(format!("rpc error: code = {code}")),
+        (0, Some(0)) => Err(ProbeError::Unhealthy("UNKNOWN")),
+        (0, Some(3)) => Err(ProbeError::Unhealthy("SERVICE_UNKNOWN")),
+        (0, _) => Err(ProbeError::Unhealthy("NOT_SERVING")),
+        (12, _) => Err(ProbeError::NoHealthService),
+        (code, _) => Err(ProbeError::Code(code)),
     }
 }
 

@@ -38,6 +38,33 @@ async fn a_program_that_uses_too_much_memory_is_killed_for_it() {
     }
 }
 
+/// `eviction.managerImpl.emptyDirLimitEviction`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_whose_empty_directory_becomes_too_large_is_evicted() {
+    for namespaces in both() {
+        let world = World::start(namespaces).await;
+        for (name, medium) in [("disk", ""), ("memory", "Memory")] {
+            let directory = json!({"medium": medium, "sizeLimit": "1Mi"});
+            let more = json!({
+                "container": {"volumeMounts": [{"name": "cache", "mountPath": "/cache"}]},
+                "spec": {"volumes": [{"name": "cache", "emptyDir": directory}]},
+            });
+            // Where nothing can be mounted, the variable says where the volume is.
+            let script = "cd ${VOLUME_CACHE:-/cache} && head -c 900000 /dev/zero > small && echo written; \
+                          sleep 2; head -c 900000 /dev/zero > more; exec sleep 1000";
+            world.script(name, script, more).await;
+            world.until_log(name, "written").await;
+            let pod = world.until_phase(name, "Failed").await;
+            let status = pod.status.unwrap_or_default();
+            assert_eq!(status.reason.as_deref(), Some("Evicted"));
+            let expected = "Usage of EmptyDir volume \"cache\" exceeds the limit \"1Mi\". ";
+            assert_eq!(status.message.as_deref(), Some(expected));
+            assert_eq!(world.until_event(name, "Evicted").await, expected);
+        }
+        world.cluster.stop().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_container_uses_is_measured() {
     for namespaces in both() {

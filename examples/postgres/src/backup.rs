@@ -1,4 +1,4 @@
-//! Keeps the pod of the backups: it is told who is primary, and says what it has.
+//! Keeps the pod of the backups: it gets to know who is primary, and reports what it has.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;

@@ -20,42 +20,74 @@ use crate::process::{self, End, Output, Running};
 /// How long a command or a state may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Forbids namespaces to all that follows, and gives up the capability to allow them again.
+const FORBID: &str = "echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --inh-caps=-all --ambient-caps=-all \"$@\"";
+
+/// Whether containers have namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Namespaces {
+    /// Where the kernel allows them.
+    Auto,
+    /// Never, because nobody wants them.
+    Off,
+    /// Never, because the kernel does not allow them: the cluster runs in a user namespace in which no other can be made.
+    Forbidden,
+}
+
 /// Who the cluster runs as, and whether its containers have namespaces.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mode {
     /// Another user than the one who calls.
     user: Option<u32>,
-    pub(crate) namespaces: &'static str,
+    namespaces: Namespaces,
 }
 
 impl Mode {
-    pub(crate) fn new(user: Option<u32>, namespaces: &'static str) -> Self {
+    pub(crate) fn new(user: Option<u32>, namespaces: Namespaces) -> Self {
         Self { user, namespaces }
     }
 
     /// How the mode is called on the command line.
     pub(crate) fn name(self) -> &'static str {
         match (self.user, self.namespaces) {
-            (None, "auto") => "root",
-            (None, _) => "root-plain",
-            (Some(_), "auto") => "nobody",
-            (Some(_), _) => "nobody-plain",
+            (None, Namespaces::Auto) => "root",
+            (None, Namespaces::Off) => "root-plain",
+            (None, Namespaces::Forbidden) => "root-forbidden",
+            (Some(_), Namespaces::Auto) => "nobody",
+            (Some(_), Namespaces::Off) => "nobody-plain",
+            (Some(_), Namespaces::Forbidden) => "nobody-forbidden",
         }
     }
 
     /// Whether containers see volumes at their paths.
     pub(crate) fn mounts(self) -> bool {
-        self.namespaces == "auto"
+        self.namespaces == Namespaces::Auto
+    }
+
+    /// The flag of `kubewright up`.
+    fn flag(self) -> &'static str {
+        if self.namespaces == Namespaces::Off {
+            "--namespaces=off"
+        } else {
+            "--namespaces=auto"
+        }
     }
 
     /// A program as the user of this mode.
     fn command(self, program: &Path) -> Command {
-        let Some(user) = self.user else {
-            return Command::new(program);
-        };
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid", &user.to_string(), "--regid", &user.to_string()]);
-        command.arg("--clear-groups").arg(program);
+        let mut words: Vec<String> = Vec::new();
+        if let Some(user) = self.user {
+            words.extend(["setpriv".to_owned(), "--clear-groups".to_owned()]);
+            words.extend([format!("--reuid={user}"), format!("--regid={user}")]);
+        }
+        if self.namespaces == Namespaces::Forbidden {
+            let sandbox = ["unshare", "--user", "--map-current-user", "--keep-caps"];
+            let shell = ["sh", "-ec", FORBID, "sh"];
+            words.extend(sandbox.into_iter().chain(shell).map(str::to_owned));
+        }
+        words.push(program.display().to_string());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
         command
     }
 }
@@ -67,10 +99,10 @@ impl fmt::Display for Mode {
         } else {
             "as the caller"
         };
-        let how = if self.mounts() {
-            "namespaces where the kernel allows them"
-        } else {
-            "no namespaces"
+        let how = match self.namespaces {
+            Namespaces::Auto => "namespaces where the kernel allows them",
+            Namespaces::Off => "no namespaces",
+            Namespaces::Forbidden => "a kernel that allows no namespaces",
         };
         write!(f, "{} ({who}, {how})", self.name())
     }
@@ -130,7 +162,7 @@ impl<'a> Cluster<'a> {
                 "--fsync=never",
             ])
             .arg("--image-store=images")
-            .arg(format!("--namespaces={}", self.mode.namespaces))
+            .arg(self.mode.flag())
             .arg(format!("--nodes={}", self.nodes));
         let mut running = Running::start(&mut command, "")?;
         if !running.read_until(PATIENCE, |output| output.shows("Ctrl-C stops it")) {

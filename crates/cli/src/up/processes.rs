@@ -1,7 +1,6 @@
 //! Flags of `kubewright up` for containers that run as processes.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,10 +8,8 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
 use crate::image::StorePlace;
-use k8s_openapi::api::core::v1::HostAlias;
 use kubewright_cluster::LoopbackNetwork;
-use kubewright_process::{ImageTable, Namespaces, PodHosts, ProcessRuntime, Processes};
-use kubewright_proxy::HostsLine;
+use kubewright_process::{ImageTable, Namespaces, ProcessRuntime, Processes};
 
 /// How containers are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -62,31 +59,6 @@ impl From<NamespaceMode> for Namespaces {
     }
 }
 
-/// The hosts files of a network, for pods that are processes.
-#[derive(Debug)]
-struct NetworkHosts(LoopbackNetwork);
-
-impl PodHosts for NetworkHosts {
-    fn add(&self, uid: &str, namespace: &str, own: &[HostAlias]) -> io::Result<PathBuf> {
-        let line = |alias: &HostAlias| {
-            Some(HostsLine {
-                address: alias.ip.parse().ok()?,
-                names: alias.hostnames.clone().unwrap_or_default(),
-            })
-        };
-        let lines: Vec<HostsLine> = own.iter().filter_map(line).collect();
-        self.0.hosts().add(uid, namespace, &lines)
-    }
-
-    fn remove(&self, uid: &str) {
-        self.0.hosts().remove(uid);
-    }
-
-    fn resolv_conf(&self, namespace: &str) -> Option<String> {
-        self.0.resolv_conf(namespace)
-    }
-}
-
 impl ProcessFlags {
     /// Whether containers run as processes of this machine.
     pub(super) fn is_process(&self) -> bool {
@@ -114,7 +86,7 @@ impl ProcessFlags {
             processes = processes.images(images);
         }
         if let Some(network) = network {
-            processes = processes.hosts(Arc::new(NetworkHosts(network.clone())));
+            processes = processes.hosts(Arc::new(network.clone()));
         }
         Ok(Some(processes.build()?))
     }

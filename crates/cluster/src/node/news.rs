@@ -1,10 +1,10 @@
-//! What the informers tell the nodes.
+//! What informers and the runtime report to the nodes.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kubewright_cache::{Event, Handler, Key};
 use tokio::sync::mpsc;
 
-/// What informers tell.
+/// What is new.
 #[derive(Debug)]
 pub(super) enum News {
     Pod(Key),
@@ -12,6 +12,8 @@ pub(super) enum News {
     Node(Key),
     /// A node is gone; its uid.
     NodeGone(Key, String),
+    /// The pod with this key and uid uses more than it may, as the message says.
+    Excess(Key, String, String),
 }
 
 /// Tells of pods by their keys: what they are like is looked up when it is their turn.

@@ -59,6 +59,8 @@ struct Shell<'a> {
     environment: Environment,
     views: Views,
     announcer: Announcer,
+    /// Where the runtime reports pods that use too much. It does not keep the channel open.
+    news: mpsc::WeakSender<News>,
     writes: JoinSet<Done>,
     /// What the runtime is at.
     live: JoinSet<live::Heard>,
@@ -120,6 +122,7 @@ pub(super) async fn run(
             sources,
         },
         announcer,
+        news: sender.downgrade(),
         writes: JoinSet::new(),
         live: JoinSet::new(),
         stirred: BTreeSet::new(),
@@ -402,6 +405,12 @@ impl Shell<'_> {
                 let same = self.fleet.node(key.name()).is_some_and(|n| n.uid == uid);
                 if same {
                     self.take_away(key.name());
+                }
+            }
+            News::Excess(key, uid, message) => {
+                let same = self.fleet.uid(&key) == Some(&*uid);
+                if same && self.fleet.signal(&key, Signal::Evicted { message }) {
+                    self.stirred.insert(key);
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -61,7 +62,7 @@ pub(super) fn run(scope: Scope) -> io::Result<()> {
         Ok(Some(program)) => program,
         // Somebody only wanted to know whether it can be made.
         Ok(None) => return message::write(&control, &Report::Exited(0)),
-        Err(text) => return message::write(&control, &Report::Failed(text)),
+        Err(error) => return message::write(&control, &Report::Failed(error.to_string())),
     };
     message::write(&control, &Report::Started)?;
     let pid = Pid::from_raw(i32::try_from(program.id()).unwrap_or(0));
@@ -101,43 +102,60 @@ fn outer_helper() -> bool {
     std::process::id() == 1
 }
 
+/// Why the program of a container does not run, in the words of a container runtime.
+#[derive(Debug, thiserror::Error)]
+enum LaunchError {
+    #[error("joining {}: {why}", group.display())]
+    Join { group: PathBuf, why: io::Error },
+    #[error("{0}")]
+    Files(io::Error),
+    #[error("entering the namespaces of the container: {0}")]
+    Enter(io::Error),
+    #[error("{0}")]
+    Program(String),
+}
+
 /// Makes the file system of a container and starts its program in it; nothing when no program was named.
 ///
 /// # Errors
-/// Why it could not be started, in the words of a container runtime.
+/// When a step of it fails.
 fn prepare_and_start(
     mut launch: Launch,
     stdin: Option<OwnedFd>,
     scope: Scope,
-) -> Result<Option<Child>, String> {
-    let text = |error: io::Error| error.to_string();
+) -> Result<Option<Child>, LaunchError> {
     for group in &launch.groups {
         // Whoever writes 0 means itself; the program is born into the group.
         let joined = fs::write(group, "0");
-        joined.map_err(|error| format!("joining {}: {error}", group.display()))?;
+        let group = || group.clone();
+        joined.map_err(|why| LaunchError::Join {
+            group: group(),
+            why,
+        })?;
     }
     // Opened before the root changes, which has terminals of its own.
     let open = |path| OpenOptions::new().read(true).write(true).open(path);
-    let terminal = launch.terminal.take().map(open).transpose().map_err(text)?;
+    let terminal = launch.terminal.take().map(open).transpose();
+    let terminal = terminal.map_err(LaunchError::Files)?;
     if let Some(root) = launch.root.take() {
-        root::enter(&root).map_err(text)?;
+        root::enter(&root).map_err(LaunchError::Files)?;
         if !root.machine {
             // Images may name a directory that they do not have, as container engines allow.
-            fs::create_dir_all(&launch.directory).map_err(text)?;
+            fs::create_dir_all(&launch.directory).map_err(LaunchError::Files)?;
         }
         if root.user_namespace {
-            become_user(&mut launch).map_err(text)?;
+            become_user(&mut launch).map_err(LaunchError::Files)?;
         }
     }
     if let Scope::Within { outside, init } = scope {
-        let entered = contain::enter(outside, init);
-        entered.map_err(|error| format!("entering the namespaces of the container: {error}"))?;
+        contain::enter(outside, init).map_err(LaunchError::Enter)?;
     }
     if launch.program.is_empty() {
         return Ok(None);
     }
     let started = start(&launch, stdin, terminal, scope);
-    started.map(Some).map_err(|error| why(&launch, &error))
+    let failed = |error| LaunchError::Program(why(&launch, &error));
+    started.map(Some).map_err(failed)
 }
 
 /// Takes the identity of the program in a user namespace within the container's. There is one user to map, so whoever

@@ -1,5 +1,6 @@
 //! Where an image is read from: an OCI layout, or an archive of one or of `docker save`. Everything in it is a stranger's.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
@@ -26,6 +27,59 @@ pub(super) struct Found {
     pub(super) digest: String,
     pub(super) config: Value,
     pub(super) layers: Vec<PathBuf>,
+}
+
+/// Why a file or directory is not an image for this machine.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotAnImage {
+    /// It has neither of the documents that describe images.
+    #[error("neither index.json nor manifest.json is in it")]
+    NoIndex,
+    /// An index leads to itself, or is too deep.
+    #[error("indexes name each other")]
+    Endless,
+    /// It is for other machines.
+    #[error("nothing in it is for linux/{0}")]
+    OtherMachine(&'static str),
+    /// A document names a blob by something else than a digest.
+    #[error("{0:?} is not a digest")]
+    NotADigest(String),
+    /// The content of a blob is not what its name says.
+    #[error("the blob {name} has the digest {found}")]
+    Damaged {
+        /// The digest that it is named after.
+        name: String,
+        /// The digest of what is in it.
+        found: String,
+    },
+    /// A part of it cannot be read.
+    #[error("{part}: {why}")]
+    Unreadable {
+        /// The file or blob.
+        part: String,
+        /// Why it cannot be read.
+        why: io::Error,
+    },
+    /// A document is larger than those of images are.
+    #[error("{0} is too large")]
+    TooLarge(String),
+    /// A document is not JSON.
+    #[error("{part}: {why}")]
+    NotJson {
+        /// The document.
+        part: String,
+        /// Where it is not.
+        why: serde_json::Error,
+    },
+}
+
+impl NotAnImage {
+    /// Says which part of an image cannot be read.
+    fn unreadable(part: impl fmt::Display) -> impl FnOnce(io::Error) -> Self {
+        let part = part.to_string();
+        move |why| Self::Unreadable { part, why }
+    }
 }
 
 impl Source {
@@ -71,13 +125,13 @@ impl Source {
         } else if self.0.join("manifest.json").is_file() {
             self.saved()
         } else {
-            Err("neither index.json nor manifest.json is in it".to_owned())
+            Err(NotAnImage::NoIndex)
         };
         found.map_err(ImageError::NotAnImage)
     }
 
     /// An OCI layout.
-    fn layout(&self) -> Result<Found, String> {
+    fn layout(&self) -> Result<Found, NotAnImage> {
         let index = self.document(Path::new("index.json"))?;
         let (descriptor, manifest) = self.manifest(&index, 0)?;
         let digest = text(&descriptor["digest"]);
@@ -94,7 +148,7 @@ impl Source {
             }
         }
         let layers = manifest["layers"].as_array().cloned().unwrap_or_default();
-        let layers: Result<Vec<PathBuf>, String> = layers
+        let layers: Result<Vec<PathBuf>, NotAnImage> = layers
             .iter()
             .map(|layer| self.blob(&text(&layer["digest"])))
             .collect();
@@ -108,9 +162,9 @@ impl Source {
     }
 
     /// The manifest for this machine, and what describes it.
-    fn manifest(&self, index: &Value, depth: usize) -> Result<(Value, Value), String> {
+    fn manifest(&self, index: &Value, depth: usize) -> Result<(Value, Value), NotAnImage> {
         if depth > DEEPEST {
-            return Err("indexes name each other".to_owned());
+            return Err(NotAnImage::Endless);
         }
         let all = index["manifests"].as_array().cloned().unwrap_or_default();
         let fits = |one: &&Value| {
@@ -119,8 +173,7 @@ impl Source {
             of("architecture", architecture()) && of("os", "linux")
         };
         let chosen = all.iter().find(fits);
-        let chosen =
-            chosen.ok_or_else(|| format!("nothing in it is for linux/{}", architecture()))?;
+        let chosen = chosen.ok_or(NotAnImage::OtherMachine(architecture()))?;
         let document = read_json(&self.blob(&text(&chosen["digest"]))?)?;
         if document["manifests"].is_array() {
             return self.manifest(&document, depth + 1);
@@ -129,45 +182,46 @@ impl Source {
     }
 
     /// What `docker save` writes.
-    fn saved(&self) -> Result<Found, String> {
+    fn saved(&self) -> Result<Found, NotAnImage> {
         let all = self.document(Path::new("manifest.json"))?;
         let first = &all[0];
         let strings = |value: &Value| -> Vec<String> {
             value.as_array().into_iter().flatten().map(text).collect()
         };
-        let inside = |path: &str| -> Result<PathBuf, String> {
-            let path = plain(Path::new(path)).map_err(|error| error.to_string())?;
-            Ok(self.0.join(path))
+        let inside = |path: &str| -> Result<PathBuf, NotAnImage> {
+            let inside = plain(Path::new(path)).map_err(NotAnImage::unreadable(path))?;
+            Ok(self.0.join(inside))
         };
         let config = inside(&text(&first["Config"]))?;
         let bytes = read_limited(&config)?;
-        let layers: Result<_, String> = strings(&first["Layers"])
+        let layers: Result<_, NotAnImage> = strings(&first["Layers"])
             .iter()
             .map(|l| inside(l))
             .collect();
         Ok(Found {
             names: strings(&first["RepoTags"]),
-            digest: digest(&bytes[..]).map_err(|error| error.to_string())?,
-            config: serde_json::from_slice(&bytes).map_err(|error| error.to_string())?,
+            digest: digest(&bytes[..]).map_err(NotAnImage::unreadable(config.display()))?,
+            config: parse(&config, &bytes)?,
             layers: layers?,
         })
     }
 
-    fn document(&self, path: &Path) -> Result<Value, String> {
+    fn document(&self, path: &Path) -> Result<Value, NotAnImage> {
         read_json(&self.0.join(path))
     }
 
     /// The file of a blob, whose content is what its name says.
-    fn blob(&self, name: &str) -> Result<PathBuf, String> {
+    fn blob(&self, name: &str) -> Result<PathBuf, NotAnImage> {
         let hex = name.strip_prefix("sha256:").unwrap_or("");
         if hex.len() != 64 || !hex.chars().all(|c| c.is_ascii_hexdigit()) {
-            return Err(format!("{name:?} is not a digest"));
+            return Err(NotAnImage::NotADigest(name.to_owned()));
         }
         let path = self.0.join("blobs/sha256").join(hex);
-        let file = File::open(&path).map_err(|error| format!("{name}: {error}"))?;
-        let found = digest(file).map_err(|error| format!("{name}: {error}"))?;
+        let file = File::open(&path).map_err(NotAnImage::unreadable(name))?;
+        let found = digest(file).map_err(NotAnImage::unreadable(name))?;
         if found != name {
-            return Err(format!("what is called {name} is {found}"));
+            let name = name.to_owned();
+            return Err(NotAnImage::Damaged { name, found });
         }
         Ok(path)
     }
@@ -200,22 +254,27 @@ fn digest(mut from: impl Read) -> io::Result<String> {
     Ok(format!("sha256:{hex}"))
 }
 
-fn read_limited(path: &Path) -> Result<Vec<u8>, String> {
-    let failed = |error: io::Error| format!("{}: {error}", path.display());
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(failed)?;
-    file.take(LARGEST_DOCUMENT + 1)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
+fn read_limited(path: &Path) -> Result<Vec<u8>, NotAnImage> {
+    let read = || {
+        let mut bytes = Vec::new();
+        let file = File::open(path)?;
+        file.take(LARGEST_DOCUMENT + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes: Vec<u8> = read().map_err(NotAnImage::unreadable(path.display()))?;
     if bytes.len() as u64 > LARGEST_DOCUMENT {
-        return Err(format!("{} is too large", path.display()));
+        return Err(NotAnImage::TooLarge(path.display().to_string()));
     }
     Ok(bytes)
 }
 
-fn read_json(path: &Path) -> Result<Value, String> {
-    serde_json::from_slice(&read_limited(path)?)
-        .map_err(|error| format!("{}: {error}", path.display()))
+fn read_json(path: &Path) -> Result<Value, NotAnImage> {
+    parse(path, &read_limited(path)?)
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<Value, NotAnImage> {
+    let part = || path.display().to_string();
+    serde_json::from_slice(bytes).map_err(|why| NotAnImage::NotJson { part: part(), why })
 }
 
 fn text(value: &Value) -> String {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::name::whole;
-use super::source::Source;
+use super::source::{NotAnImage, Source};
 use super::unpack::{Budget, Unpacked};
 
 /// Most bytes and files that an image has, unpacked.
@@ -58,7 +58,7 @@ pub enum ImageError {
     },
     /// It is not an image for this machine.
     #[error("not an image: {0}")]
-    NotAnImage(String),
+    NotAnImage(NotAnImage),
     /// The image has no name, and none was given.
     #[error("the image has no name; give it one with --name")]
     NoName,

@@ -3,17 +3,35 @@
 use std::fs::{self, FileType};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Why a path of the machine cannot be used; the texts are the kubelet's where it has one.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HostPathError {
+    #[error("hostPath type check failed: {} is not {wanted}", path.display())]
+    WrongType { path: PathBuf, wanted: &'static str },
+    #[error("{} cannot be made: {why}", path.display())]
+    Make { path: PathBuf, why: io::Error },
+    #[error("{} cannot be used", .0.display())]
+    Unusable(PathBuf),
+    #[error("{0} is an invalid volume type")]
+    UnknownType(String),
+}
 
 /// Checks that a path is of the kind that a pod says, and makes it where the kind allows that.
 ///
 /// Mirrors `pkg/volume/hostpath: checkType` with its texts; a path of no kind is made by a container runtime.
 ///
 /// # Errors
-/// That it is something else, or nothing; the text is the kubelet's.
-pub(super) fn check(path: &Path, kind: &str) -> Result<(), String> {
-    let shown = path.display();
-    let failed = |what: &str| Err(format!("hostPath type check failed: {shown} is not {what}"));
+/// When it is something else, or missing.
+pub(super) fn check(path: &Path, kind: &str) -> Result<(), HostPathError> {
+    let own = || path.to_owned();
+    let failed = |wanted| {
+        Err(HostPathError::WrongType {
+            path: own(),
+            wanted,
+        })
+    };
     let found = fs::metadata(path).map(|found| found.file_type());
     let missing = found
         .as_ref()
@@ -23,12 +41,12 @@ pub(super) fn check(path: &Path, kind: &str) -> Result<(), String> {
         "FileOrCreate" if missing => file(path),
         _ => Ok(()),
     };
-    made.map_err(|error| format!("{shown} cannot be made: {error}"))?;
+    made.map_err(|why| HostPathError::Make { path: own(), why })?;
     let found = fs::metadata(path).map(|found| found.file_type());
     let is = |wanted: fn(&FileType) -> bool| found.as_ref().is_ok_and(wanted);
     match kind {
         "" if found.is_ok() => Ok(()),
-        "" => Err(format!("{shown} cannot be used")),
+        "" => Err(HostPathError::Unusable(own())),
         "Directory" | "DirectoryOrCreate" if is(FileType::is_dir) => Ok(()),
         "Directory" | "DirectoryOrCreate" => failed("a directory"),
         "File" | "FileOrCreate" if is(FileType::is_file) => Ok(()),
@@ -39,7 +57,7 @@ pub(super) fn check(path: &Path, kind: &str) -> Result<(), String> {
         "CharDevice" => failed("a character device"),
         "BlockDevice" if is(FileType::is_block_device) => Ok(()),
         "BlockDevice" => failed("a block device"),
-        other => Err(format!("{other} is an invalid volume type")),
+        other => Err(HostPathError::UnknownType(other.to_owned())),
     }
 }
 
@@ -70,6 +88,7 @@ mod tests {
         assert!(check(&path("f"), "File").is_err());
         assert!(check(&path("f"), "FileOrCreate").is_ok());
         let wrong = check(&path("f"), "Directory").expect_err("it is a file");
+        let wrong = wrong.to_string();
         assert!(wrong.starts_with("hostPath type check failed"), "{wrong}");
         assert!(check(&path("f"), "Socket").is_err());
         assert!(check(Path::new("/dev/null"), "CharDevice").is_ok());

@@ -22,6 +22,8 @@ pub(crate) struct Place {
     pub(crate) path: PathBuf,
     /// Whether containers may write to it at all.
     pub(crate) writable: Writable,
+    /// How many bytes may be in it; without one there is no limit.
+    pub(crate) limit: Option<u64>,
     /// The files that were written to it, if it consists of files.
     files: Option<Vec<VolumeFile>>,
 }
@@ -36,6 +38,7 @@ impl Place {
         Self {
             path,
             writable: Writable::Yes,
+            limit: None,
             files: None,
         }
     }
@@ -66,17 +69,21 @@ pub(crate) fn prepare(
             Ok(Place {
                 path: own,
                 writable: Writable::No,
+                limit: None,
                 files: Some(files.clone()),
             })
         }
-        VolumeSource::Empty { medium, .. } => {
+        VolumeSource::Empty { medium, limit } => {
             let path = match medium {
                 Medium::Disk => own,
                 Medium::Memory => state.memory().join(uid).join(&volume.name),
             };
             let made = open_directory(&path, 0o777).and_then(|()| owners.give_directories(&path));
             made.map_err(|error| failed(&error))?;
-            Ok(Place::writable(path))
+            Ok(Place {
+                limit: *limit,
+                ..Place::writable(path)
+            })
         }
         VolumeSource::Host { path, kind } => {
             let path = PathBuf::from(path);
@@ -98,25 +105,40 @@ pub(crate) fn prepare(
     }
 }
 
+/// Why a persistent volume is not a directory here.
+#[derive(Debug, thiserror::Error)]
+enum ClaimError {
+    #[error("block volumes need a device, which processes do not get")]
+    Block,
+    #[error("path {0:?} does not exist")]
+    Missing(String),
+    #[error("the persistent volume {0:?} is not a path of this machine (hostPath, local)")]
+    NotAPath(String),
+    #[error("{0:?} is not the name of a directory")]
+    Name(String),
+    #[error(transparent)]
+    Host(#[from] host::HostPathError),
+    #[error("its directory cannot be made: {0}")]
+    Make(std::io::Error),
+}
+
 /// The directory of a persistent volume.
-fn claimed(state: &State, volume: &PersistentVolume) -> Result<PathBuf, String> {
+fn claimed(state: &State, volume: &PersistentVolume) -> Result<PathBuf, ClaimError> {
     let name = volume.metadata.name.as_deref().unwrap_or("");
     let spec = volume.spec.clone().unwrap_or_default();
     if spec.volume_mode.as_deref() == Some("Block") {
-        return Err("block volumes need a device, which processes do not get".to_owned());
+        return Err(ClaimError::Block);
     }
     if let Some(local) = spec.local {
         let path = PathBuf::from(&local.path);
         let found = fs::metadata(&path);
         return match found {
             Ok(_) => Ok(path),
-            Err(_) => Err(format!("path {:?} does not exist", local.path)),
+            Err(_) => Err(ClaimError::Missing(local.path)),
         };
     }
     let Some(source) = spec.host_path else {
-        return Err(format!(
-            "the persistent volume {name:?} is not a path of this machine (hostPath, local)"
-        ));
+        return Err(ClaimError::NotAPath(name.to_owned()));
     };
     if !source.path.starts_with(PROVISIONED) {
         let path = PathBuf::from(&source.path);
@@ -124,10 +146,10 @@ fn claimed(state: &State, volume: &PersistentVolume) -> Result<PathBuf, String> 
         return Ok(path);
     }
     if name.is_empty() || name.contains('/') || name.starts_with('.') {
-        return Err(format!("{name:?} is not the name of a directory"));
+        return Err(ClaimError::Name(name.to_owned()));
     }
     let path = state.claims().join(name);
-    open_directory(&path, 0o777).map_err(|error| error.to_string())?;
+    open_directory(&path, 0o777).map_err(ClaimError::Make)?;
     Ok(path)
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ContainerStatus, Event, Pod};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, LogParams, PostParams};
-use kubewright_cluster::Cluster;
+use kubewright_cluster::{Builder, Cluster};
 use kubewright_process::{ImageProgram, ImageTable, Namespaces, ProcessRuntime, Processes};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -49,9 +49,13 @@ impl World {
     pub(crate) async fn with_runtime(processes: Processes) -> (Arc<ProcessRuntime>, Self) {
         let runtime = processes.build().expect("the runtime is made");
         println!("containers: {}", runtime.isolation());
-        let cluster = Cluster::builder().runtime(runtime.clone());
+        let world = Self::over(Cluster::builder().runtime(runtime.clone())).await;
+        (runtime, world)
+    }
+
+    pub(crate) async fn over(cluster: Builder) -> Self {
         let cluster = cluster.start().await.expect("the cluster starts");
-        (runtime, Self { cluster })
+        Self { cluster }
     }
 
     /// Waits for an event about a pod with this reason, and returns its message.

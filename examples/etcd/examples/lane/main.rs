@@ -1,27 +1,25 @@
 //! The life of an EtcdCluster on real etcd, for `cargo xtask etcd`: the operator is a process of its own with its own role, a
 //! writer checks every key that was acknowledged.
 
-mod nodes;
+mod losses;
+mod refusals;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
-use k8s_openapi::api::authentication::v1::TokenRequest;
-use k8s_openapi::api::core::v1::{Pod, Secret, ServiceAccount};
-use kube::api::PostParams;
-use kube::{Api, ResourceExt};
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::ResourceExt;
 use kubewright::prelude::{Key, Query, conditions};
-use kubewright::testing::World;
 use kubewright_example_etcd::EtcdCluster;
 use kubewright_example_etcd::api::{Backup, Role};
 use kubewright_example_etcd::certificates::client_tls;
 use kubewright_example_etcd::plan::majority;
-use kubewright_proxy::LoopbackNetwork;
-use nodes::{Running, kill};
+use kubewright_lane::processes::signal;
+use kubewright_lane::{Deployed, Plan, Pods};
+use kubewright_process::{ImageProgram, ImageTable};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
@@ -33,11 +31,9 @@ const OLD: &str = "3.4.23";
 const NEW: &str = "3.5.1";
 
 struct Lane {
-    world: World,
-    running: Arc<Mutex<Running>>,
+    deployed: Deployed,
+    pods: Pods,
     written: Arc<Mutex<Written>>,
-    operator: Mutex<Child>,
-    start: Box<dyn Fn() -> std::io::Result<Child>>,
     /// How often more voters were away than a quorum allows, while nobody killed any.
     quorum_lost: Arc<Mutex<u64>>,
 }
@@ -50,76 +46,44 @@ async fn main() -> Result<()> {
             .context(name.to_owned())
     };
     let root = path("LANE_ROOT")?;
-    let running = Arc::new(Mutex::new(Running::default()));
-    let network = LoopbackNetwork::claim()?;
-    let versions = [(OLD, path("ETCD_OLD")?), (NEW, path("ETCD_NEW")?)];
-    let runtime = nodes::runtime(&path("PROCESS_HELPER")?, &root, &versions, &network)?;
-    println!("containers: {}", runtime.isolation());
-    let world = World::builder()
-        .role(include_str!("../../rbac.yaml"))
-        .manager(kubewright_example_etcd::setup)
-        // The operator that serves them is killed all the time.
-        .without_webhooks()
-        .cluster(|cluster| cluster.nodes(3).runtime(runtime).network(network))
-        .time_limit(PATIENCE)
-        .start()
-        .await;
-    let stopped = world.stop_operator().await;
-    stopped.map_err(|error| anyhow::anyhow!(error.report()))?;
-    let follow = nodes::follow(world.cluster.client(), running.clone());
-    let follow = tokio::spawn(follow);
-    let kubeconfig = kubeconfig(&world, &root).await?;
-    let program = path("ETCD_OPERATOR")?;
-    let log = root.join("operator.log");
-    let start = move || start_operator(&program, &kubeconfig, &log);
+    let plan = Plan {
+        operator: &path("ETCD_OPERATOR")?,
+        role: include_str!("../../rbac.yaml"),
+        helper: &path("PROCESS_HELPER")?,
+        images: images(&[(OLD, path("ETCD_OLD")?), (NEW, path("ETCD_NEW")?)]),
+        folder: &root,
+    };
+    let deployed = Deployed::start(plan).await?;
     let lane = Lane {
-        operator: Mutex::new(start()?),
-        world,
-        running,
+        pods: Pods::follow(deployed.cluster.client(), member),
+        deployed,
         written: Arc::default(),
-        start: Box::new(start),
         quorum_lost: Arc::default(),
     };
-    let lived = lane.live().await;
-    let _killed = lane.operator.lock().kill();
-    follow.abort();
+    let lived = Box::pin(lane.live()).await;
+    if lived.is_err() {
+        lane.deployed.save_logs(&root).await;
+    }
     lived
 }
 
-/// A kubeconfig with the token of the operator's service account.
-async fn kubeconfig(world: &World, root: &Path) -> Result<PathBuf> {
-    let endpoint = world.cluster.listen("127.0.0.1:0".parse()?).await?;
-    let path = root.join("kubeconfig");
-    endpoint.write_kubeconfig(&path)?;
-    let accounts: Api<ServiceAccount> = Api::namespaced(world.cluster.client(), "default");
-    let request: TokenRequest = serde_json::from_value(json!({"spec": {"audiences": []}}))?;
-    let params = PostParams::default();
-    let made = accounts.create_token_request("etcd-operator", &params, &request);
-    let token = made.await?.status.and_then(|status| status.token);
-    let token = token.context("the operator's account has a token")?;
-    let text = std::fs::read_to_string(&path)?;
-    let (head, _) = text.split_once("  user:\n").context("a user")?;
-    std::fs::write(&path, format!("{head}  user:\n    token: {token}\n"))?;
-    // The server listens as long as the program runs.
-    std::mem::forget(endpoint);
-    Ok(path)
+/// The images of etcd. The programs of each version are in a directory.
+fn images(versions: &[(&str, PathBuf)]) -> ImageTable {
+    let mut table = ImageTable::default();
+    for (version, programs) in versions {
+        let image = format!("quay.io/coreos/etcd:v{version}");
+        let path = format!("{}:/usr/bin:/bin", programs.display());
+        let program = ImageProgram::new(programs.join("etcd").display().to_string());
+        table = table.image(image.as_str(), program.env("PATH", path));
+    }
+    table
 }
 
-fn start_operator(program: &Path, kubeconfig: &Path, log: &Path) -> std::io::Result<Child> {
-    let log = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(log)?;
-    Command::new(program)
-        .args([
-            "--metrics-bind-address=0",
-            "--health-probe-bind-address=0",
-            "--webhook-bind-address=0",
-        ])
-        .env("KUBECONFIG", kubeconfig)
-        .stdout(log.try_clone()?)
-        .stderr(Stdio::from(log))
-        .spawn()
+/// The name of the member that a process is.
+fn member(words: &[String]) -> Option<String> {
+    let is_etcd = words.first().map(Path::new)?.ends_with("etcd");
+    let name = words.iter().find_map(|word| word.strip_prefix("--name="));
+    name.filter(|_| is_etcd).map(str::to_owned)
 }
 
 impl Lane {
@@ -134,12 +98,15 @@ impl Lane {
         println!("1 member after {:.1?}", began.elapsed());
 
         self.resize(3).await?;
+        self.refuse().await?;
         self.resize(5).await?;
         self.check(&client).await?;
         monitor.abort();
         self.kill().await?;
         self.check(&client).await?;
         let monitor = tokio::spawn(crate::monitor(client.clone(), self.quorum_lost.clone()));
+        self.renew().await?;
+        self.lose().await?;
         self.upgrade().await?;
         self.check(&client).await?;
         let saved = self.back_up().await?;
@@ -158,7 +125,7 @@ impl Lane {
             began.elapsed()
         );
         ensure!(lost_quorum == 0, "the operator lost the quorum");
-        Ok(())
+        self.deployed.assert_exact_role()
     }
 
     async fn create(
@@ -168,20 +135,20 @@ impl Lane {
     ) -> Result<()> {
         let mut cluster = EtcdCluster::new(name, spec);
         cluster.metadata.namespace = Some("default".to_owned());
-        self.world.client.create(&cluster).await?;
+        self.deployed.client.create(&cluster).await?;
         Ok(())
     }
 
     async fn change(&self, change: impl FnOnce(&mut EtcdCluster)) -> Result<()> {
         let cluster = self.cluster("e").await?;
-        self.world.client.modify(&cluster, change).await?;
+        self.deployed.client.modify(&cluster, change).await?;
         self.written.lock().longest = Duration::ZERO;
         Ok(())
     }
 
     async fn cluster(&self, name: &str) -> Result<EtcdCluster> {
         let found = self
-            .world
+            .deployed
             .client
             .live()
             .get(&Key::new("default", name))
@@ -191,33 +158,26 @@ impl Lane {
 
     /// Waits until a cluster is as its spec wants it, and its objects are too.
     async fn ready(&self, name: &str, size: usize) -> Result<EtcdCluster> {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let cluster = self.cluster(name).await?;
+        let is_ready = |cluster: &EtcdCluster| {
             let status = cluster.status.clone().unwrap_or_default();
             let voters = status.members.iter().filter(|it| it.role != Role::Learner);
             let healthy = voters.filter(|it| it.healthy).count();
             let version = status.version.as_deref() == Some(cluster.spec.version.as_str());
-            if status.observed_generation == cluster.metadata.generation
+            status.observed_generation == cluster.metadata.generation
                 && conditions::is_false(&status.conditions, "Progressing")
                 && (healthy, status.members.len(), version) == (size, size, true)
-            {
-                return Ok(cluster);
-            }
-            if Instant::now() > end {
-                bail!("{name} does not get to {size} members; last seen: {status:#?}");
-            }
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
+        };
+        let key = Key::new("default", name);
+        self.deployed.until(&key, PATIENCE, is_ready).await
     }
 
     async fn client(&self, cluster: &str) -> Result<Client> {
         let key = Key::new("default", &format!("{cluster}-client-tls"));
-        let secret: Option<Secret> = self.world.client.live().get(&key).await?;
+        let secret: Option<Secret> = self.deployed.client.live().get(&key).await?;
         let tls = client_tls(&secret.context("a certificate for clients")?)?;
         Ok(Client {
             cluster: cluster.to_owned(),
-            running: self.running.clone(),
+            pods: self.pods.clone(),
             tls: Arc::new(tls),
         })
     }
@@ -245,12 +205,9 @@ impl Lane {
                 .wrapping_add(1);
             let pids = self.until_running(3).await?;
             let which = usize::try_from(random >> 33)? % pids.len();
-            kill(pids[which]);
+            signal("KILL", &[pids[which]]);
             if count % 4 == 0 {
-                let mut operator = self.operator.lock();
-                operator.kill()?;
-                operator.wait()?;
-                *operator = (self.start)()?;
+                self.deployed.kill_operator().await?;
             }
             tokio::time::sleep(Duration::from_millis(500 + (random >> 50) % 2500)).await;
         }
@@ -266,7 +223,7 @@ impl Lane {
     async fn until_running(&self, members: usize) -> Result<Vec<u32>> {
         let end = Instant::now() + PATIENCE;
         loop {
-            let running = self.running.lock().pids.clone();
+            let running = self.pods.running().pids.clone();
             if running.len() >= members {
                 return Ok(running.into_values().collect());
             }
@@ -298,20 +255,20 @@ impl Lane {
         };
         self.change(|cluster| cluster.spec.backup = Some(backup))
             .await?;
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let status = self.cluster("e").await?.status.unwrap_or_default();
-            let backup = status.backup.unwrap_or_default();
-            if let Some(snapshot) = backup.snapshots.first() {
-                println!(
-                    "snapshot {} at revision {}",
-                    snapshot.name, snapshot.revision
-                );
-                return Ok((before, snapshot.name.clone()));
-            }
-            ensure!(Instant::now() < end, "no snapshot; last seen: {backup:?}");
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
+        let has_one = |cluster: &EtcdCluster| {
+            let backup = cluster.status.as_ref().and_then(|it| it.backup.as_ref());
+            backup.is_some_and(|backup| !backup.snapshots.is_empty())
+        };
+        let key = Key::new("default", "e");
+        let cluster = self.deployed.until(&key, PATIENCE, has_one).await?;
+        let backup = cluster.status.unwrap_or_default().backup;
+        let snapshot = backup.unwrap_or_default().snapshots.into_iter().next();
+        let snapshot = snapshot.context("a snapshot")?;
+        println!(
+            "snapshot {} at revision {}",
+            snapshot.name, snapshot.revision
+        );
+        Ok((before, snapshot.name))
     }
 
     async fn restore(&self, (before, file): &(Vec<u64>, String)) -> Result<()> {
@@ -353,7 +310,7 @@ impl Lane {
         let members = cluster.status.unwrap_or_default().members;
         let mut members: Vec<String> = members.into_iter().map(|it| it.name).collect();
         let here = Query::all().namespace("default");
-        let pods = self.world.client.live().list::<Pod>(here).await?;
+        let pods = self.deployed.client.live().list::<Pod>(here).await?;
         let mut pods: Vec<String> = pods.iter().map(ResourceExt::name_any).collect();
         pods.retain(|name| name.starts_with("e-") && !name.contains("backup"));
         members.sort();
@@ -377,7 +334,7 @@ async fn monitor(client: Client, lost: Arc<Mutex<u64>>) {
             let Ok(members) = Gateway(Network).members(&endpoint).await else {
                 continue;
             };
-            let running = client.running.lock();
+            let running = client.pods.running();
             let voters = members.iter().filter(|member| !member.is_learner);
             let voters: Vec<&str> = voters.map(|member| member.pod()).collect();
             let up = voters

@@ -8,11 +8,10 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use kubewright_example_etcd::transport::{Endpoint, Network, Transport};
+use kubewright_lane::Pods;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-
-use crate::nodes::Running;
 
 /// How many keys an answer has at most.
 const PAGE: usize = 1000;
@@ -21,7 +20,7 @@ const PAGE: usize = 1000;
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) cluster: String,
-    pub(crate) running: Arc<Mutex<Running>>,
+    pub(crate) pods: Pods,
     pub(crate) tls: Arc<rustls::ClientConfig>,
 }
 
@@ -53,7 +52,7 @@ impl Written {
 impl Client {
     /// Where the members are whose processes run.
     pub(crate) fn endpoints(&self) -> Vec<Endpoint> {
-        let running = self.running.lock();
+        let running = self.pods.running();
         let members = running.pids.keys();
         let members = members.filter(|name| {
             let member = name.rsplit_once('-');

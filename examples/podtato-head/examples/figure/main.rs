@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
 use kubewright::prelude::*;
-use kubewright::testing::World;
 use kubewright_example_podtato_head::{Part, PodtatoHeadApp};
-use kubewright_process::{ImageProgram, ImageTable, Processes};
-use kubewright_proxy::LoopbackNetwork;
+use kubewright_lane::{Deployed, Plan, assert_refused};
+use kubewright_process::{ImageProgram, ImageTable};
 use page::{Forward, Visitors};
 use tokio::time::Instant;
 
@@ -23,6 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Arguments {
     /// The program of the parts.
     server: PathBuf,
+    operator: PathBuf,
     /// The helper of the process runtime.
     helper: PathBuf,
     kubectl: PathBuf,
@@ -36,6 +37,7 @@ impl Arguments {
         let mut next = |what: &'static str| arguments.next().context(what);
         Ok(Self {
             server: next("the program of the parts is missing")?,
+            operator: next("the operator is missing")?,
             helper: next("the helper is missing")?,
             kubectl: next("kubectl is missing")?,
             picture: next("the file for the picture is missing")?,
@@ -53,41 +55,46 @@ async fn main() -> Result<()> {
         let image = format!("podtato-head:{version}");
         table.image(image.as_str(), ImageProgram::new(&server))
     });
-    let runtime = Processes::default().table(table).helper(&arguments.helper);
-    let runtime = runtime.build()?;
-    println!("containers: {}", runtime.isolation());
-    let network = LoopbackNetwork::claim()?;
-    let world = World::builder()
-        .role(include_str!("../../rbac.yaml"))
-        .time_limit(PATIENCE)
-        .cluster(|cluster| cluster.nodes(2).runtime(runtime).network(network))
-        .start()
-        .await;
-    live(&world, &arguments).await?;
-    world.assert_exact_role();
-    println!("the operator used exactly its role");
-    Ok(())
+    let folder = tempfile::tempdir()?;
+    let plan = Plan {
+        operator: &arguments.operator,
+        role: include_str!("../../rbac.yaml"),
+        helper: &arguments.helper,
+        images: table,
+        folder: folder.path(),
+    };
+    let deployed = Deployed::start(plan).await?;
+    let lived = Box::pin(live(&deployed, &arguments)).await;
+    if lived.is_err() {
+        deployed.save_logs(folder.path()).await;
+        println!("logs are in {}", folder.keep().display());
+    }
+    lived
 }
 
-async fn live(world: &World, arguments: &Arguments) -> Result<()> {
+async fn live(deployed: &Deployed, arguments: &Arguments) -> Result<()> {
     let kubeconfig = tempfile::NamedTempFile::new()?;
-    let endpoint = world.cluster.listen("127.0.0.1:0".parse()?).await?;
+    let endpoint = deployed.cluster.listen("127.0.0.1:0".parse()?).await?;
     endpoint.write_kubeconfig(kubeconfig.path())?;
 
     let began = Instant::now();
     let mut sample: PodtatoHeadApp = serde_saphyr::from_str(SAMPLE)?;
     sample.spec.progress_deadline_seconds = Some(10);
-    world.client.create(&sample).await?;
-    until(world, "Complete").await?;
+    let mut nameless = sample.clone();
+    nameless.metadata.name = Some("1-podtato".to_owned());
+    let refused = deployed.client.create(&nameless).await;
+    assert_refused(refused, "must begin with a letter")?;
+    deployed.client.create(&sample).await?;
+    until(deployed, "Complete").await?;
     println!("6 parts ready after {:.1?}", began.elapsed());
 
     let forward = Forward::start(&arguments.kubectl, kubeconfig.path()).await?;
     ensure!(forward.versions().await? == ["1"; 6], "the first page");
     drop(forward);
-    let visitors = Visitors::of(world).await?;
-    let order = upgrade(world).await?;
+    let visitors = Visitors::of(deployed).await?;
+    let order = upgrade(deployed).await?;
     println!("upgraded to 2 in the order {}", order.join(", "));
-    let broken = roll_back(world).await?;
+    let broken = roll_back(deployed).await?;
     println!("{broken}");
     let (answered, failed) = visitors.leave();
     println!("{answered} pages through the Service meanwhile, {failed} of them failed");
@@ -99,43 +106,52 @@ async fn live(world: &World, arguments: &Arguments) -> Result<()> {
     println!("picture of the page in {}", arguments.picture.display());
     drop(forward);
 
-    let app = app(world).await?;
-    world.client.delete(&app, Delete::background()).await?;
-    let gone = |pods: &[k8s_openapi::api::core::v1::Pod]| pods.is_empty();
-    world
-        .until_all(Query::all().namespace("default"), gone)
-        .await;
+    let app = app(deployed).await?;
+    deployed.client.delete(&app, Delete::background()).await?;
+    until_gone(deployed).await?;
     println!("all pods are gone; {:.1?} in all", began.elapsed());
-    Ok(())
+    deployed.assert_exact_role()
+}
+
+async fn until_gone(deployed: &Deployed) -> Result<()> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let here = Query::all().namespace("default");
+        let pods = deployed.client.live().list::<Pod>(here).await?;
+        if pods.is_empty() {
+            return Ok(());
+        }
+        ensure!(Instant::now() < end, "pods stay; last seen: {pods:#?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 fn key() -> Key {
     Key::new("default", "podtato-head")
 }
 
-async fn app(world: &World) -> Result<PodtatoHeadApp> {
-    let app = world.client.live().get(&key()).await?;
+async fn app(deployed: &Deployed) -> Result<PodtatoHeadApp> {
+    let app = deployed.client.live().get(&key()).await?;
     app.context("the app is there")
 }
 
-async fn change(world: &World, change: impl FnOnce(&mut PodtatoHeadApp)) -> Result<()> {
-    let app = app(world).await?;
-    world.client.modify(&app, change).await?;
+async fn change(deployed: &Deployed, change: impl FnOnce(&mut PodtatoHeadApp)) -> Result<()> {
+    let app = app(deployed).await?;
+    deployed.client.modify(&app, change).await?;
     Ok(())
 }
 
 /// Waits until the present generation has come to this reason.
-async fn until(world: &World, wanted: &str) -> Result<PodtatoHeadApp> {
-    let is_there = |app: Option<&PodtatoHeadApp>| {
-        let Some((app, status)) = app.and_then(|app| Some((app, app.status.as_ref()?))) else {
+async fn until(deployed: &Deployed, wanted: &str) -> Result<PodtatoHeadApp> {
+    let is_there = |app: &PodtatoHeadApp| {
+        let Some(status) = &app.status else {
             return false;
         };
         let progressing = conditions::find(&status.conditions, "Progressing");
         status.observed_generation == app.metadata.generation
             && progressing.is_some_and(|it| it.reason == wanted)
     };
-    let found = world.until(&key(), is_there).await;
-    found.context("the app is gone")
+    deployed.until(&key(), PATIENCE, is_there).await
 }
 
 /// The parts that run a version and are ready.
@@ -146,12 +162,12 @@ fn with_version(app: &PodtatoHeadApp, version: &str) -> Vec<Part> {
 }
 
 /// Upgrades, and gives the parts in the order in which they were ready with the new version.
-async fn upgrade(world: &World) -> Result<Vec<String>> {
-    change(world, |app| app.spec.version = "2".to_owned()).await?;
+async fn upgrade(deployed: &Deployed) -> Result<Vec<String>> {
+    change(deployed, |app| app.spec.version = "2".to_owned()).await?;
     let mut order: Vec<Part> = Vec::new();
     let end = Instant::now() + PATIENCE;
     while order.len() < Part::ALL.len() {
-        let app = app(world).await?;
+        let app = app(deployed).await?;
         let fresh = with_version(&app, "2");
         let fresh: Vec<Part> = fresh.into_iter().filter(|it| !order.contains(it)).collect();
         ensure!(fresh.len() <= 1, "{fresh:?} were upgraded at once");
@@ -159,15 +175,15 @@ async fn upgrade(world: &World) -> Result<Vec<String>> {
         ensure!(Instant::now() < end, "not upgraded; last seen: {order:?}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    until(world, "Complete").await?;
+    until(deployed, "Complete").await?;
     ensure!(order == Part::ALL, "the order was {order:?}");
     Ok(order.iter().map(Part::to_string).collect())
 }
 
 /// Asks for a version of which one part cannot be pulled, and waits until all parts are what they were.
-async fn roll_back(world: &World) -> Result<String> {
+async fn roll_back(deployed: &Deployed) -> Result<String> {
     let began = Instant::now();
-    change(world, |app| {
+    change(deployed, |app| {
         app.spec.version = "3".to_owned();
         let broken = kubewright_example_podtato_head::PartSpec {
             name: Part::RightArm,
@@ -177,7 +193,7 @@ async fn roll_back(world: &World) -> Result<String> {
         app.spec.parts = vec![broken];
     })
     .await?;
-    let app = until(world, "RolledBack").await?;
+    let app = until(deployed, "RolledBack").await?;
     let status = app.status.clone().unwrap_or_default();
     let rollback = status.rollback.context("the rollback is on record")?;
     ensure!(rollback.part == Part::RightArm, "{rollback:?}");

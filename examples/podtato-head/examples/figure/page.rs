@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Service;
 use kubewright::prelude::*;
-use kubewright::testing::World;
+use kubewright_lane::Deployed;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStdout, Command};
@@ -88,9 +88,9 @@ pub(crate) struct Visitors {
 
 impl Visitors {
     /// Begins to visit.
-    pub(crate) async fn of(world: &World) -> Result<Self> {
+    pub(crate) async fn of(deployed: &Deployed) -> Result<Self> {
         let key = Key::new("default", ENTRY);
-        let service = world.client.live().get::<Service>(&key).await?;
+        let service = deployed.client.live().get::<Service>(&key).await?;
         let address = service.and_then(|it| it.spec).and_then(|it| it.cluster_ip);
         let address = address.context("the entry is exposed")?;
         let address = SocketAddr::new(address.parse()?, PORT);

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{Client, Config, NoTls};
 
-use crate::pods::Pods;
+use crate::members::Members;
 
 /// The cluster with the ledger.
 pub(crate) const CLUSTER: &str = "ledger";
@@ -33,7 +33,7 @@ struct Seen {
 
 /// The ledger, as its clients know it.
 pub(crate) struct Ledger {
-    pods: Pods,
+    members: Members,
     seen: Mutex<Seen>,
 }
 
@@ -88,9 +88,9 @@ async fn connect(address: &str, password: &str) -> Result<Client> {
 
 impl Ledger {
     /// Makes the tables.
-    pub(crate) async fn open(pods: Pods) -> Result<Self> {
+    pub(crate) async fn open(members: Members) -> Result<Self> {
         let ledger = Self {
-            pods,
+            members,
             seen: Mutex::default(),
         };
         let client = ledger.primary(CLUSTER).await;
@@ -105,10 +105,16 @@ impl Ledger {
         Ok(ledger)
     }
 
+    /// A connection to a member of a cluster.
+    async fn connect(&self, cluster: &str, address: &str) -> Result<Client> {
+        let password = self.members.password(cluster).await?;
+        connect(address, &password).await
+    }
+
     /// A connection to whoever takes writes in a cluster.
     async fn primary(&self, cluster: &str) -> Option<Client> {
-        for (name, address) in self.pods.addresses(cluster) {
-            let Ok(client) = connect(&address, &self.pods.password(&name)).await else {
+        for (_, address) in self.members.addresses(cluster) {
+            let Ok(client) = self.connect(cluster, &address).await else {
                 continue;
             };
             let asked = timeout(
@@ -165,11 +171,11 @@ impl Ledger {
     async fn probe(&self, member: usize) {
         loop {
             sleep(Duration::from_millis(50)).await;
-            let address = self.pods.addresses(CLUSTER).into_iter().nth(member);
+            let address = self.members.addresses(CLUSTER).into_iter().nth(member);
             let Some((name, address)) = address else {
                 continue;
             };
-            let Ok(client) = connect(&address, &self.pods.password(&name)).await else {
+            let Ok(client) = self.connect(CLUSTER, &address).await else {
                 continue;
             };
             loop {
@@ -202,8 +208,8 @@ impl Ledger {
     /// What each member has as a setting, and since when it runs; members that do not answer are not in it.
     pub(crate) async fn setting(&self, name: &str) -> BTreeMap<String, (String, String)> {
         let mut found = BTreeMap::new();
-        for (member, address) in self.pods.addresses(CLUSTER) {
-            let Ok(client) = connect(&address, &self.pods.password(&member)).await else {
+        for (member, address) in self.members.addresses(CLUSTER) {
+            let Ok(client) = self.connect(CLUSTER, &address).await else {
                 continue;
             };
             let query = "SELECT current_setting($1), pg_postmaster_start_time()::text";

@@ -1,31 +1,32 @@
 //! `cargo xtask postgres`: a PostgresCluster with real PostgreSQL, a ledger of transfers, and primaries that are killed and stopped.
 //!
-//! The control plane and the operator are in this process, under the operator's role; the pods are real processes of the agent and of
-//! PostgreSQL. Run it in a network namespace of its own in which the addresses of pods are local.
+//! Pods are containers of the process runtime; the operator is a process of its own under its role, which serves its webhooks and is
+//! killed as well.
 
 mod checker;
-mod pods;
+mod members;
 mod wishes;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kubewright::prelude::*;
-use kubewright::testing::World;
 use kubewright_example_postgres::{Backup, PostgresCluster, PostgresClusterStatus, Restore};
+use kubewright_lane::{Deployed, Plan, Pods};
+use kubewright_process::{ImageProgram, ImageTable};
 use tokio::time::{Instant, sleep, timeout};
 
 use checker::{CLUSTER, Ledger};
-use pods::{Pods, Violence};
+use members::{Members, Violence};
 
 const SAMPLE: &str = include_str!("../../config/samples/postgres_v1alpha1_postgrescluster.yaml");
 /// The cluster that is restored.
 const AGAIN: &str = "again";
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// What is done to the primaries, in turn.
 const TURNS: [Violence; 5] = [
@@ -36,81 +37,96 @@ const TURNS: [Violence; 5] = [
     Violence::KillAgent,
 ];
 
+/// What `cargo xtask postgres` gives, in this order.
+struct Arguments {
+    /// The program of the pods.
+    agent: PathBuf,
+    operator: PathBuf,
+    /// The helper of the process runtime.
+    helper: PathBuf,
+    failovers: usize,
+}
+
+impl Arguments {
+    fn read() -> Result<Self> {
+        let mut arguments = std::env::args().skip(1);
+        let mut next = |what: &'static str| arguments.next().context(what);
+        Ok(Self {
+            agent: next("the agent is missing")?.into(),
+            operator: next("the operator is missing")?.into(),
+            helper: next("the helper is missing")?.into(),
+            failovers: next("the number of fail-overs is missing")?.parse()?,
+        })
+    }
+}
+
 #[tokio::main]
 async fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
-    let agent = PathBuf::from(
-        arguments
-            .next()
-            .context("the agent is the first argument")?,
-    );
-    let failovers: usize = arguments.next().map_or(Ok(10), |count| count.parse())?;
+    let arguments = Arguments::read()?;
     let directory = tempfile::tempdir()?;
-    // PostgreSQL runs as another user.
-    std::fs::set_permissions(
-        directory.path(),
-        std::os::unix::fs::PermissionsExt::from_mode(0o755),
-    )?;
-    let pods = Pods::new(agent, directory.path());
-    let world = World::builder()
-        .role(include_str!("../../rbac.yaml"))
-        .without_webhooks()
-        .time_limit(PATIENCE)
-        .nodes(3)
-        .start()
-        .await;
-    world
-        .cluster
-        .nodes()
-        .run_image("postgres-agent:*", pods.clone());
+    let agent = ImageProgram::new(arguments.agent.display().to_string());
+    let agent = agent.env("PATH", "/usr/bin:/bin");
+    let plan = Plan {
+        operator: &arguments.operator,
+        role: include_str!("../../rbac.yaml"),
+        helper: &arguments.helper,
+        images: ImageTable::default().image("postgres-agent:*", agent),
+        folder: directory.path(),
+    };
+    let deployed = Deployed::start(plan).await?;
+    let pods = Pods::follow(deployed.cluster.client(), member);
+    let members = Members::new(pods, deployed.client.clone());
+    let done = Box::pin(live(&deployed, &members, arguments.failovers)).await;
+    if done.is_err() {
+        deployed.save_logs(directory.path()).await;
+        println!("logs and volumes are in {}", directory.keep().display());
+    }
+    done
+}
+
+/// The name of the member whose agent a process is.
+fn member(words: &[String]) -> Option<String> {
+    let is_agent = words.first().map(Path::new)?.ends_with("postgres-agent");
+    let name = words.iter().find_map(|word| word.strip_prefix("--member="));
+    name.filter(|_| is_agent).map(str::to_owned)
+}
+
+async fn live(deployed: &Deployed, members: &Members, failovers: usize) -> Result<()> {
+    let began = Instant::now();
     let mut sample: PostgresCluster = serde_saphyr::from_str(SAMPLE)?;
     sample.spec.backup = Some(Backup {
         interval_seconds: Some(30),
         keep: Some(3),
         storage: None,
     });
-    world.client.create(&sample).await?;
-    let done = Box::pin(live(&world, &pods, failovers)).await;
-    pods.end().await;
-    if done.is_err() {
-        println!("logs and volumes are in {}", directory.keep().display());
-    }
-    done
-}
-
-async fn live(world: &World, pods: &Pods, failovers: usize) -> Result<()> {
-    let began = Instant::now();
-    let first = until_ready(world, CLUSTER, 1).await?;
+    deployed.client.create(&sample).await?;
+    let first = until_ready(deployed, CLUSTER, 1).await?;
     println!(
         "{:>7.1} s  {first} is the first primary",
         began.elapsed().as_secs_f64()
     );
-    let ledger = Arc::new(Ledger::open(pods.clone()).await?);
+    let ledger = Arc::new(Ledger::open(members.clone()).await?);
     let working = ledger.clone().work();
+    wishes::refused(deployed).await?;
     let mut longest = Duration::ZERO;
     for turn in 0..failovers {
         sleep(Duration::from_secs(3)).await;
-        let status = status(world, CLUSTER).await?;
-        let (term, primary) = (status.term, status.primary.unwrap_or_default());
         let violence = TURNS[turn % TURNS.len()];
-        let before = ledger.acknowledged();
-        let hurt = Instant::now();
-        pods.hurt(&primary, violence).await?;
-        let next = until_ready(world, CLUSTER, term + 1).await?;
-        let recovered = timeout(PATIENCE, ledger.more_than(before)).await;
-        recovered.context("no transfer is acknowledged after a fail-over")?;
-        longest = longest.max(hurt.elapsed());
+        let failed_over = fail_over(deployed, members, &ledger, violence);
+        let (took, text) = Box::pin(failed_over).await?;
+        longest = longest.max(took);
         println!(
-            "{:>7.1} s  fail-over {}: {violence:?} of {primary}, {next} after {:.1} s; {} transfers",
+            "{:>7.1} s  fail-over {}: {text}",
             began.elapsed().as_secs_f64(),
-            turn + 1,
-            hurt.elapsed().as_secs_f64(),
-            ledger.acknowledged(),
+            turn + 1
         );
-        pods.resume(&primary, violence).await;
+        if turn % 2 == 1 {
+            deployed.kill_operator().await?;
+            println!("           the operator is killed and started again");
+        }
     }
     sleep(Duration::from_secs(3)).await;
-    Box::pin(wishes::fulfil(world, &ledger)).await?;
+    Box::pin(wishes::fulfil(deployed, &ledger)).await?;
     working.abort();
     let sums = ledger.check(CLUSTER).await?;
     println!("{sums}");
@@ -119,17 +135,52 @@ async fn live(world: &World, pods: &Pods, failovers: usize) -> Result<()> {
         longest.as_secs_f64()
     );
     ensure!(sums.is_sound(), "the ledger is not sound");
-    Box::pin(restore(world, &ledger)).await
+    Box::pin(restore(deployed, &ledger)).await?;
+    wishes::stop_backups(deployed).await?;
+    deployed.assert_exact_role()
+}
+
+/// Hurts the primary, and waits until another one has acknowledged a transfer; gives how long that took.
+async fn fail_over(
+    deployed: &Deployed,
+    members: &Members,
+    ledger: &Ledger,
+    violence: Violence,
+) -> Result<(Duration, String)> {
+    let status = status(deployed, CLUSTER).await?;
+    let (term, primary) = (status.term, status.primary.unwrap_or_default());
+    let before = ledger.acknowledged();
+    let hurt = Instant::now();
+    let is_noticed = |cluster: &PostgresCluster| {
+        let status = cluster.status.as_ref();
+        status.is_some_and(|status| status.fencing || status.term > term)
+    };
+    let key = Key::new("default", CLUSTER);
+    tokio::select! {
+        noticed = deployed.until(&key, PATIENCE, is_noticed) => drop(noticed?),
+        never = members.hurt(&primary, violence) => match never {},
+    }
+    let next = until_ready(deployed, CLUSTER, term + 1).await?;
+    let recovered = timeout(PATIENCE, ledger.more_than(before)).await;
+    recovered.context("no transfer is acknowledged after a fail-over")?;
+    let took = hurt.elapsed();
+    members.resume(&primary, violence);
+    let text = format!(
+        "{violence:?} of {primary}, {next} after {:.1} s; {} transfers",
+        took.as_secs_f64(),
+        ledger.acknowledged(),
+    );
+    Ok((took, text))
 }
 
 /// Loses everything, and restores it in another cluster as it was before.
-async fn restore(world: &World, ledger: &Ledger) -> Result<()> {
+async fn restore(deployed: &Deployed, ledger: &Ledger) -> Result<()> {
     sleep(Duration::from_secs(2)).await;
     let time = MicroTime(jiff::Timestamp::now());
     sleep(Duration::from_secs(2)).await;
     ledger.wipe().await?;
     sleep(Duration::from_secs(3)).await;
-    let backup = status(world, CLUSTER).await?.backup.unwrap_or_default();
+    let backup = status(deployed, CLUSTER).await?.backup.unwrap_or_default();
     println!(
         "base backups: {}, log received: {}",
         backup.bases.len(),
@@ -146,8 +197,8 @@ async fn restore(world: &World, ledger: &Ledger) -> Result<()> {
         claim_name: format!("{CLUSTER}-backup"),
         time: Some(time),
     });
-    world.client.create(&again).await?;
-    until_ready(world, AGAIN, 1).await?;
+    deployed.client.create(&again).await?;
+    until_ready(deployed, AGAIN, 1).await?;
     let sums = ledger.check(AGAIN).await?;
     println!(
         "restored to the moment before everything was deleted, after {:.1} s:\n{sums}",
@@ -157,30 +208,24 @@ async fn restore(world: &World, ledger: &Ledger) -> Result<()> {
     Ok(())
 }
 
-async fn status(world: &World, name: &str) -> Result<PostgresClusterStatus> {
+async fn status(deployed: &Deployed, name: &str) -> Result<PostgresClusterStatus> {
     let key = Key::new("default", name);
-    let cluster = world.client.live().get::<PostgresCluster>(&key).await?;
+    let cluster = deployed.client.live().get::<PostgresCluster>(&key).await?;
     let cluster = cluster.context("the cluster is gone")?;
     Ok(cluster.status.unwrap_or_default())
 }
 
 /// Waits for a primary of this term or a later one that has a replica with every commit, and gives its name.
-async fn until_ready(world: &World, name: &str, term: i64) -> Result<String> {
-    let waited = async {
-        loop {
-            let status = status(world, name).await?;
+async fn until_ready(deployed: &Deployed, name: &str, term: i64) -> Result<String> {
+    let is_ready = |cluster: &PostgresCluster| {
+        let status = cluster.status.as_ref();
+        status.is_some_and(|status| {
             let is_ready = conditions::is_true(&status.conditions, "Ready");
-            if status.term >= term && is_ready && !status.synchronous.is_empty() {
-                return Ok(status.primary.unwrap_or_default());
-            }
-            sleep(Duration::from_millis(100)).await;
-        }
+            status.term >= term && is_ready && !status.synchronous.is_empty()
+        })
     };
-    match timeout(PATIENCE, waited).await {
-        Ok(found) => found,
-        Err(_) => anyhow::bail!(
-            "no primary of term {term}; last seen: {:#?}",
-            status(world, name).await?
-        ),
-    }
+    let key = Key::new("default", name);
+    let cluster = deployed.until(&key, PATIENCE, is_ready).await?;
+    let status = cluster.status.unwrap_or_default();
+    status.primary.context("a primary")
 }

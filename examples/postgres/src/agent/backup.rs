@@ -63,8 +63,8 @@ struct Inner {
 }
 
 impl Obeys for Shared {
-    fn readiness(&self) -> Result<(), String> {
-        Ok(())
+    fn unready(&self) -> Option<String> {
+        None
     }
 
     fn report(&self) -> serde_json::Result<Vec<u8>> {
@@ -79,7 +79,7 @@ impl Obeys for Shared {
     }
 }
 
-/// Runs the agent of the backups until it is told to stop.
+/// Runs the agent of the backups until it is stopped.
 ///
 /// # Errors
 /// When it cannot listen, or cannot use its volume.

@@ -22,8 +22,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Who takes orders.
 pub(super) trait Obeys: Send + Sync + 'static {
-    /// Fails with why it is not ready.
-    fn readiness(&self) -> Result<(), String>;
+    /// Why it is not ready; nothing when it is.
+    fn unready(&self) -> Option<String>;
     /// The report as JSON.
     fn report(&self) -> serde_json::Result<Vec<u8>>;
     /// Obeys an order in JSON, or says why not.
@@ -59,9 +59,9 @@ pub(super) async fn serve<O: Obeys>(listener: TcpListener, shared: Arc<O>) {
 async fn answer(request: Request<Incoming>, shared: &impl Obeys) -> Response<Full<Bytes>> {
     match (request.method(), request.uri().path()) {
         (&Method::GET, "/healthz") => text(StatusCode::OK, "ok".to_owned()),
-        (&Method::GET, "/readyz") => match shared.readiness() {
-            Ok(()) => text(StatusCode::OK, "ok".to_owned()),
-            Err(why) => text(StatusCode::SERVICE_UNAVAILABLE, why),
+        (&Method::GET, "/readyz") => match shared.unready() {
+            None => text(StatusCode::OK, "ok".to_owned()),
+            Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, why),
         },
         (&Method::GET, "/status") => report(shared),
         (&Method::POST, "/order") => order(request, shared).await,

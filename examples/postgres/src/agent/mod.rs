@@ -200,10 +200,10 @@ impl Shared {
 }
 
 impl http::Obeys for Shared {
-    fn readiness(&self) -> Result<(), String> {
+    fn unready(&self) -> Option<String> {
         match Shared::report(self).state {
-            State::Primary | State::Replica => Ok(()),
-            state => Err(format!("{state:?}")),
+            State::Primary | State::Replica => None,
+            state => Some(format!("{state:?}")),
         }
     }
 
@@ -219,7 +219,7 @@ impl http::Obeys for Shared {
     }
 }
 
-/// Runs the agent until it is told to stop.
+/// Runs the agent until it is stopped.
 ///
 /// # Errors
 /// When it cannot listen, or cannot use its volume.

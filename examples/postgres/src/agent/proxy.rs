@@ -2,7 +2,7 @@
 //!
 //! Nothing that a primary says leaves the pod after its lease has run out: the lease is checked before every write to a client, by a
 //! clock that goes on while the process is stopped. A commit whose answer was held back may be in the log of the old primary;
-//! nobody was told that it is.
+//! nobody has had an answer that says so.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::{PersistentVolume, Pod};
 use kubewright_cache::{Key, Reader};
+use tokio::sync::mpsc;
 
 use crate::node::kubelet::downward::Place;
 use crate::node::kubelet::mounts;
 use crate::node::kubelet::sources::Cached;
 use crate::node::kubelet::tokens::Tokens;
+use crate::node::news::News;
 
 /// A volume of a pod with everything resolved that the API server knows of it.
 #[derive(Debug, Clone)]
@@ -118,16 +120,14 @@ pub struct PodVolumes {
     pub(crate) place: Place,
     pub(crate) sources: Cached,
     pub(crate) tokens: Tokens,
+    pub(in crate::node) news: mpsc::WeakSender<News>,
 }
 
 impl PodVolumes {
     /// The pod as it was seen last.
     pub fn pod(&self) -> Arc<Pod> {
-        let meta = &self.pod.metadata;
-        let text = |field: &Option<String>| field.clone().unwrap_or_default();
-        let key = Key::new(&text(&meta.namespace), &text(&meta.name));
-        let found = self.pods.get(&key);
-        let same = found.filter(|pod| pod.metadata.uid == meta.uid);
+        let found = self.pods.get(&self.key());
+        let same = found.filter(|pod| pod.metadata.uid == self.pod.metadata.uid);
         same.unwrap_or_else(|| self.pod.clone())
     }
 
@@ -143,6 +143,23 @@ impl PodVolumes {
 }
 
 impl PodVolumes {
+    /// Evicts the pod, because a volume of it has become larger than its limit: it ends, and fails with the reason `Evicted` and
+    /// this message. Nothing happens to a pod that has left its node, or when the nodes have stopped.
+    pub async fn evict(&self, message: String) {
+        let Some(news) = self.news.upgrade() else {
+            return;
+        };
+        let uid = self.pod.metadata.uid.clone().unwrap_or_default();
+        // An error means that the nodes have stopped.
+        let _ = news.send(News::Excess(self.key(), uid, message)).await;
+    }
+
+    fn key(&self) -> Key {
+        let meta = &self.pod.metadata;
+        let text = |field: &Option<String>| field.clone().unwrap_or_default();
+        Key::new(&text(&meta.namespace), &text(&meta.name))
+    }
+
     /// The uids of all pods that there are, for a runtime that looks for what it has left of others.
     pub fn all_pods(&self) -> std::collections::HashSet<String> {
         let all = self.pods.list().into_iter();

@@ -111,6 +111,7 @@ impl Shell<'_> {
                 self.kubelet(crate::pods::node_name(pod)),
                 self.environment.clone(),
             ),
+            news: self.news.clone(),
         }
     }
 
