@@ -163,7 +163,7 @@ async fn story() {
         .await;
     both_versions_are_written_and_read(&place).await;
     certificates_are_replaced_under_load(&place, &replicas).await;
-    let metrics = place.metrics(&replicas[0]).await;
+    let metrics = place.metrics(&replicas).await;
     the_other_replica_goes_on_when_one_is_killed(&place, &mut replicas).await;
     let (inventory, log) = (place.inventory(), place.folder.path().join("audit"));
     let objects = observed::objects(Path::new(&place.project()), &inventory);
@@ -334,8 +334,8 @@ impl Place {
         serde_json::from_str(&text.expect("it is there")).expect("an inventory")
     }
 
-    /// The metrics of a replica, as an account that may read them gets them.
-    async fn metrics(&self, replica: &Replica) -> String {
+    /// The metrics of all replicas, of which one leads, as an account that may read them gets them.
+    async fn metrics(&self, replicas: &[Replica]) -> String {
         let bindings: Api<ClusterRoleBinding> = Api::all(self.kube.clone());
         let binding = json!({
             "metadata": {"name": "scraper"},
@@ -347,18 +347,20 @@ impl Place {
         let binding = serde_json::from_value(binding).expect("a binding");
         let bound = bindings.create(&PostParams::default(), &binding).await;
         bound.expect("it is bound");
-        let mut config = kube::Config::new(
-            format!("https://{}", replica.metrics)
-                .parse()
-                .expect("an address"),
-        );
-        // Its certificate is for the names of Services, which lead nowhere here.
-        config.accept_invalid_certs = true;
-        config.auth_info.token = Some(self.token("default", "default").await.into());
-        let client = kube::Client::try_from(config).expect("a client");
-        let request = http::Request::get("/metrics").body(Vec::new());
-        let text = client.request_text(request.expect("a request")).await;
-        text.expect("metrics")
+        let token = self.token("default", "default").await;
+        let mut texts = String::new();
+        for replica in replicas {
+            let address = format!("https://{}", replica.metrics);
+            let mut config = kube::Config::new(address.parse().expect("an address"));
+            // Its certificate is for the names of Services, which lead nowhere here.
+            config.accept_invalid_certs = true;
+            config.auth_info.token = Some(token.clone().into());
+            let client = kube::Client::try_from(config).expect("a client");
+            let request = http::Request::get("/metrics").body(Vec::new());
+            let text = client.request_text(request.expect("a request")).await;
+            texts.push_str(&text.expect("metrics"));
+        }
+        texts
     }
 
     /// A token of a service account.

@@ -34,12 +34,13 @@ pub(super) async fn run_image(c: &Cluster<'_>, project: &Project, image: &str) -
     Ok(format!("2 processes of {image}"))
 }
 
-/// Who holds the lease: the name of the pod.
-async fn leader(c: &Cluster<'_>) -> Result<Option<String>> {
+/// Who holds the lease: the name of the pod, and what tells its processes apart.
+async fn leader(c: &Cluster<'_>) -> Result<Option<(String, String)>> {
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases");
     let leases = c.get(&path).await?;
     let holder = leases["items"][0]["spec"]["holderIdentity"].as_str();
-    Ok(holder.and_then(|holder| Some(holder.rsplit_once('_')?.0.to_owned())))
+    let parts = holder.and_then(|holder| holder.rsplit_once('_'));
+    Ok(parts.map(|(pod, process)| (pod.to_owned(), process.to_owned())))
 }
 
 /// The process of a pod, by the host name in its environment.
@@ -56,15 +57,16 @@ fn process_of(c: &Cluster<'_>, pod: &str) -> Result<i32> {
         .with_context(|| format!("no process is the pod {pod}"))
 }
 
-/// Kills the process that leads. The other replica takes over, and reconciles.
+/// Kills the process that leads. Another one leads when the lease has run out: that of the other replica, or the one that was started
+/// in the place of the killed one, whichever asks first.
 pub(super) async fn leader_is_killed(c: &Cluster<'_>) -> Result<String> {
-    let old = leader(c).await?.context("nobody leads")?;
+    let (old, process) = leader(c).await?.context("nobody leads")?;
     let began = Instant::now();
     kill("-KILL", &[process_of(c, &old)?])?;
     let new = c
-        .until("another replica leads", async || {
+        .until("another process leads", async || {
             Ok(match leader(c).await? {
-                Some(new) if new != old => Ok(new),
+                Some((pod, other)) if other != process => Ok(pod),
                 other => Err(format!("{other:?} leads")),
             })
         })
