@@ -4,8 +4,6 @@
 //! This program is the operator as well as the test, because an operator's command line is its own. Pods are simulated, so
 //! that the processes behind them are started here.
 
-#[path = "deployed/observed.rs"]
-mod observed;
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -17,7 +15,6 @@ use std::time::Duration;
 use base64::Engine as _;
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use kubewright::kube::CustomResource;
@@ -163,14 +160,8 @@ async fn story() {
         .await;
     both_versions_are_written_and_read(&place).await;
     certificates_are_replaced_under_load(&place, &replicas).await;
-    let metrics = place.metrics(&replicas).await;
     the_other_replica_goes_on_when_one_is_killed(&place, &mut replicas).await;
-    let (inventory, log) = (place.inventory(), place.folder.path().join("audit"));
-    let objects = observed::objects(Path::new(&place.project()), &inventory);
-    observed::dashboard_is_about(&metrics, &inventory);
-    let user = format!("system:serviceaccount:{NAMESPACE}:library-controller-manager");
     place.nothing_is_left(replicas).await;
-    observed::every_rule_is_needed(&objects, &observed::used(&log, &user));
 }
 
 /// A project, a cluster, and what leads to it.
@@ -186,18 +177,15 @@ struct Replica {
     child: Child,
     webhooks: String,
     probes: String,
-    metrics: String,
 }
 
 impl Place {
     async fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let builder = Cluster::builder()
-            .authorization(kubewright_server::Authorization::Rbac)
-            .audit_log(folder.path().join("audit"));
+        let builder = Cluster::builder().authorization(kubewright_server::Authorization::Rbac);
         let cluster = builder.start().await.expect("a cluster starts");
         let address = "127.0.0.1:0".parse().expect("an address");
         let endpoint = cluster.server().listen(address).await.expect("it listens");
+        let folder = tempfile::tempdir().expect("a folder");
         let kubeconfig = folder.path().join("admin");
         endpoint
             .write_kubeconfig(&kubeconfig)
@@ -254,7 +242,15 @@ impl Place {
 
     /// A kubeconfig with nothing but the token of the manager's service account.
     async fn service_account(&self) -> PathBuf {
-        let token = self.token(NAMESPACE, "library-controller-manager").await;
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.kube.clone(), NAMESPACE);
+        let name = "library-controller-manager";
+        let wanted: TokenRequest =
+            serde_json::from_value(json!({"metadata": {}, "spec": {"audiences": []}}))
+                .expect("a request");
+        let token = accounts
+            .create_token_request(name, &PostParams::default(), &wanted)
+            .await;
+        let token = token.expect("a token").status.expect("it is there").token;
         let text = std::fs::read_to_string(self.folder.path().join("admin")).expect("it is there");
         let mut config = serde_json::to_value(Kubeconfig::from_yaml(&text).expect("a kubeconfig"))
             .expect("it is JSON");
@@ -287,10 +283,10 @@ impl Place {
             .arg(format!("--kubeconfig={}", kubeconfig.display()));
         let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
         let log = child.stderr.take().expect("a pipe");
-        let (mut webhooks, mut probes, mut metrics) = (None, None, None);
+        let (mut webhooks, mut probes) = (None, None);
         let mut lines = BufReader::new(log).lines();
         let mut said = Vec::new();
-        while webhooks.is_none() || probes.is_none() || metrics.is_none() {
+        while webhooks.is_none() || probes.is_none() {
             let line = lines.next_line().await.expect("a log");
             let Some(line) = line else {
                 panic!("it ended: {said:#?}");
@@ -300,7 +296,6 @@ impl Place {
             match value["fields"]["what"].as_str() {
                 Some("webhooks") => webhooks = address,
                 Some("probes") => probes = address,
-                Some("metrics") => metrics = address,
                 _ => {}
             }
             said.push(line);
@@ -317,7 +312,6 @@ impl Place {
             child,
             webhooks: webhooks.expect("it was said"),
             probes: probes.expect("it was said"),
-            metrics: metrics.expect("it was said"),
         }
     }
 
@@ -326,53 +320,6 @@ impl Place {
         let address = replica.webhooks.parse().expect("an address");
         let services = self.cluster.server().services();
         services.insert(NAMESPACE, SERVICE, 443, address);
-    }
-
-    /// What the operator says of itself.
-    fn inventory(&self) -> kubewright_manifests::Inventory {
-        let text = std::fs::read_to_string(self.folder.path().join("inventory"));
-        serde_json::from_str(&text.expect("it is there")).expect("an inventory")
-    }
-
-    /// The metrics of all replicas, of which one leads, as an account that may read them gets them.
-    async fn metrics(&self, replicas: &[Replica]) -> String {
-        let bindings: Api<ClusterRoleBinding> = Api::all(self.kube.clone());
-        let binding = json!({
-            "metadata": {"name": "scraper"},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "library-metrics-reader",
-            },
-            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}],
-        });
-        let binding = serde_json::from_value(binding).expect("a binding");
-        let bound = bindings.create(&PostParams::default(), &binding).await;
-        bound.expect("it is bound");
-        let token = self.token("default", "default").await;
-        let mut texts = String::new();
-        for replica in replicas {
-            let address = format!("https://{}", replica.metrics);
-            let mut config = kube::Config::new(address.parse().expect("an address"));
-            // Its certificate is for the names of Services, which lead nowhere here.
-            config.accept_invalid_certs = true;
-            config.auth_info.token = Some(token.clone().into());
-            let client = kube::Client::try_from(config).expect("a client");
-            let request = http::Request::get("/metrics").body(Vec::new());
-            let text = client.request_text(request.expect("a request")).await;
-            texts.push_str(&text.expect("metrics"));
-        }
-        texts
-    }
-
-    /// A token of a service account.
-    async fn token(&self, namespace: &str, name: &str) -> String {
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.kube.clone(), namespace);
-        let wanted: TokenRequest =
-            serde_json::from_value(json!({"metadata": {}, "spec": {"audiences": []}}))
-                .expect("a request");
-        let token = accounts
-            .create_token_request(name, &PostParams::default(), &wanted)
-            .await;
-        token.expect("a token").status.expect("it is there").token
     }
 
     fn first(&self) -> Api<v1::Book> {

@@ -1,7 +1,6 @@
 //! A Grafana dashboard of a project: panels about the metrics that its manager has, and about no others.
 //!
-//! Whoever serves webhooks gets panels about them. [`metrics`] gives the names that the queries use; a test compares them with
-//! what a manager that runs exposes.
+//! Whoever serves webhooks gets panels about them. [`metrics`] gives the names that the queries use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
