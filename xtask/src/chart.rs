@@ -17,8 +17,15 @@ const HELM: &str = "helm.sh/helm/v3/cmd/helm@v3.18.6";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Install, upgrade, roll back and uninstall the chart of testdata/projects/single with Helm
+///
+/// The values are changed on the way: webhooks on and off, replicas, memory, the image and the network policy. kubectl looks at
+/// what becomes of each.
 #[derive(clap::Args)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// Use this command instead of building one
+    #[arg(long, value_name = "FILE")]
+    kubewright: Option<PathBuf>,
+}
 
 /// What one call of Helm or kubectl is to say.
 struct Step {
@@ -27,39 +34,63 @@ struct Step {
     says: &'static str,
 }
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 17] = [
     step("helm", "lint CHART", "0 chart(s) failed"),
     step(
         "helm",
         "install single CHART --create-namespace --set webhooks.enabled=false --wait --timeout 60s",
         "STATUS: deployed",
     ),
+    step("kubectl", WEBHOOKS, "No resources found"),
+    step("kubectl", VERSIONS, "v1,v2 true,false"),
     step(
         "helm",
-        "upgrade single CHART --set manager.replicas=2 --wait --timeout 60s",
+        "upgrade single CHART --set manager.replicas=2,manager.resources.limits.memory=256Mi,manager.image.tag=2 \
+         --wait --timeout 60s",
         "REVISION: 2",
     ),
+    step("kubectl", DEPLOYMENT, "2 single:2 256Mi"),
+    step("kubectl", WEBHOOKS, "single-mutating-webhook-configuration"),
+    step("kubectl", VERSIONS, "v1,v2 true,true"),
     step(
-        "kubectl",
-        "get deployment single-controller-manager -o jsonpath={.spec.replicas}",
-        "2",
+        "helm",
+        "upgrade single CHART --set networkPolicy.enabled=false --wait --timeout 60s",
+        "REVISION: 3",
     ),
+    step("kubectl", "get networkpolicies", "No resources found"),
     step(
         "helm",
         "rollback single 1 --wait --timeout 60s",
         "Rollback was a success",
     ),
-    step(
-        "kubectl",
-        "get deployment single-controller-manager -o jsonpath={.spec.replicas}",
-        "1",
-    ),
+    step("kubectl", DEPLOYMENT, "1 single:0.1.0 128Mi"),
+    step("kubectl", WEBHOOKS, "No resources found"),
     step(
         "helm",
         "uninstall single --wait --timeout 60s",
         "release \"single\" uninstalled",
     ),
+    step(
+        "kubectl",
+        "get deployments,services,serviceaccounts,roles -l app.kubernetes.io/name=single",
+        "No resources found",
+    ),
+    step(
+        "kubectl",
+        "get clusterroles,clusterrolebindings -l app.kubernetes.io/name=single",
+        "No resources found",
+    ),
+    // Kinds outlive the release, with their objects, unless crds.keep is off.
+    step("kubectl", VERSIONS, "v1,v2 true,"),
 ];
+
+/// What kubectl is asked about the manager: replicas, image and memory.
+const DEPLOYMENT: &str = "get deployment single-controller-manager --no-headers -o \
+    custom-columns=A:.spec.replicas,B:.spec.template.spec.containers[0].image,C:.spec.template.spec.containers[0].resources.limits.memory";
+const WEBHOOKS: &str = "get mutatingwebhookconfigurations";
+/// Which versions of the kind are served.
+const VERSIONS: &str = "get customresourcedefinition guestbooks.webapp.my.domain --no-headers -o \
+    custom-columns=A:.spec.versions[*].name,B:.spec.versions[*].served";
 
 const fn step(program: &'static str, arguments: &'static str, says: &'static str) -> Step {
     Step {
@@ -69,7 +100,7 @@ const fn step(program: &'static str, arguments: &'static str, says: &'static str
     }
 }
 
-pub(crate) fn run(_arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let helm = match helm()? {
         Ok(helm) => helm,
         Err(Missing(why)) => {
@@ -77,7 +108,10 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
     };
-    let kubewright = workspace::build("kubewright-cli", "kubewright", Profile::Debug)?;
+    let kubewright = match &arguments.kubewright {
+        Some(file) => file.clone(),
+        None => workspace::build("kubewright-cli", "kubewright", Profile::Debug)?,
+    };
     let folder = tempfile::tempdir().context("making a folder")?;
     let chart = chart(&kubewright, folder.path())?;
     let kubeconfig = folder.path().join("kubeconfig");
@@ -106,8 +140,10 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<ExitCode> {
             .env("HOME", folder.path());
         let output = lanes::tool(&mut command, step.arguments)?;
         let output = output.map_err(|Missing(why)| anyhow::anyhow!(why))?;
-        if !output.shows(step.says) {
-            bail!("{} {}: {}", step.program, step.arguments, output.stdout);
+        let printed = format!("{} {}", output.stdout, output.stderr);
+        let printed: Vec<&str> = printed.split_whitespace().collect();
+        if !printed.join(" ").contains(step.says) {
+            bail!("{} {}: {}", step.program, step.arguments, printed.join(" "));
         }
         println!("ok  {} {}", step.program, step.arguments);
     }

@@ -4,6 +4,7 @@ mod bench;
 mod chart;
 mod clients;
 mod console;
+mod deploy;
 mod envtest;
 mod etcd;
 mod fuzz;
@@ -41,6 +42,7 @@ enum Command {
     Kubectl(kubectl::Arguments),
     Clients(clients::Arguments),
     Console(console::Arguments),
+    Deploy(deploy::Arguments),
     Envtest(envtest::Arguments),
     Etcd(etcd::Arguments),
     Protobuf(protobuf::Arguments),
@@ -67,6 +69,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Kubectl(arguments) => return kubectl::run(&arguments),
         Command::Clients(arguments) => return clients::run(&arguments),
         Command::Console(arguments) => return console::run(&arguments),
+        Command::Deploy(arguments) => return deploy::run(&arguments),
         Command::Envtest(arguments) => return envtest::run(&arguments),
         Command::Etcd(arguments) => return etcd::run(&arguments),
         Command::Protobuf(arguments) => return protobuf::run(&arguments),

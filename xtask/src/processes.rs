@@ -1,12 +1,12 @@
 //! `cargo xtask processes`: pods that are processes, through kubectl, as root and as an ordinary user.
 
-mod cluster;
+pub(crate) mod cluster;
 mod image;
 mod life;
 mod load;
-mod report;
+pub(crate) mod report;
 mod timing;
-mod tree;
+pub(crate) mod tree;
 mod web;
 
 use std::fs;

@@ -83,6 +83,7 @@ pub(crate) struct Uninstall {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     kubewright deploy --image registry.example.com/guestbook:1.0\n  \
+    kubewright deploy --replicas 2\n  \
     kubewright deploy --without-webhooks\n  \
     kubewright deploy --manifests config/samples/webapp_v1_guestbook.yaml --wait-for Ready\n  \
     kubectl kustomize config/overlays/example > out.yaml && kubewright deploy --manifests out.yaml")]
@@ -90,6 +91,9 @@ pub(crate) struct Deploy {
     /// The manager's image, instead of the project's
     #[arg(long)]
     image: Option<String>,
+    /// How many replicas the manager has; one leads and all serve webhooks
+    #[arg(long, value_name = "NUMBER", conflicts_with = "manifests", value_parser = clap::value_parser!(u32).range(1..=100))]
+    replicas: Option<u32>,
     /// Deploy neither admission webhooks nor conversions: objects are not defaulted or validated, and kinds of several versions
     /// serve the stored one alone
     #[arg(long, conflicts_with = "manifests")]
@@ -155,7 +159,9 @@ impl Deploy {
         } else {
             WebhookSetting::Deployed
         };
-        let settings = Settings::image(self.image.clone()).webhooks(webhooks);
+        let settings = Settings::image(self.image.clone())
+            .webhooks(webhooks)
+            .replicas(self.replicas);
         let subject = self.common.subject(&settings)?;
         let condition = self.wait_for.as_deref();
         if !self.applying.dry_run {

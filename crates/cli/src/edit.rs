@@ -54,6 +54,14 @@ pub(crate) struct Edit {
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     helm: Option<bool>,
 
+    /// Whether a bundle for the Operator Lifecycle Manager is generated, in dist/bundle
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    olm: Option<bool>,
+
+    /// Whether a Grafana dashboard is generated, in dist/grafana
+    #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    grafana: Option<bool>,
+
     /// Who makes the certificates of webhooks and metrics
     #[arg(long, value_enum, value_name = "SOURCE")]
     certificates: Option<Certificates>,
@@ -115,6 +123,8 @@ impl Edit {
         options.image = self.image.clone().or(options.image);
         options.prometheus = self.prometheus.unwrap_or(options.prometheus);
         options.helm = self.helm.unwrap_or(options.helm);
+        options.olm = self.olm.unwrap_or(options.olm);
+        options.grafana = self.grafana.unwrap_or(options.grafana);
         if let Some(on) = self.network_policy {
             options.without_network_policy = !on;
         }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use kubewright_manifests::chart;
 use kubewright_manifests::layout::{self, Settings};
+use kubewright_manifests::{bundle, chart, dashboard};
 
 use crate::folder::{Folder, Place};
 use crate::program::Source;
@@ -30,6 +30,10 @@ pub(crate) enum Artifact {
     Docs,
     /// dist/chart, from now on with everything else
     Helm,
+    /// dist/bundle for the Operator Lifecycle Manager, from now on with everything else
+    Olm,
+    /// dist/grafana, a dashboard of the manager's metrics, from now on with everything else
+    Grafana,
     /// everything that the project has
     All,
 }
@@ -43,6 +47,7 @@ pub(crate) enum Artifact {
     kubewright generate\n  \
     kubewright generate crd rbac\n  \
     kubewright generate helm                a chart in dist/chart, written again with everything else\n  \
+    kubewright generate olm grafana         a bundle in dist/bundle and a dashboard in dist/grafana\n  \
     kubewright generate --check             for CI: fails if anything would change\n  \
     kubewright generate install --image registry.example.com/guestbook:1.0")]
 pub(crate) struct Generate {
@@ -72,8 +77,10 @@ impl Generate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut folder = self.place.open()?;
         let mut options = folder.project.options();
-        if self.what.contains(&Artifact::Helm) && !options.helm {
-            options.helm = true;
+        options.helm |= self.what.contains(&Artifact::Helm);
+        options.olm |= self.what.contains(&Artifact::Olm);
+        options.grafana |= self.what.contains(&Artifact::Grafana);
+        if options != folder.project.options() {
             folder.project.set_options(&options);
         }
         let inventory = self.source.inventory(&folder)?;
@@ -165,8 +172,10 @@ fn wanted(path: &Path, what: &[Artifact]) -> bool {
         Artifact::Webhook => path.starts_with("config/webhook"),
         Artifact::Samples => path.starts_with("config/samples"),
         Artifact::Docs => path.starts_with("docs"),
-        Artifact::Install => path.starts_with("dist") && !path.starts_with(chart::FOLDER),
+        Artifact::Install => path == Path::new("dist/install.yaml"),
         Artifact::Helm => path.starts_with(chart::FOLDER),
+        Artifact::Olm => path.starts_with(bundle::FOLDER),
+        Artifact::Grafana => path == Path::new(dashboard::FILE),
     };
     what.is_empty() || what.iter().any(part)
 }

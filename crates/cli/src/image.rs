@@ -10,6 +10,7 @@ mod registry;
 mod roots;
 mod stored;
 mod tar;
+mod toolchain;
 
 use std::env;
 use std::path::PathBuf;
@@ -19,13 +20,14 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::folder::{Folder, Place};
-use crate::program::{Profile, build_for};
+use crate::program::{Profile, Target, build_for};
 use crate::remote::block_on;
 use dockerfile::{Dockerfile, Mode};
 use oci::{Base, Image as Made};
 use program::{Linking, Machine, Program};
 use reference::Reference;
 use registry::{Access, Repository};
+use toolchain::Toolchain;
 
 pub(crate) use stored::StorePlace;
 
@@ -178,7 +180,7 @@ impl Build {
         }
         let machines = self.machines()?;
         // Everything that is missing is reported before anything is compiled.
-        let targets: Vec<Option<&str>> = machines
+        let targets: Vec<Target> = machines
             .iter()
             .map(|machine| self.target(*machine))
             .collect::<anyhow::Result<_>>()?;
@@ -190,19 +192,23 @@ impl Build {
         Ok(programs)
     }
 
-    /// The target that is compiled for; none for that of this machine, whose programs need a base.
-    fn target(&self, machine: Machine) -> anyhow::Result<Option<&'static str>> {
-        if program::is_installed(machine.target) {
-            return Ok(Some(machine.target));
+    /// The target that is compiled for: one whose programs are static, or that of this machine if there is a base.
+    fn target(&self, machine: Machine) -> anyhow::Result<Target> {
+        let toolchain = Toolchain::find(machine);
+        if self.base.is_some() && toolchain != Toolchain::Musl && Machine::here() == Some(machine) {
+            return Ok(Target::default());
+        }
+        if let Some(note) = toolchain.note(machine) {
+            eprintln!("{note}");
         }
         let (platform, target) = (machine.platform(), machine.target);
-        if self.base.is_some() && Machine::here() == Some(machine) {
-            return Ok(None);
-        }
-        bail!(
-            "a static program for {platform} needs the Rust target {target}; run: rustup target add {target}\n\
-             Or put one that needs glibc on an image that has it: --base gcr.io/distroless/cc-debian12:nonroot"
-        );
+        toolchain.target(machine).with_context(|| {
+            format!(
+                "a static program for {platform} needs the Rust target {target} and a C compiler for it; \
+                 run: rustup target add {target}, and name the compiler in CC_{}",
+                target.replace('-', "_")
+            )
+        })
     }
 
     async fn make(&self, programs: Vec<Program>) -> anyhow::Result<Made> {
@@ -281,19 +287,14 @@ pub(crate) fn readiness() -> Result<String, String> {
             "images are for linux/amd64 and linux/arm64; say which with --platform".to_owned(),
         );
     };
-    let target = machine.target;
-    if !program::is_installed(target) {
-        return Err(format!(
+    let (toolchain, target) = (Toolchain::find(machine), machine.target);
+    match (toolchain, toolchain.note(machine)) {
+        (Toolchain::Musl, _) => Ok(format!("{target}, and a C compiler for it")),
+        (_, Some(note)) => Ok(note),
+        (_, None) => Err(format!(
             "image build needs the Rust target {target}; run: rustup target add {target}"
-        ));
+        )),
     }
-    let compiler = format!("CC_{}", target.replace('-', "_"));
-    if env::var_os(&compiler).is_none() && find_program("musl-gcc").is_none() {
-        return Err(format!(
-            "{target} is there; a C compiler for it is not: install musl-tools, or set {compiler}"
-        ));
-    }
-    Ok(format!("{target}, and a C compiler for it"))
 }
 
 /// A program on the path.

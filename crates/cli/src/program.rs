@@ -23,6 +23,8 @@ use crate::remote::block_on;
 const MAX_INVENTORY: u64 = 64 << 20;
 /// How long it may take to say it; it takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// What makes the C library a part of the program.
+const STATIC: &str = "target-feature=+crt-static";
 
 /// Where the inventory of a program comes from.
 #[derive(Debug, Args, Clone, Default)]
@@ -37,6 +39,44 @@ pub(crate) struct Source {
 pub(crate) enum Profile {
     Debug,
     Release,
+}
+
+/// What a program is compiled for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// The Rust target; without one that of this machine.
+    pub(crate) triple: Option<&'static str>,
+    pub(crate) c_library: CLibrary,
+}
+
+/// How a program gets the C library of its target.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum CLibrary {
+    /// As is usual for the target.
+    #[default]
+    Usual,
+    /// As a part of the program.
+    Static,
+}
+
+impl Target {
+    /// Has cargo compile for this target. Flags that were given for the compiler are kept.
+    fn apply(self, command: &mut Command) {
+        let Some(triple) = self.triple else {
+            return;
+        };
+        command.arg(format!("--target={triple}"));
+        if self.c_library == CLibrary::Usual {
+            return;
+        }
+        match std::env::var("RUSTFLAGS") {
+            // The variable takes the place of what is configured.
+            Ok(flags) => command.env("RUSTFLAGS", format!("{flags} -C {STATIC}")),
+            Err(_) => command.arg("--config").arg(format!(
+                "target.{triple}.rustflags = [\"-C\", \"{STATIC}\"]"
+            )),
+        };
+    }
 }
 
 /// A line of what cargo says in JSON.
@@ -79,7 +119,7 @@ impl Source {
 /// # Errors
 /// When it cannot be built; the compiler has printed why.
 pub(crate) async fn build(folder: &Folder, profile: Profile) -> anyhow::Result<PathBuf> {
-    build_for(folder, profile, None).await
+    build_for(folder, profile, Target::default()).await
 }
 
 /// As [`build`], for a target other than that of this machine.
@@ -89,7 +129,7 @@ pub(crate) async fn build(folder: &Folder, profile: Profile) -> anyhow::Result<P
 pub(crate) async fn build_for(
     folder: &Folder,
     profile: Profile,
-    target: Option<&str>,
+    target: Target,
 ) -> anyhow::Result<PathBuf> {
     let manifest = folder.root.join("Cargo.toml");
     let mut command = Command::new(cargo());
@@ -97,13 +137,13 @@ pub(crate) async fn build_for(
         .args(["build", "--bins"])
         .arg(hints::message_format())
         .args((profile == Profile::Release).then_some("--release"))
-        .args(target.map(|target| format!("--target={target}")))
         .arg("--manifest-path")
         .arg(&manifest)
         // Settings of a project in `.cargo` are found from the folder in which cargo runs.
         .current_dir(&folder.root)
         .stdout(Stdio::piped())
         .kill_on_drop(true);
+    target.apply(&mut command);
     let mut child = command
         .spawn()
         .context("cargo cannot be run; install Rust from https://rustup.rs")?;

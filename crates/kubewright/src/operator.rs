@@ -2,6 +2,7 @@
 
 mod certificates;
 mod flags;
+mod pod;
 mod start;
 
 use std::ffi::OsString;

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use crate::project::{Options, Project};
-use crate::{Inventory, chart, reference, yaml};
+use crate::{Inventory, bundle, chart, dashboard, reference, yaml};
 
 pub use stale::{StaleError, generated_files, stale};
 
@@ -39,6 +39,8 @@ pub struct Settings {
     pub image: Option<String>,
     /// Whether admission webhooks and conversions are deployed, if the project does not leave them out.
     pub webhooks: WebhookSetting,
+    /// How many replicas the manager has, instead of one.
+    pub replicas: Option<u32>,
 }
 
 /// Whether admission webhooks and conversions are deployed.
@@ -58,6 +60,12 @@ impl Settings {
             image,
             ..Self::default()
         }
+    }
+
+    /// With this many replicas of the manager, or with one.
+    pub fn replicas(mut self, replicas: Option<u32>) -> Self {
+        self.replicas = replicas;
+        self
     }
 
     /// With or without admission webhooks and conversions.
@@ -93,6 +101,7 @@ struct Operator<'a> {
     inventory: &'a Inventory,
     options: Options,
     image: String,
+    replicas: u32,
 }
 
 /// The objects of the tree, by file.
@@ -125,6 +134,12 @@ pub fn files(
     files.insert("dist/install.yaml".into(), format!("{HEADER}{install}"));
     if operator.options.helm {
         files.extend(chart::files(project, inventory, settings)?);
+    }
+    if operator.options.olm {
+        files.extend(bundle::files(project, inventory, settings)?);
+    }
+    if operator.options.grafana {
+        files.extend(dashboard::files(project, inventory));
     }
     if !inventory.definitions.is_empty() {
         let header = format!("<!-- {MARK}; `kubewright generate` writes it again. -->\n");
@@ -167,6 +182,7 @@ impl<'a> Operator<'a> {
             inventory,
             options,
             image: image.unwrap_or_else(|| format!("{}:0.1.0", project.project_name)),
+            replicas: settings.replicas.unwrap_or(1),
         }
     }
 

@@ -5,9 +5,13 @@
 //! that run in clusters link this crate, and need none of it.
 
 #[cfg(feature = "checks")]
+pub mod bundle;
+#[cfg(feature = "checks")]
 pub mod chart;
 #[cfg(feature = "checks")]
 pub mod compatibility;
+#[cfg(feature = "checks")]
+pub mod dashboard;
 pub mod definition;
 #[cfg(feature = "checks")]
 mod fields;

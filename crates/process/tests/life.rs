@@ -95,6 +95,20 @@ async fn a_deleted_pod_hears_sigterm_and_is_killed_when_its_grace_is_over() {
     }
 }
 
+/// Shells clear the mask themselves when they set a trap; other programs have what they inherit.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_starts_with_no_signal_blocked() {
+    for namespaces in both() {
+        let world = World::start(namespaces).await;
+        let grep = json!({"command": ["/bin/grep"], "args": ["SigBlk", "/proc/self/status"]});
+        world.script("mask", "", json!({ "container": grep })).await;
+        world.until_phase("mask", "Succeeded").await;
+        let log = world.log("mask").await;
+        assert_eq!(log.trim(), "SigBlk:\t0000000000000000");
+        world.cluster.stop().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_container_leaves_in_the_background_ends_with_it() {
     for (at, namespaces) in both().into_iter().enumerate() {

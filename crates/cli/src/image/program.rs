@@ -1,6 +1,6 @@
 //! Looks at a compiled program: which machine it is for, and whether it needs anything beside itself.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
@@ -15,6 +15,8 @@ pub(super) struct Machine {
     pub(super) architecture: &'static str,
     /// As Rust calls the target whose programs are static.
     pub(super) target: &'static str,
+    /// As Rust calls the target with the C library that most distributions have.
+    pub(super) gnu: &'static str,
     /// As programs call it.
     number: u16,
 }
@@ -23,11 +25,13 @@ const MACHINES: [Machine; 2] = [
     Machine {
         architecture: "amd64",
         target: "x86_64-unknown-linux-musl",
+        gnu: "x86_64-unknown-linux-gnu",
         number: 62,
     },
     Machine {
         architecture: "arm64",
         target: "aarch64-unknown-linux-musl",
+        gnu: "aarch64-unknown-linux-gnu",
         number: 183,
     },
 ];
@@ -138,19 +142,6 @@ fn look(bytes: &[u8]) -> Option<(u16, Linking)> {
         }
     }
     Some((machine, Linking::Static))
-}
-
-/// Whether the standard library for a target is installed.
-pub(super) fn is_installed(target: &str) -> bool {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = std::process::Command::new(rustc)
-        .args(["--print", "target-libdir", "--target", target])
-        .output();
-    let Ok(output) = output else {
-        return false;
-    };
-    let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    output.status.success() && PathBuf::from(path).is_dir()
 }
 
 #[cfg(test)]

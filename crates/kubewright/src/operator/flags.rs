@@ -18,6 +18,8 @@ pub(super) struct Flags {
     pub(super) webhook_certificates: Option<PathBuf>,
     pub(super) webhook_certificate_name: String,
     pub(super) webhook_key_name: String,
+    /// How long webhooks are served after a signal, if it is not the default.
+    pub(super) webhook_drain: Option<Duration>,
     pub(super) certificates: Option<CertificateFlags>,
     pub(super) probes_address: String,
     pub(super) leader_elect: bool,
@@ -89,6 +91,7 @@ fn command(name: &'static str, version: &'static str) -> Command {
         .arg(text("webhook-cert-path", "DIRECTORY").value_parser(value_parser!(PathBuf)).help("The directory of the certificate of webhooks; without one they are served if --cert-secret is given"))
         .arg(text("webhook-cert-name", "FILE").default_value("tls.crt").help("The certificate in it"))
         .arg(text("webhook-cert-key", "FILE").default_value("tls.key").help("The key in it"))
+        .arg(text("webhook-drain", "TIME").value_parser(duration).help("How long webhooks are served after a signal to stop, while API servers learn of it; by default 5s in a pod, else 0s"))
         .arg(text("cert-secret", "NAME").help("Make certificates for webhooks and metrics, and keep them in this Secret of the operator's namespace"))
         .arg(text("cert-service", "NAME").action(ArgAction::Append).requires("cert-secret").help("A Service that they are valid for"))
         .arg(text("mutating-webhook-configuration", "NAME").action(ArgAction::Append).requires("cert-secret").help("A configuration that gets their CA bundle"))
@@ -130,6 +133,7 @@ fn flags(matches: &ArgMatches, watched: Option<String>) -> Flags {
         webhook_certificates: path("webhook-cert-path"),
         webhook_certificate_name: text("webhook-cert-name"),
         webhook_key_name: text("webhook-cert-key"),
+        webhook_drain: matches.get_one::<Duration>("webhook-drain").copied(),
         certificates: certificates(matches),
         probes_address: text("health-probe-bind-address"),
         leader_elect: on("leader-elect"),
@@ -215,6 +219,7 @@ mod tests {
         assert_eq!(flags.metrics_address, "0");
         assert_eq!(flags.probes_address, ":8081");
         assert_eq!(flags.webhook_address, ":9443");
+        assert_eq!(flags.webhook_drain, None);
         assert!(flags.metrics_secure && !flags.leader_elect && !flags.log_json);
         assert!(flags.namespaces.is_empty() && flags.context.is_none());
         assert_eq!(read(&["--context=a"], None).context.as_deref(), Some("a"));

@@ -11,6 +11,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use super::certificates;
 use super::flags::Flags;
+use super::pod;
 
 /// Where a pod finds its own namespace.
 const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -56,7 +57,9 @@ pub(super) async fn manager(
     let (kube, metrics) = (plain.client().kube().clone(), plain.metrics().clone());
     let scoped = client(kube.clone(), &flags.namespaces);
     let manager = Manager::over(scoped).with_metrics(metrics).name(name);
-    let manager = manager.serve_probes(&flags.probes_address).await?;
+    let manager = manager
+        .serve_probes(&pod::listen_address(&flags.probes_address))
+        .await?;
     let (manager, own) = certificates::look_after(manager, &own_namespace, flags).await?;
     let manager = serve_metrics(manager, own.clone(), kube, flags).await?;
     let manager = if flags.leader_elect {
@@ -113,10 +116,12 @@ pub(super) async fn serve_webhooks(
             return Ok(manager);
         }
     };
-    Ok(match Listener::bind(&flags.webhook_address).await? {
-        Some(listener) => manager.serve_webhooks(listener.tls(tls), webhooks),
-        None => manager,
-    })
+    let address = pod::listen_address(&flags.webhook_address);
+    let Some(listener) = Listener::bind(&address).await? else {
+        return Ok(manager);
+    };
+    let manager = manager.serve_webhooks(listener.tls(tls), webhooks);
+    Ok(pod::delay_servers(manager, pod::drain(flags.webhook_drain)))
 }
 
 async fn serve_metrics(
@@ -125,10 +130,11 @@ async fn serve_metrics(
     kube: kube::Client,
     flags: &Flags,
 ) -> Result<Manager, Error> {
+    let address = pod::listen_address(&flags.metrics_address);
     if !flags.metrics_secure {
-        return Ok(manager.serve_metrics(&flags.metrics_address).await?);
+        return Ok(manager.serve_metrics(&address).await?);
     }
-    let Some(listener) = Listener::bind(&flags.metrics_address).await? else {
+    let Some(listener) = Listener::bind(&address).await? else {
         return Ok(manager);
     };
     let tls = match (&flags.metrics_certificates, own) {

@@ -56,7 +56,7 @@ fn deployment(operator: &Operator<'_>) -> Value {
         "kind": "Deployment",
         "metadata": metadata,
         "spec": {
-            "replicas": 1,
+            "replicas": operator.replicas,
             "selector": { "matchLabels": operator.pod_labels() },
             "template": {
                 "metadata": {

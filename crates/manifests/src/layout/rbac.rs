@@ -51,14 +51,11 @@ fn add_leader_election(operator: &Operator<'_>, tree: &mut Tree) -> Result<(), L
         "apiVersion": API,
         "kind": "Role",
         "metadata": operator.namespaced("leader-election-role"),
-        "rules": [
-            {
-                "apiGroups": ["coordination.k8s.io"],
-                "resources": ["leases"],
-                "verbs": ["get", "create", "update"],
-            },
-            { "apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"] },
-        ],
+        "rules": [{
+            "apiGroups": ["coordination.k8s.io"],
+            "resources": ["leases"],
+            "verbs": ["get", "create", "update"],
+        }],
     });
     tree.add(
         "rbac/leader_election_role_binding.yaml",

@@ -46,6 +46,12 @@ pub struct Options {
     /// Whether a Helm chart is generated.
     #[serde(skip_serializing_if = "super::is_false")]
     pub helm: bool,
+    /// Whether a bundle for the Operator Lifecycle Manager is generated.
+    #[serde(skip_serializing_if = "super::is_false")]
+    pub olm: bool,
+    /// Whether a Grafana dashboard is generated.
+    #[serde(skip_serializing_if = "super::is_false")]
+    pub grafana: bool,
     /// The namespaces that it works in, when the project is namespaced; without any, its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub watch_namespaces: Vec<String>,
@@ -71,6 +77,8 @@ impl Options {
             "withoutWebhooks",
             "certificates",
             "helm",
+            "olm",
+            "grafana",
             "watchNamespaces",
         ] {
             map.remove(name);

@@ -197,7 +197,7 @@ fn start(
         // A process whose children are in another pid namespace cannot have threads, and this one is not needed as root.
         Scope::Within { .. } => {
             take_identity(&launch.identity)?;
-            command.spawn()?
+            spawn(&mut command)?
         }
         Scope::Container | Scope::Command => in_its_identity(launch, command)?,
     };
@@ -215,10 +215,20 @@ fn in_its_identity(launch: &Launch, mut command: Command) -> io::Result<Child> {
     let identity = launch.identity.clone();
     let thread = std::thread::spawn(move || {
         take_identity(&identity)?;
-        command.spawn()
+        spawn(&mut command)
     });
     let spawned = thread.join();
     spawned.unwrap_or_else(|_| Err(io::Error::other("the thread that starts it panicked")))
+}
+
+/// Starts a command with no signal blocked. A child inherits the mask of the thread that starts it, and this process blocks what it
+/// reads from a descriptor: a program that does not clear the mask itself would never hear SIGTERM.
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    let blocked = SigSet::thread_get_mask()?;
+    SigSet::empty().thread_set_mask()?;
+    let child = command.spawn();
+    blocked.thread_set_mask()?;
+    child
 }
 
 /// Makes this thread the user and group that a program is for.
@@ -262,6 +272,10 @@ struct Supervisor<'a> {
 impl Supervisor<'_> {
     /// Waits until the program has ended, and returns how; nothing when the runtime has gone or wants everything ended.
     fn watch(&self) -> io::Result<Option<Report>> {
+        // A program that ended while signals were not blocked left none to be read.
+        if let Some(end) = self.reap()? {
+            return Ok(Some(end));
+        }
         loop {
             let mut watched = [
                 PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
