@@ -85,6 +85,8 @@ fn template(template: &mut PodTemplateSpec, part: &str, owner: &str, image: &str
     }
     if let Some(container) = container(template) {
         container.image = Some(image.to_owned());
+        // The server's default depends on the first image that the container had, and stays when the image changes.
+        container.image_pull_policy = Some("IfNotPresent".to_owned());
     }
 }
 

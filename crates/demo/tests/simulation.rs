@@ -1,12 +1,20 @@
 //! The sample comes up, is changed and goes, once for every single fault.
 
+use k8s_openapi::api::storage::v1::StorageClass;
 use kube::CustomResourceExt;
 use kubewright::prelude::*;
 use kubewright_demo::{CloudManager, controller, sample};
 use kubewright_sim::{BuiltIn, Campaign, Walk};
+use serde_json::json;
 
 fn key() -> Key {
     Key::new("default", "cloudmanager-sample")
+}
+
+/// A storage class beside the one that every cluster has.
+fn fast() -> StorageClass {
+    let class = json!({"metadata": {"name": "fast"}, "provisioner": "sim.kubewright.dev/disk"});
+    serde_json::from_value(class).expect("a StorageClass")
 }
 
 fn operator(name: &str) -> Campaign {
@@ -62,7 +70,9 @@ fn cloud_manager_survives_several_faults_at_once() {
 #[test]
 fn every_property_of_a_cloud_manager_is_changed() {
     let sample = sample().expect("the sample is a CloudManager");
-    let walk = Walk::new::<CloudManager>(operator("cloud-manager-walk"));
+    // A volume of another class has to be there as well, or the database never comes up.
+    let operator = operator("cloud-manager-walk").install(&fast());
+    let walk = Walk::new::<CloudManager>(operator);
     let report = walk
         .starting_with(&sample)
         // Two parts of one name would be one Deployment.
@@ -71,6 +81,7 @@ fn every_property_of_a_cloud_manager_is_changed() {
             "spec.identity.deployment.name",
             ["identity-a", "identity-b"],
         )
+        .values("spec.db.statefulSet.storage.class", ["fast", "standard"])
         .sample(2)
         .check();
     assert_eq!(report.changed, report.properties);

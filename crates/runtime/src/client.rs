@@ -322,7 +322,9 @@ impl Client {
     /// The same client, whose patches are refused with a conflict if the object has changed since it was read.
     ///
     /// Without it a patch of one field does not care about changes of other fields, which is what controllers mostly want. A
-    /// list is replaced as a whole, so whoever adds to a list that others write too wants this.
+    /// list is replaced as a whole, so whoever adds to a list that others write too wants this. So does an
+    /// [`apply_owned`](Client::apply_owned) whose content depends on what the object was seen to be: a process that sees the past
+    /// after a restart would write the past.
     ///
     /// ```no_run
     /// # use std::sync::Arc;

@@ -37,7 +37,7 @@ impl Reconciler<PodtatoHeadApp> for PodtatoHeads {
         let plan = plan(&app.spec, &status, &figure);
         // A rollback is decided once: it has to be on record before the first part shows it.
         report::write(&app, &plan, &figure, cx).await?;
-        act(&app, &plan, cx).await?;
+        act(&app, &plan, &figure, cx).await?;
         Ok(Outcome::done())
     }
 }
@@ -94,7 +94,7 @@ fn exceeded(status: &DeploymentStatus) -> Option<String> {
 }
 
 /// Makes everything what the plan says. Services come first: pods know the addresses of those that were there before them.
-async fn act(app: &PodtatoHeadApp, plan: &Plan, cx: &Context) -> Result {
+async fn act(app: &PodtatoHeadApp, plan: &Plan, figure: &Figure, cx: &Context) -> Result {
     let name = app.name_any();
     for part in Part::ALL {
         let key = cx.key().sibling(&desired::name(&name, part));
@@ -103,10 +103,16 @@ async fn act(app: &PodtatoHeadApp, plan: &Plan, cx: &Context) -> Result {
             own(app, cx.client().apply_owned(app, &key, fill).await, cx)?;
         }
     }
+    // What a part gets depends on what it was seen to run. After a restart that may be the past, and a part that is upgraded
+    // already would go back: a Deployment is changed only as it was seen, and made only for the app as it is.
+    let client = cx.client().optimistic_lock();
     for (part, image) in &plan.images {
+        if !figure.contains_key(part) {
+            client.live().ensure_current(app).await?;
+        }
         let key = cx.key().sibling(&desired::name(&name, *part));
         let fill = |it: &mut Deployment| desired::deployment(&name, &app.spec, *part, image, it);
-        own(app, cx.client().apply_owned(app, &key, fill).await, cx)?;
+        own(app, client.apply_owned(app, &key, fill).await, cx)?;
     }
     Ok(())
 }

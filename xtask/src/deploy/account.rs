@@ -123,9 +123,10 @@ async fn scrape(c: &Cluster<'_>) -> Result<String> {
     config.root_cert = Some(vec![der(&secret["data"]["ca.crt"])?]);
     // The certificate is for this name; that of the metrics' Service is added with a ServiceMonitor alone.
     config.tls_server_name = Some(format!("{NAME}-webhook-service.{NAMESPACE}.svc"));
-    let mut login = AuthInfo::default();
-    login.token = Some(token(c).await?.into());
-    config.auth_info = login;
+    config.auth_info = AuthInfo {
+        token: Some(token(c).await?.into()),
+        ..AuthInfo::default()
+    };
     let client = kube::Client::try_from(config)?;
     Ok(client
         .request_text(Request::get("/metrics").body(Vec::new())?)

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::last_applied::Fingerprint;
 use super::written::{Change, Mutate, Written};
-use super::{ClientError, Object, Objects};
+use super::{ClientError, Locking, Object, Objects};
 use crate::described::Described;
 use crate::owners::{OwnerError, controller_of, is_controlled_by, set_controller_reference};
 
@@ -147,8 +147,14 @@ impl<K: Object + Default> Objects<K> {
             return Err(refused(not_controlled(owner, key, present)));
         }
         let mut object = self.blank(key);
-        // Not another object of that name, which came since.
-        object.meta_mut().uid = present.and_then(|present| present.meta().uid.clone());
+        if let Some(present) = present {
+            let (seen, meta) = (present.meta(), object.meta_mut());
+            // Not another object of that name, which came since.
+            meta.uid = seen.uid.clone();
+            if self.client.write.locking == Locking::Optimistic {
+                meta.resource_version = seen.resource_version.clone();
+            }
+        }
         set_controller_reference(owner, &mut object).map_err(refused)?;
         fill.mutate(&mut object)
             .map_err(|error| self.refused(key, error))?;
