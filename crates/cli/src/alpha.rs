@@ -1,5 +1,6 @@
 //! `kubewright alpha`: commands whose flags may still change.
 
+mod replay;
 mod update;
 
 use clap::{Args, Subcommand};

@@ -5,7 +5,6 @@ pub(crate) mod merge;
 pub(crate) mod modules;
 pub(crate) mod moves;
 pub(crate) mod plan;
-pub(crate) mod replay;
 pub(crate) mod site;
 pub(crate) mod templates;
 pub(crate) mod transaction;

@@ -7,6 +7,7 @@ use crate::cluster::{Call, ClusterError, escape};
 use crate::compare::compare;
 use crate::http::{Body, Problem, json_of};
 use crate::kinds::Kind;
+use crate::past::Past;
 use crate::query::Query;
 use crate::state::State;
 use crate::{mask, read};
@@ -73,4 +74,18 @@ pub(crate) async fn changes(state: &State, query: &Query) -> Result<Response<Bod
     read(&before).await?;
     read(&after).await?;
     Ok(json_of(&compare(&*before, &*after)))
+}
+
+/// Answers what differs between a snapshot and the present.
+pub(crate) async fn since_snapshot(
+    state: &State,
+    query: &Query,
+) -> Result<Response<Body>, Problem> {
+    let kept = state.snapshots.find(query.need("name")?)?;
+    let then = Past::present();
+    then.read_all(&kept.connection, state.tree_kinds()).await?;
+    let now = Past::present();
+    let connection = &state.feeds.shared.connection;
+    now.read_all(connection, state.tree_kinds()).await?;
+    Ok(json_of(&compare(&then, &now)))
 }

@@ -1,4 +1,4 @@
-//! Finds hot loops: keys that an operator reconciles again and again because of what it writes itself. Pure.
+//! Finds hot loops: keys that an operator reconciles repeatedly because of what it writes itself. Pure.
 
 use std::collections::BTreeMap;
 

@@ -31,7 +31,7 @@ pub(crate) struct Pasts(Mutex<VecDeque<Arc<Past>>>);
 
 /// A moment. Kinds are read when they are needed.
 pub(crate) struct Past {
-    /// The revision; where there is none, whatever the server has when it is asked.
+    /// The revision; without one, whatever the server has when it is asked.
     revision: Option<u64>,
     kinds: Mutex<BTreeMap<String, Arc<Read>>>,
 }

@@ -95,7 +95,7 @@ async fn look(state: &Arc<State>, path: &str, query: &Query) -> Result<Response<
         "/api/dependents" => dependents::dependents(state, query).await,
         "/api/access" => access::access(state, query).await,
         "/api/snapshots" => Ok(state.snapshots.list()),
-        "/api/snapshots/compare" => snapshots::compared(state, query).await,
+        "/api/snapshots/compare" => change::since_snapshot(state, query).await,
         _ => Err(Problem::NotFound),
     }
 }

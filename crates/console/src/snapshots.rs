@@ -11,11 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::cluster::Connection;
-use crate::compare::compare;
 use crate::http::{Body, Problem, json_of};
-use crate::past::Past;
-use crate::query::Query;
-use crate::state::State;
 
 /// Snapshots that are kept at most.
 const MOST: usize = 16;
@@ -166,15 +162,4 @@ impl Taken {
 
 fn refused(error: SnapshotError) -> Problem {
     Problem::BadRequest(error.to_string())
-}
-
-/// Answers what differs between a snapshot and the present.
-pub(crate) async fn compared(state: &State, query: &Query) -> Result<Response<Body>, Problem> {
-    let kept = state.snapshots.find(query.need("name")?)?;
-    let then = Past::present();
-    then.read_all(&kept.connection, state.tree_kinds()).await?;
-    let now = Past::present();
-    let connection = &state.feeds.shared.connection;
-    now.read_all(connection, state.tree_kinds()).await?;
-    Ok(json_of(&compare(&then, &now)))
 }

@@ -210,7 +210,7 @@ impl Parts<'_> {
         Ok(made)
     }
 
-    /// Where the operator may be told to work. One that converts kinds or works everywhere has no choice.
+    /// The namespaces in which the operator can be installed to work. One that converts kinds or works everywhere has no choice.
     fn modes(&self) -> Value {
         let converts = self
             .webhooks()

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::Inventory;
-use crate::layout::MARK;
+use crate::mark::MARK;
 use crate::project::Project;
 
 /// Where the dashboard is, from the root of a project.
@@ -307,7 +307,7 @@ mod tests {
         let files = files(&project, &Inventory::default());
         let (path, text) = files.first_key_value().expect("a file");
         assert_eq!(path, std::path::Path::new(FILE));
-        assert!(crate::layout::is_generated(text), "{text}");
+        assert!(crate::mark::is_generated(text), "{text}");
         let value: Value = serde_json::from_str(text).expect("it is JSON");
         let panels = value["panels"].as_array().expect("panels");
         assert_eq!(panels.len(), CONTROLLERS.len());

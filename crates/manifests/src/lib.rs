@@ -23,6 +23,8 @@ pub mod layout;
 #[cfg(feature = "checks")]
 pub mod lint;
 #[cfg(feature = "checks")]
+mod mark;
+#[cfg(feature = "checks")]
 pub mod project;
 #[cfg(feature = "checks")]
 pub mod reference;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::ImageStore;
 use crate::names::PodHosts;
 use crate::table::ImageTable;
-use crate::{ImageStore, ProcessRuntime};
 
 /// How containers are run as processes.
 ///
@@ -93,14 +93,5 @@ impl Processes {
     pub fn hosts(mut self, hosts: Arc<dyn PodHosts>) -> Self {
         self.hosts = Some(hosts);
         self
-    }
-
-    /// Makes the runtime, for `Cluster::builder().runtime(..)`. Processes that an earlier one with the same directory has left
-    /// are ended.
-    ///
-    /// # Errors
-    /// When this system is not Linux, there is no helper, or the directory cannot be used or is used by another cluster.
-    pub fn build(self) -> Result<Arc<ProcessRuntime>, BuildError> {
-        ProcessRuntime::of(self).map(Arc::new)
     }
 }

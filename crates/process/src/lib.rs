@@ -66,6 +66,8 @@ mod termination;
 #[cfg(target_os = "linux")]
 mod volumes;
 
+use std::sync::Arc;
+
 #[cfg(not(target_os = "linux"))]
 pub use builder::BuildError as ImageError;
 pub use builder::{BuildError, Namespaces, Processes};
@@ -83,3 +85,14 @@ pub use names::PodHosts;
 #[cfg(target_os = "linux")]
 pub use runtime::ProcessRuntime;
 pub use table::{ImageProgram, ImageTable, TableError};
+
+impl Processes {
+    /// Makes the runtime, for `Cluster::builder().runtime(..)`. Processes that an earlier one with the same directory has left
+    /// are ended.
+    ///
+    /// # Errors
+    /// When this system is not Linux, there is no helper, or the directory cannot be used or is used by another cluster.
+    pub fn build(self) -> Result<Arc<ProcessRuntime>, BuildError> {
+        ProcessRuntime::of(self).map(Arc::new)
+    }
+}

@@ -65,7 +65,9 @@ impl Agents {
     fn report(&self, name: &str) -> Report {
         let now = self.began.elapsed();
         let mut members = self.members.lock();
+        let cluster = |name: &str| name.rsplit_once('-').map(|(cluster, _)| cluster.to_owned());
         let holders = members.iter().filter(|(_, it)| it.lease.holds(now));
+        let holders = holders.filter(|(it, _)| cluster(it) == cluster(name));
         let holders: Vec<String> = holders.map(|(name, _)| name.clone()).collect();
         assert!(holders.len() <= 1, "two take writes: {holders:?}");
         let others: Vec<String> = members.keys().filter(|it| *it != name).cloned().collect();

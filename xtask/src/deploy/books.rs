@@ -76,7 +76,7 @@ pub(super) async fn refused(c: &Cluster<'_>, words: &str) -> Result<()> {
     match apply(&c.client, "v2", "nameless", json!({})).await {
         Ok(stored) => bail!("a book without a title is stored: {stored}"),
         Err(error) if error.to_string().contains(words) => Ok(()),
-        Err(error) => Err(error).context("refused, but not for want of a title"),
+        Err(error) => Err(error).context("refused, but not because the title is missing"),
     }
 }
 

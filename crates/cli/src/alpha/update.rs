@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::Args;
 
+use super::replay;
 use crate::folder::{Folder, Place};
 use crate::notes::counted;
 use crate::scaffold::merge::{Sides, merge, unresolved};
 use crate::scaffold::plan::{Existing, Plan};
-use crate::scaffold::replay;
 use crate::scaffold::templates::{CURRENT, Templates};
 use crate::scaffold::writing::Writing;
 use crate::sdk::Sdk;

@@ -40,7 +40,10 @@ impl Page {
     pub(crate) async fn open(link: &str) -> Self {
         let (base, ticket) = link.split_once("/#ticket=").expect("the link has a ticket");
         let mut page = Self {
-            client: Client::builder(TokioExecutor::new()).build_http(),
+            // A request that is refused before its body is read ends the connection, so none is used twice.
+            client: Client::builder(TokioExecutor::new())
+                .pool_max_idle_per_host(0)
+                .build_http(),
             base: base.to_owned(),
             bearer: String::new(),
         };

@@ -26,11 +26,11 @@ pub struct CertificateRequest {
     pub common_name: String,
     /// The groups of that user.
     pub organizations: Vec<String>,
-    /// Names of hosts.
+    /// The names of hosts.
     pub dns_names: Vec<String>,
-    /// Addresses of hosts.
+    /// The addresses of hosts.
     pub ip_addresses: Vec<IpAddr>,
-    /// Addresses of people.
+    /// The addresses of people.
     pub emails: Vec<String>,
     /// Identifiers such as those of SPIFFE.
     pub uris: Vec<String>,

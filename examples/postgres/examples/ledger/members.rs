@@ -84,7 +84,7 @@ impl Members {
         self.pods.running().pids.get(member).copied()
     }
 
-    /// Hurts the processes of a member, again and again until this is dropped: whatever was killed is started again within
+    /// Hurts the processes of a member, repeatedly until this is dropped: whatever was killed is started again within
     /// milliseconds, and goes on in the same term.
     pub(crate) async fn hurt(&self, member: &str, violence: Violence) -> Infallible {
         loop {
