@@ -81,9 +81,9 @@ pub(crate) async fn since_snapshot(
     state: &State,
     query: &Query,
 ) -> Result<Response<Body>, Problem> {
-    let kept = state.snapshots.find(query.need("name")?)?;
+    let snapshot = state.snapshots.connection(query.need("name")?)?;
     let then = Past::present();
-    then.read_all(&kept.connection, state.tree_kinds()).await?;
+    then.read_all(&snapshot, state.tree_kinds()).await?;
     let now = Past::present();
     let connection = &state.feeds.shared.connection;
     now.read_all(connection, state.tree_kinds()).await?;

@@ -17,7 +17,7 @@ use crate::http::{Body, Problem, json_of, pieces, whole};
 use crate::query::Query;
 use crate::state::{Mode, State};
 use crate::topics::Subscription;
-use crate::{access, actions, assets, change, dependents, drain, exec, read, rights, snapshots};
+use crate::{access, actions, assets, change, dependents, drain, exec, read, rights};
 
 /// The largest body that a page may send: an object with room for its quotes.
 const LARGEST: usize = 8 << 20;

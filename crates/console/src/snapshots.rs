@@ -90,6 +90,14 @@ impl Taken {
             .ok_or_else(|| Problem::BadRequest(not_here.to_owned()))
     }
 
+    /// A connection to the cluster as it was when this snapshot was taken.
+    ///
+    /// # Errors
+    /// When there is no such snapshot.
+    pub(crate) fn connection(&self, name: &str) -> Result<Connection, Problem> {
+        Ok(self.find(name)?.connection)
+    }
+
     fn find(&self, name: &str) -> Result<Kept, Problem> {
         let kept = self.kept.lock();
         let found = kept.iter().find(|kept| kept.name == name).cloned();

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use kubewright_manifests::project::{Project, Resource};
 
-use super::moves;
-use super::plan::{Existing, Plan};
-use super::site::Site;
-use super::templates::Templates;
 use crate::create;
 use crate::init;
+use crate::scaffold::moves;
+use crate::scaffold::plan::{Existing, Plan};
+use crate::scaffold::site::Site;
+use crate::scaffold::templates::Templates;
 use crate::sdk::Sdk;
 
 /// What `init` and `create` write for a project with these templates, in each of the ways in which that can be: `PROJECT` does

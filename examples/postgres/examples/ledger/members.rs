@@ -104,10 +104,10 @@ impl Members {
 
     /// Has what was stopped go on.
     pub(crate) fn resume(&self, member: &str, violence: Violence) {
-        if matches!(violence, Violence::StopAll | Violence::StopAgent) {
-            if let Some(agent) = self.agent(member) {
-                signal("CONT", &[vec![agent], descendants(agent)].concat());
-            }
+        if matches!(violence, Violence::StopAll | Violence::StopAgent)
+            && let Some(agent) = self.agent(member)
+        {
+            signal("CONT", &[vec![agent], descendants(agent)].concat());
         }
     }
 }

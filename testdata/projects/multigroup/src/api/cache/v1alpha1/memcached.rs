@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
         json_path = ".status.conditions[?(@.type=='Available')].status"
     ),
     printcolumn(name = "Replicas", type_ = "integer", json_path = ".status.replicas"),
-    printcolumn(name = "Image", type_ = "string", json_path = ".spec.image"),
+    printcolumn = r#"{"name":"Image","type":"string","jsonPath":".spec.image"}"#,
     printcolumn(
         name = "Age",
         type_ = "date",
