@@ -112,7 +112,18 @@ async function objects(page) {
   await holds(page, 'a pod shows its owners up to the deployment', `${text('h1')}.startsWith('storefront-') && ${text('.tree')}.includes('Deployment') && document.querySelector('.leaf.selected')`);
   await holds(page, 'events are shown', `${text('.events')}.includes('Scheduled')`);
   await page.key('l');
-  await holds(page, 'l follows the log', `${text('.log')}.includes('started')`);
+  await holds(page, 'l shows the log', `${text('.log')}.includes('started')`);
+  const pods = '/api/v1/namespaces/shop/pods';
+  await api('POST', pods, { metadata: { name: 'talker' }, spec: { terminationGracePeriodSeconds: 0, containers: [{ name: 'main', image: 'busybox', command: ['sh', '-c', 'echo the first line; sleep 6; echo the second line; sleep 600'] }] } });
+  const before = await page.run('location.hash');
+  await page.run("location.hash = '#/o/v1%2Fpods/shop/talker'");
+  await holds(page, 'a pod that talks is shown', `${text('h1')}.startsWith('talker')`);
+  await page.key('l');
+  await holds(page, 'its log has what it wrote', `${text('.log')}.includes('the first line')`);
+  await holds(page, 'the log follows what it writes later', `${text('.log')}.includes('the second line')`);
+  await api('DELETE', `${pods}/talker`);
+  await page.run(`location.hash = ${JSON.stringify(before)}`);
+  await holds(page, 'the way back leads to the other pod', `${text('h1')}.startsWith('storefront-')`);
   await page.key('y');
   await holds(page, 'y shows the YAML with managed fields folded', `${text('.yaml')}.includes('containers:') && ${text('.yaml')}.includes('managedFields') && !${text('.yaml')}.includes('fieldsV1')`);
   await page.run("[...document.querySelectorAll('.fold')].find((b) => b.getAttribute('aria-label') === 'fold managedFields').click()");
@@ -183,6 +194,7 @@ async function operators() {
   await holds(page, 'the demo shows reconciles with their causes', `${text('.runs')}.includes('cloudmanager-sample') && /is new|was there|changed/.test(${text('.runs')})`);
   await page.run("[...document.querySelectorAll('.runs button')].find((b) => b.innerText.includes('write')).click()");
   await holds(page, 'a change can be followed from cause to writes', `${text('.story')}.includes('event') && ${text('.story')}.includes('reconcile') && document.querySelector('.story .write')`);
+  await holds(page, 'a reconcile shows what it read', `${text('.story')}.includes('read list ') || ${text('.story')}.includes('read get ')`);
   await page.run("document.querySelector('.story details').open = true");
   await holds(page, 'a write is shown with what it changed', "document.querySelector('.story .yaml.diff .plus')");
   await holds(page, 'the queue of the operator is shown', `${text('.tile .queue')}.includes('waiting')`);
