@@ -18,7 +18,7 @@ struct Wanted<'a> {
     verb: &'a str,
     group: &'a str,
     resource: String,
-    /// The namespace; all of them where there is none.
+    /// The namespace; all of them where it has no name.
     namespace: Option<&'a str>,
     name: Option<&'a str>,
 }

@@ -96,7 +96,7 @@ async fn evict_all(
     .await
 }
 
-/// Asks for the eviction of a pod, again and again while a disruption budget forbids it.
+/// Asks for the eviction of a pod, repeatedly while a disruption budget forbids it.
 async fn evict(
     connection: &Connection,
     pod: &Value,
