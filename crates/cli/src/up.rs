@@ -161,7 +161,7 @@ impl Up {
         if self.no_controllers {
             builder = builder.without_controllers();
         }
-        let network = network::claim(self.network_mode(), self.data_dir.as_deref())?;
+        let network = network::claim(self.network_mode(), self.data_dir.as_deref()).await?;
         if let Some(network) = &network {
             builder = builder.network(network.clone());
         }

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use anyhow::Context as _;
-use kubewright_proxy::{Ipv4Range, LoopbackNetwork};
+use kubewright_proxy::{ClaimError, Ipv4Range, LoopbackNetwork};
+use tokio::time::{Duration, Instant, sleep};
 
 /// The file in a data directory that has the range of the cluster's network.
 const FILE: &str = "network";
@@ -37,11 +38,16 @@ impl FromStr for NetworkMode {
     }
 }
 
+/// How long a network is waited for that a cluster had before: the kernel gives it up some time after the process that held it
+/// was killed.
+const PATIENCE: Duration = Duration::from_secs(5);
+const STEP: Duration = Duration::from_millis(50);
+
 /// Claims the network that was asked for; that of the data directory, if its cluster has been in one.
 ///
 /// # Errors
-/// When another cluster has the network, or the data directory was made with another one.
-pub(crate) fn claim(
+/// When another cluster has the network and keeps it, or the data directory was made with another one.
+pub(crate) async fn claim(
     mode: NetworkMode,
     data_dir: Option<&Path>,
 ) -> anyhow::Result<Option<LoopbackNetwork>> {
@@ -58,15 +64,23 @@ pub(crate) fn claim(
                 "the cluster of this data directory is in the network {kept}, not in {range}"
             )
         }
-        (_, Some(range)) | (NetworkMode::Range(range), None) => {
-            LoopbackNetwork::claim_range(range)?
-        }
+        (_, Some(range)) | (NetworkMode::Range(range), None) => claim_range(range).await?,
         (NetworkMode::Loopback, None) => LoopbackNetwork::claim()?,
     };
     if let (Some(directory), None) = (data_dir, kept) {
         write(directory, network.range())?;
     }
     Ok(Some(network))
+}
+
+async fn claim_range(range: Ipv4Range) -> Result<LoopbackNetwork, ClaimError> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match LoopbackNetwork::claim_range(range) {
+            Err(ClaimError::Taken { .. }) if Instant::now() < end => sleep(STEP).await,
+            claimed => return claimed,
+        }
+    }
 }
 
 fn read(directory: &Path) -> anyhow::Result<Option<Ipv4Range>> {
@@ -101,36 +115,47 @@ fn write(directory: &Path, range: Ipv4Range) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_data_directory_keeps_its_network() {
+    #[tokio::test(start_paused = true)]
+    async fn a_data_directory_keeps_its_network() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("data");
-        let claim = |mode| claim(mode, Some(&path));
-        let first = claim(NetworkMode::Loopback)
-            .expect("claimed")
-            .expect("a network")
-            .range();
-        let again = claim(NetworkMode::Loopback)
-            .expect("claimed again")
-            .expect("a network");
+        let claim = async |mode| claim(mode, Some(&path)).await;
+        let first = claim(NetworkMode::Loopback).await.expect("claimed");
+        let first = first.expect("a network").range();
+        let again = claim(NetworkMode::Loopback).await.expect("claimed again");
+        let again = again.expect("a network");
         assert_eq!(again.range(), first);
-        let taken = claim(NetworkMode::Loopback).expect_err("it is in use");
+        let taken = claim(NetworkMode::Loopback).await;
+        let taken = taken.expect_err("it is in use");
         assert!(taken.to_string().contains(&first.to_string()), "{taken}");
         drop(again);
-        assert!(claim(NetworkMode::None).is_err());
+        assert!(claim(NetworkMode::None).await.is_err());
         let other = "127.8.0.0/14".parse().expect("a range");
-        assert!(claim(NetworkMode::Range(other)).is_err());
-        assert!(claim(NetworkMode::Range(first)).is_ok());
+        assert!(claim(NetworkMode::Range(other)).await.is_err());
+        assert!(claim(NetworkMode::Range(first)).await.is_ok());
     }
 
-    #[test]
-    fn a_cluster_without_a_network_does_not_get_one() {
+    #[tokio::test(start_paused = true)]
+    async fn network_that_is_given_up_in_time_is_claimed() {
+        let held = LoopbackNetwork::claim().expect("a network");
+        let range = held.range();
+        let (claimed, ()) = tokio::join!(claim_range(range), async {
+            sleep(STEP * 3).await;
+            drop(held);
+        });
+        assert_eq!(claimed.expect("it is claimed").range(), range);
+    }
+
+    #[tokio::test]
+    async fn a_cluster_without_a_network_does_not_get_one() {
         let directory = tempfile::tempdir().expect("a directory");
         fs::create_dir(directory.path().join("objects")).expect("a directory");
-        let path = Some(directory.path());
-        assert!(claim(NetworkMode::None, path).expect("as it was").is_none());
-        assert!(claim(NetworkMode::Loopback, path).is_err());
-        assert!(claim(NetworkMode::None, path).expect("as it was").is_none());
+        let claim = async |mode| claim(mode, Some(directory.path())).await;
+        let before = claim(NetworkMode::None).await;
+        assert!(before.expect("as it was").is_none());
+        assert!(claim(NetworkMode::Loopback).await.is_err());
+        let after = claim(NetworkMode::None).await;
+        assert!(after.expect("as it was").is_none());
     }
 
     #[test]
