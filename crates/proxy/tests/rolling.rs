@@ -136,6 +136,11 @@ async fn a_connection_moves_on_while_its_endpoint_has_seen_nothing_of_it() {
             .map_err(|error| error.to_string())
     };
     let mut alone = until("the Service", connected).await;
+    // It has begun, with the only endpoint there is, when that endpoint has a connection.
+    let begun = timeout(Duration::from_secs(10), stuck.accept()).await;
+    let begun = begun
+        .expect("the proxy connects in time")
+        .expect("accepted");
     let b = Backend::start(world.pod(3), "b").await;
     world
         .endpoints("web", &[(own, READY), (b.address, READY)])
@@ -154,7 +159,7 @@ async fn a_connection_moves_on_while_its_endpoint_has_seen_nothing_of_it() {
         waiting.push(Line::connect(address).await.expect("connected"));
     }
     sleep(Duration::from_millis(50)).await;
-    drop(stuck);
+    drop((stuck, begun));
     for line in &mut waiting {
         assert_eq!(line.ask("x").await.expect("another endpoint answers"), "b");
     }
