@@ -143,7 +143,7 @@ fn roles_and_definitions_are_those_that_are_deployed() {
         let definitions = deployed.iter().filter(is_definition);
         for definition in definitions {
             let name = definition["metadata"]["name"].as_str().expect("a name");
-            // As it is read again: numbers are written as people write them.
+            // As it is read again, like the file that it is compared with.
             let definition: Value = from_yaml(&yaml::document(definition)).expect("YAML");
             assert_eq!(objects[&format!("manifests/{name}.yaml")], definition);
         }
