@@ -79,7 +79,11 @@ fn build_with(
         .args(["build", "--quiet", "--package", package, "--bin", program])
         .args(arguments);
     let folder = match profile {
-        Profile::Debug => "debug",
+        Profile::Debug => {
+            // What a test run has built is not built again with fewer features.
+            cargo.args(["--package", "workspace-features"]);
+            "debug"
+        }
         Profile::Release => {
             cargo.args(["--profile", "dist"]);
             "dist"

@@ -1,5 +1,7 @@
 //! `cargo xtask bench seams`: what the gates of a simulation cost an operator that has none set.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,8 +28,10 @@ pub(super) fn run() -> Result<()> {
         println!("left out: valgrind is not on this machine (Debian's package valgrind has it)");
         return Ok(());
     }
-    let without = instructions("without", "--cfg kubewright_without_gates")?;
-    let with = instructions("with", "")?;
+    let folder = workspace::target().join("seams");
+    let wrapper = wrapper(&folder)?;
+    let without = instructions(&folder, &build(Some(&wrapper))?)?;
+    let with = instructions(&folder, &build(None)?)?;
     let ratio = with / without;
     println!(
         "instructions from event to end of reconcile: {with:.0} with gates, {without:.0} without; ratio {ratio:.4}"
@@ -38,23 +42,33 @@ pub(super) fn run() -> Result<()> {
     Ok(())
 }
 
-/// The instructions that one event costs in a program built with these flags.
-fn instructions(name: &str, flags: &str) -> Result<f64> {
-    let folder = workspace::target().join("seams").join(name);
-    let program = build(&folder, flags)?;
+/// The instructions that one event costs in a program.
+fn instructions(folder: &Path, program: &Path) -> Result<f64> {
     let [short, long] = EVENTS;
-    let counted = count(&program, &folder, long)? - count(&program, &folder, short)?;
+    let counted = count(program, folder, long)? - count(program, folder, short)?;
     #[expect(clippy::cast_precision_loss, reason = "it is a ratio that is wanted")]
     Ok(counted as f64 / (long - short) as f64)
 }
 
+/// Writes a compiler that leaves gates out. As a wrapper it compiles the crates of this workspace alone, so that both programs share
+/// their dependencies; flags for all crates would compile every dependency twice.
+fn wrapper(folder: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(folder).context("making a folder")?;
+    let wrapper = folder.join("rustc-without-gates");
+    let script = "#!/bin/sh\nexec \"$@\" --cfg kubewright_without_gates\n";
+    fs::write(&wrapper, script).context("writing the compiler's wrapper")?;
+    let executable = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(&wrapper, executable).context("making the wrapper executable")?;
+    Ok(wrapper)
+}
+
 /// Builds the benchmark, and returns where it is.
-fn build(folder: &Path, flags: &str) -> Result<PathBuf> {
+fn build(wrapper: Option<&Path>) -> Result<PathBuf> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.current_dir(workspace::root());
-    cargo
-        .env("CARGO_TARGET_DIR", folder)
-        .env("RUSTFLAGS", flags);
+    if let Some(wrapper) = wrapper {
+        cargo.env("RUSTC_WORKSPACE_WRAPPER", wrapper);
+    }
     cargo.args(["build", "--release", "--package", "kubewright-runtime"]);
     cargo.args([
         "--bench",
