@@ -1,19 +1,19 @@
 //! The controller through every single fault: crashes, lost answers, refusals, watches that break, views of the past.
 //! `kubewright simulate` runs this with progress, and `--full` runs every plan.
 
-use kubewright::testing::sim::{Campaign, Walk};
+use kubewright::testing::sim::{BuiltIn, Campaign, Walk};
 
 use super::frigate;
 use crate::api::ship::v1beta1::frigate::Frigate;
 
-/// Runs the controller in virtual time, on an API server alone: a run costs milliseconds. Leave `without_controllers` out when
-/// it needs what Kubernetes itself does, such as Deployments that become ready or owned objects that go with their owner.
+/// Runs the controller in virtual time, on an API server with the garbage collector: a run costs milliseconds. Name more built-in
+/// controllers when it needs what Kubernetes itself does, such as Deployments that become ready.
 fn operator(name: &str) -> Campaign {
     let campaign = Campaign::new(name, |process| {
         let manager = process.manager().name("frigate");
         manager.controller(frigate())
     });
-    campaign.cluster(|cluster| cluster.without_controllers())
+    campaign.controllers([BuiltIn::GarbageCollector])
 }
 
 /// One Frigate is created, changed and deleted, once without faults and once for each fault.
