@@ -18,7 +18,7 @@ use crate::table::Blocks;
 #[derive(Debug)]
 pub(crate) enum Next {
     Change(Change),
-    /// Everything that was there when the handler began to listen has been told.
+    /// Everything that was there when the handler began to listen has been delivered.
     Synced,
 }
 

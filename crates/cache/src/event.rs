@@ -1,4 +1,4 @@
-//! What handlers are told.
+//! The events that handlers receive.
 
 use std::sync::Arc;
 

@@ -31,7 +31,7 @@ use support::wire::{Break, World, late_ones, stored, until};
 async fn object_that_is_gone_before_it_is_told_stops_nobody() {
     let world = World::new().await;
     let running = run(source(&world), options());
-    let (story, told) = Story::slow(Duration::from_secs(1));
+    let (story, record) = Story::slow(Duration::from_secs(1));
     let few = HandlerOptions::default().backlog(8);
     running
         .informer
@@ -48,7 +48,7 @@ async fn object_that_is_gone_before_it_is_told_stops_nobody() {
     let before = Instant::now();
     until("the store is right", async || stored(&reader) == truth).await;
     assert!(before.elapsed() < Duration::from_secs(1));
-    until("the handler agrees", async || told.lock().led_to(&truth)).await;
+    until("the handler agrees", async || record.lock().led_to(&truth)).await;
 }
 
 /// B. One watch that fails slows all watches of a controller down.
@@ -61,11 +61,11 @@ async fn forbidden_resource_does_not_slow_the_others() {
     let factory = Factory::new(world.wire.client());
     let _forbidden = factory.informer::<Namespace>();
     let maps = factory.informer_in::<ConfigMap>(Scope::all().namespace("default"));
-    let (story, told) = Story::new();
+    let (story, record) = Story::new();
     maps.add_handler(story).expect("it runs");
     factory.start();
     limit(maps.synced()).await.expect("it syncs");
-    let heard = |name: &str| !told.lock().about(&[name]).is_empty();
+    let heard = |name: &str| !record.lock().about(&[name]).is_empty();
     assert_eq!(late_ones(&world, heard).await, 0);
 }
 
@@ -133,7 +133,7 @@ async fn stream_asks_for_the_newest_state_and_gives_way_to_a_list() {
     assert_eq!(world.wire.asked(), ["stream", "list", "watch"]);
 }
 
-/// G. Deletions that happen while nobody watches are never told.
+/// G. Deletions that happen while nobody watches are never reported.
 #[tokio::test(start_paused = true)]
 async fn deletion_across_a_relist_is_told_as_not_observed() {
     for streaming in [StreamingList::Try, StreamingList::No] {
@@ -141,7 +141,7 @@ async fn deletion_across_a_relist_is_told_as_not_observed() {
         world.create("a").await;
         world.create("b").await;
         let running = run(source(&world).with_streaming_list(streaming), options());
-        let (story, told) = Story::new();
+        let (story, record) = Story::new();
         let registration = running.informer.add_handler(story).expect("it runs");
         limit(registration.synced()).await.expect("it syncs");
         world.wire.answer_all("watch", 429, "TooManyRequests");
@@ -152,10 +152,10 @@ async fn deletion_across_a_relist_is_told_as_not_observed() {
         world.expire().await;
         world.wire.heal();
         let truth = limit(world.truth()).await;
-        until("the story is right", async || told.lock().led_to(&truth)).await;
-        assert_eq!(told.lock().about(&["a"]), ["initial a", "missed a"]);
+        until("the story is right", async || record.lock().led_to(&truth)).await;
+        assert_eq!(record.lock().about(&["a"]), ["initial a", "missed a"]);
         assert_eq!(
-            told.lock().about(&["b"]),
+            record.lock().about(&["b"]),
             ["initial b", "missed b", "added b"]
         );
         assert_eq!(stored(&running.informer.reader()), truth);

@@ -123,10 +123,10 @@ impl Feed {
             columns: self.columns.clone(),
         };
         let informer = SharedInformer::<Value>::new(source, reflector::Options::default());
-        let (feed, told) = (Arc::downgrade(self), shared.clone());
+        let (feed, listened) = (Arc::downgrade(self), shared.clone());
         let handler = move |event: Event<Value>| {
             if let Some(feed) = feed.upgrade() {
-                feed.hear(&told, event);
+                feed.hear(&listened, event);
             }
         };
         let registration = informer.add_handler(handler).ok()?;

@@ -11,7 +11,7 @@ use kubewright::testing::{Call, Fault, Grant, World};
 use kubewright_demo::{CloudManager, Phase, sample};
 use tokio::time::{Instant, sleep};
 
-/// How long the answer to a change may take. What is tried again and not told comes later than that.
+/// How long the answer to a change may take. What is tried again and not reported comes later than that.
 const SOON: Duration = Duration::from_secs(2);
 /// How long until whatever is tried again is tried seldom.
 const LONG: Duration = Duration::from_secs(120);

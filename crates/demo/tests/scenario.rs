@@ -66,7 +66,7 @@ impl Scenario {
         self.until(&key, is_ready).await;
     }
 
-    async fn told(&self, reason: &str, message: &str) {
+    async fn reported(&self, reason: &str, message: &str) {
         let is_it = |event: &Event| {
             event.reason.as_deref() == Some(reason) && event.message.as_deref() == Some(message)
         };
@@ -95,7 +95,9 @@ async fn parts_come_up_in_order_until_it_is_ready() {
             (manager.status.and_then(|status| status.phase) == Some(Phase::Ready)).then_some(())
         })
         .await;
-    world.told("Updated", "Update cm.status.phase: ready").await;
+    world
+        .reported("Updated", "Update cm.status.phase: ready")
+        .await;
     world.settled().await;
     world.assert_no_writes(Duration::from_secs(600)).await;
     let secret: Secret = world.live("cm-dbauth").await.expect("it is there");
@@ -126,7 +128,7 @@ async fn renamed_part_is_made_anew_and_the_old_one_deleted() {
         .change(|manager| manager.spec.front.deployment.name = "new-front".to_owned())
         .await;
     world
-        .told("Deleted", r#"Deleted deployment "ake-front""#)
+        .reported("Deleted", r#"Deleted deployment "ake-front""#)
         .await;
     world
         .until_some("the new one is there", async || {

@@ -85,24 +85,24 @@ fn main() -> kubewright::Result {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        told(
+        check(
             "an operator tells what is registered without a cluster",
             inventory(),
         )
         .await;
-        told(
+        check(
             "a wrong command line is refused and help is offered",
             command_line(),
         )
         .await;
-        told("an operator without a cluster says so", without_cluster()).await;
-        told("an operator runs, answers, leads and stops", runs()).await;
-        told(
+        check("an operator without a cluster says so", without_cluster()).await;
+        check("an operator runs, answers, leads and stops", runs()).await;
+        check(
             "an operator of one namespace leaves others alone",
             one_namespace(),
         )
         .await;
-        told(
+        check(
             "an operator answers what the server asks its webhooks",
             webhooks(),
         )
@@ -111,7 +111,7 @@ fn main() -> kubewright::Result {
     })
 }
 
-async fn told(fact: &str, test: impl Future<Output = ()>) {
+async fn check(fact: &str, test: impl Future<Output = ()>) {
     timeout(PATIENCE, test)
         .await
         .unwrap_or_else(|_| panic!("{fact}: it takes too long"));

@@ -42,7 +42,7 @@ pub struct LeaseOptions {
     field_manager: Option<String>,
 }
 
-/// What becomes of the lease when a leader is told to stop.
+/// What becomes of the lease when a leader is asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnStop {
     /// It is given up, so that another takes over at once. Stop the work first.
@@ -123,7 +123,7 @@ impl LeaseOptions {
         self
     }
 
-    /// What becomes of the lease when the leader is told to stop.
+    /// What becomes of the lease when the leader is asked to stop.
     ///
     /// ```
     /// # use kubewright_runtime::LeaseOptions;

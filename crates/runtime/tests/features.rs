@@ -43,7 +43,7 @@ fn here() -> Scope {
     Scope::all().namespace("default")
 }
 
-/// A manager that runs until it is told to end.
+/// A manager that runs until it is asked to end.
 struct Running {
     stop: CancellationToken,
     task: JoinHandle<Result<(), kubewright_runtime::manager::ManagerError>>,

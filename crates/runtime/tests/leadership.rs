@@ -36,7 +36,7 @@ enum Fate {
     Killed,
     /// It lives, and reaches nobody.
     CutOff,
-    /// It is told to stop.
+    /// It is asked to stop.
     Stopped,
 }
 

@@ -48,7 +48,7 @@ fn lease(who: &str) -> LeaseOptions {
     LeaseOptions::new("default", "lease", who)
 }
 
-/// A manager that runs until it is told to end.
+/// A manager that runs until it is asked to end.
 struct Running {
     stop: CancellationToken,
     task: JoinHandle<Result<(), kubewright_runtime::manager::ManagerError>>,

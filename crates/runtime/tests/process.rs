@@ -214,7 +214,7 @@ async fn second_signal_ends_a_process_at_once() {
     let line = process.until("ended: ").await;
     assert_eq!(
         line,
-        "ended: told to stop twice; what was running was not waited for"
+        "ended: asked to stop twice; what was running was not waited for"
     );
     assert_eq!(process.exit_code().await, Some(7));
     assert!(

@@ -227,7 +227,7 @@ async fn replicas_share_objects_and_take_over_from_each_other() {
         "{taken} were taken over"
     );
 
-    // One is told to stop: its objects are taken over at once, and its lease is gone.
+    // One is asked to stop: its objects are taken over at once, and its lease is gone.
     log.lock().done.clear();
     two.stop.cancel();
     let ended = two.task.await.expect("the manager does not panic");

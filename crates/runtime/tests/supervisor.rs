@@ -98,7 +98,7 @@ async fn runnable_that_ends_by_itself_is_a_failure_unless_it_may() {
 
     let ends = Task::new("the poller", |_| async { Ok(()) });
     let error = failure(Manager::new(kube).runnable(ends)).await;
-    assert_eq!(error, "the poller ended although nobody told it to stop");
+    assert_eq!(error, "the poller ended although nobody asked it to stop");
 }
 
 /// A limiter that panics when something is retried.

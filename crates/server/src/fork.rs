@@ -40,7 +40,7 @@ impl Server {
     }
 
     /// Puts a snapshot in place of all objects, under the feet of all clients: objects are as they were, the revision
-    /// goes on, and every watch is told to list again.
+    /// goes on, and every watch has to list again.
     ///
     /// # Errors
     /// When the server has a data directory.

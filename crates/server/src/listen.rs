@@ -24,7 +24,7 @@ use crate::service::ApiService;
 
 /// How long a stranger may take for the TLS handshake, and any client for the headers of a request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long requests may go on after the server was told to stop.
+/// How long requests may go on after the server was asked to stop.
 const DRAIN: Duration = Duration::from_secs(5);
 /// Most requests at once on one HTTP/2 connection.
 const MAX_STREAMS: u32 = 1_000;

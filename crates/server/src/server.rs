@@ -1,4 +1,4 @@
-//! The server as programs see it: started with a builder, called in-process, listening where it is told to.
+//! The server as programs see it: started with a builder, called in-process, listening where its options say.
 
 use std::io;
 use std::net::SocketAddr;
@@ -49,7 +49,7 @@ pub struct Server {
     pub(crate) authority: Arc<OnceLock<Authority>>,
 }
 
-/// The core, told to stop when it goes.
+/// The core, asked to stop when it goes.
 pub(crate) struct Stopping(pub(crate) Arc<Core>);
 
 /// How a server is to be.
@@ -169,14 +169,14 @@ impl Builder {
         self
     }
 
-    /// Who is asked for the logs of containers. Without anybody, whoever asks for one is told so.
+    /// Who is asked for the logs of containers. Without anybody, whoever asks for one gets an error that says so.
     pub fn pod_logs(mut self, logs: Arc<dyn PodLogs>) -> Self {
         self.pod_logs = Some(logs);
         self
     }
 
     /// Who answers for the nodes: `exec`, `attach`, `port-forward`, `proxy` and what pods use. Without anybody, whoever asks
-    /// is told that the node cannot be reached, and `metrics.k8s.io` is not served.
+    /// gets the error that the node cannot be reached, and `metrics.k8s.io` is not served.
     pub fn node_agents(mut self, agents: Arc<dyn NodeAgents>) -> Self {
         self.agents = Some(agents);
         self

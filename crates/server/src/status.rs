@@ -503,9 +503,9 @@ impl std::error::Error for ApiError {}
 
 /// One error as it is, several in brackets, each text once.
 fn aggregate(errors: &[FieldError]) -> String {
-    let mut told = HashSet::with_capacity(errors.len());
+    let mut seen = HashSet::with_capacity(errors.len());
     let texts = errors.iter().map(ToString::to_string);
-    let texts: Vec<String> = texts.filter(|text| told.insert(text.clone())).collect();
+    let texts: Vec<String> = texts.filter(|text| seen.insert(text.clone())).collect();
     match texts.as_slice() {
         [one] => one.clone(),
         many => format!("[{}]", many.join(", ")),

@@ -264,9 +264,9 @@ async fn a_watch_tells_what_happens() {
         api.create(&post, &config_map("next"))
             .await
             .expect("created");
-        let mut told = Vec::new();
-        while told.len() < 3 {
-            told.push(
+        let mut received = Vec::new();
+        while received.len() < 3 {
+            received.push(
                 match events.try_next().await.expect("no error").expect("no end") {
                     WatchEvent::Added(o) => format!("added {}", o.name_any()),
                     WatchEvent::Modified(o) => format!("modified {}", o.name_any()),
@@ -275,7 +275,7 @@ async fn a_watch_tells_what_happens() {
                 },
             );
         }
-        assert_eq!(told, ["added seen", "deleted seen", "added next"]);
+        assert_eq!(received, ["added seen", "deleted seen", "added next"]);
         api.delete("next", &DeleteParams::default())
             .await
             .expect("deleted");
@@ -337,7 +337,7 @@ async fn a_watcher_survives_compaction_without_losing_an_object() {
         let now = server.revision();
         server.compact(now).expect("it has been reached");
         let errors = until(&mut events, &mut known, &expected).await;
-        assert!(errors >= 1, "the watcher was told that its version expired");
+        assert!(errors >= 1, "the watcher learned that its version expired");
         api.create(&post, &config_map("last"))
             .await
             .expect("created");

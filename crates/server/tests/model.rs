@@ -153,7 +153,7 @@ struct Page {
 struct Watcher {
     frames: Frames,
     color: Option<usize>,
-    /// Everything up to here has been told.
+    /// Everything up to here has been reported.
     seen: u64,
 }
 

@@ -149,7 +149,7 @@ impl<'a> Names<'a> {
         if fields.contains_key("creationTimestamp") {
             fields.remove("generation");
         }
-        // In conditions: those of an older generation are told by the status as a whole.
+        // In conditions: those of an older generation are shown by the status as a whole.
         if fields
             .get("observedGeneration")
             .is_some_and(Value::is_number)

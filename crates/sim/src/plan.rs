@@ -126,7 +126,7 @@ impl FaultKind {
         WORDS.into_iter().map(|(kind, _)| kind)
     }
 
-    /// Returns the kinds of faults that campaigns have unless they are told otherwise: all but outages, which last longer
+    /// Returns the kinds of faults that campaigns have unless they say otherwise: all but outages, which last longer
     /// than most steps wait for what they expect.
     pub fn usual() -> impl Iterator<Item = Self> {
         Self::all().filter(|kind| !matches!(kind, Self::Outage | Self::ReadOnly))

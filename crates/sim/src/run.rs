@@ -225,7 +225,7 @@ impl Run<'_> {
             let api = dynamic(&self.cluster.client(), &resource, namespace);
             let how = PatchParams::default();
             let patched = api.patch(name, &how, &Patch::Merge(&spec)).await;
-            self.told("somebody else takes the lease", &lease, patched.err());
+            self.record_act("somebody else takes the lease", &lease, patched.err());
         }
     }
 
@@ -235,7 +235,7 @@ impl Run<'_> {
         };
         let api = dynamic(&self.cluster.client(), &kind, namespace.as_deref());
         let deleted = api.delete(&name, &DeleteParams::default()).await;
-        self.told(
+        self.record_act(
             "somebody deletes",
             &format!("{resource} {key}"),
             deleted.err(),
@@ -253,10 +253,10 @@ impl Run<'_> {
         let how = PatchParams::default();
         let patched = api.patch(&name, &how, &Patch::Merge(&patch)).await;
         let what = format!("{resource} {key}: {patch}");
-        self.told("somebody edits", &what, patched.err());
+        self.record_act("somebody edits", &what, patched.err());
     }
 
-    fn told(&self, what: &str, whom: &str, failed: Option<kube::Error>) {
+    fn record_act(&self, what: &str, whom: &str, failed: Option<kube::Error>) {
         let text = match failed {
             None => format!("{what} {whom}"),
             Some(error) => format!("{what} {whom}: {error}"),

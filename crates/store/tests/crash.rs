@@ -2,7 +2,7 @@
 //!
 //! The test runs itself again as the process to kill. The child says what it is about to do, what it has seen and what
 //! was acknowledged; the parent reads some of that, kills it, and compares a copy of the directory with what it was
-//! told.
+//! acknowledged_state.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -133,7 +133,7 @@ fn draft(uid: &str, value: &str) -> Draft {
     }
 }
 
-// The parent: what it was told, and what must therefore be there.
+// The parent: what was acknowledged, and what must therefore be there.
 
 /// The last that is known of one key.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,7 +143,7 @@ enum Known {
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct AcknowledgedState {
     known: BTreeMap<String, Known>,
     /// What was being tried when the end came.
     trying: BTreeMap<String, &'static str>,
@@ -152,7 +152,7 @@ struct Told {
     acknowledged: u64,
 }
 
-impl Told {
+impl AcknowledgedState {
     fn hear(&mut self, line: &str) {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
@@ -184,7 +184,7 @@ impl Told {
         }
     }
 
-    /// Compares what is there with what was told, and takes it as known.
+    /// Compares what is there with what was acknowledged, and takes it as known.
     fn verify(&mut self, store: &Store) {
         let pods = store
             .collection("pods")
@@ -254,39 +254,49 @@ fn number(text: &str) -> u64 {
 fn parent() {
     let data = TempDir::new().expect("there is room");
     let mut random = StdRng::seed_from_u64(42);
-    let mut told = Told::default();
+    let mut acknowledged_state = AcknowledgedState::default();
     let (mut torn, mut torn_reports) = (0, 0);
     for life in 0..KILLS {
         if life % 4 == 3 && torn == 0 {
             torn = tear(data.path(), &mut random);
         }
-        told.opened = None;
-        live_and_die(data.path(), life, random.random_range(0..400), &mut told);
-        if let Some((_, reported)) = told.opened {
+        acknowledged_state.opened = None;
+        live_and_die(
+            data.path(),
+            life,
+            random.random_range(0..400),
+            &mut acknowledged_state,
+        );
+        if let Some((_, reported)) = acknowledged_state.opened {
             assert_eq!(reported, torn, "of a torn tail");
             torn_reports += u64::from(torn > 0);
         }
         let copy = copy(data.path());
         let (store, recovery) = open(copy.path(), 2);
         assert!(
-            recovery.revision > told.highest,
+            recovery.revision > acknowledged_state.highest,
             "{} after {}",
             recovery.revision,
-            told.highest
+            acknowledged_state.highest
         );
-        told.verify(&store);
+        acknowledged_state.verify(&store);
         torn = recovery.truncated_bytes;
     }
     assert!(
-        told.acknowledged > 10 * KILLS,
+        acknowledged_state.acknowledged > 10 * KILLS,
         "only {} writes",
-        told.acknowledged
+        acknowledged_state.acknowledged
     );
     assert!(torn_reports > 10, "only {torn_reports} torn tails");
 }
 
 /// Starts a child, reads some lines, kills it, and reads what it had said until then.
-fn live_and_die(directory: &Path, life: u64, lines: usize, told: &mut Told) {
+fn live_and_die(
+    directory: &Path,
+    life: u64,
+    lines: usize,
+    acknowledged_state: &mut AcknowledgedState,
+) {
     let exe = std::env::current_exe().expect("the test is a file");
     let mut child = Command::new(exe)
         .args([NAME, "--exact", "--nocapture"])
@@ -304,7 +314,7 @@ fn live_and_die(directory: &Path, life: u64, lines: usize, told: &mut Told) {
         let mut line = String::new();
         out.read_line(&mut line).expect("the child says text");
         match line.strip_suffix('\n') {
-            Some(line) => told.hear(line),
+            Some(line) => acknowledged_state.hear(line),
             None if line.is_empty() => break,
             None => {} // Its last words, cut short.
         }

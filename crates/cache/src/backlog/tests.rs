@@ -169,7 +169,7 @@ proptest! {
     ) {
         let mut backlog = Backlog::new(capacity);
         let mut truth: Model<Key, Arc<Object>> = Model::new();
-        let mut told: Model<Key, Arc<Object>> = Model::new();
+        let mut record: Model<Key, Arc<Object>> = Model::new();
         let (mut uid, mut version) = (0, 0);
         for step in steps {
             version += 1;
@@ -191,30 +191,30 @@ proptest! {
                         backlog.push(deleted(&last));
                     }
                 }
-                Step::Pop => hear(&mut told, backlog.pop())?,
+                Step::Pop => hear(&mut record, backlog.pop())?,
             }
             prop_assert!(backlog.len() <= capacity + 4 + 1);
         }
         while let Some(next) = backlog.pop() {
-            hear(&mut told, Some(next))?;
+            hear(&mut record, Some(next))?;
         }
-        prop_assert_eq!(format!("{told:?}"), format!("{truth:?}"));
+        prop_assert_eq!(format!("{record:?}"), format!("{truth:?}"));
     }
 }
 
 /// A handler that insists on a sound story.
-fn hear(told: &mut Model<Key, Arc<Object>>, next: Option<Next>) -> Result<(), TestCaseError> {
+fn hear(record: &mut Model<Key, Arc<Object>>, next: Option<Next>) -> Result<(), TestCaseError> {
     match next {
         Some(Next::Change(Change::Added { object, .. })) => {
-            prop_assert!(told.insert(object.key().clone(), object).is_none());
+            prop_assert!(record.insert(object.key().clone(), object).is_none());
         }
         Some(Next::Change(Change::Updated { old, new })) => {
             prop_assert!(old.is_same_object(&new));
-            let before = told.insert(new.key().clone(), new);
+            let before = record.insert(new.key().clone(), new);
             prop_assert!(before.is_some_and(|before| Arc::ptr_eq(&before, &old)));
         }
         Some(Next::Change(Change::Deleted { last, .. })) => {
-            let before = told.remove(last.key());
+            let before = record.remove(last.key());
             prop_assert!(before.is_some_and(|before| before.is_same_object(&last)));
         }
         Some(Next::Synced) | None => {}

@@ -32,10 +32,12 @@ fn check(script: Vec<(Delta, &[&str])>) {
     let (writer, reader) = store::new::<Value>();
     let mut hub = Hub::new(writer);
     for (delta, expected) in script {
-        let mut told = Vec::new();
+        let mut record = Vec::new();
         let shown = format!("{delta:?}");
-        apply(&mut hub, &reader, delta, |change| told.push(show(&change)));
-        assert_eq!(told, expected, "{shown}");
+        apply(&mut hub, &reader, delta, |change| {
+            record.push(show(&change))
+        });
+        assert_eq!(record, expected, "{shown}");
     }
 }
 
@@ -214,16 +216,16 @@ fn delta(step: &Step, version: u32, model: &mut Model) -> Delta {
 }
 
 /// Follows a change, insisting that it continues from the changes before.
-fn hear(told: &mut Model, change: &Change) {
+fn hear(record: &mut Model, change: &Change) {
     let state = |object: &Object| {
         let number = |text: &str| text.parse().expect("a number");
         (number(&object.uid()), number(&object.resource_version()))
     };
     let name = change.object().key().name().to_owned();
     match change {
-        Change::Added { object, .. } => assert_eq!(told.insert(name, state(object)), None),
+        Change::Added { object, .. } => assert_eq!(record.insert(name, state(object)), None),
         Change::Updated { old, new } => {
-            assert_eq!(told.insert(name, state(new)), Some(state(old)));
+            assert_eq!(record.insert(name, state(new)), Some(state(old)));
             assert_eq!(
                 state(old).0,
                 state(new).0,
@@ -231,7 +233,7 @@ fn hear(told: &mut Model, change: &Change) {
             );
         }
         Change::Deleted { last, .. } => {
-            let before = told.remove(&name).map(|(uid, _)| uid);
+            let before = record.remove(&name).map(|(uid, _)| uid);
             assert_eq!(before, Some(state(last).0));
         }
     }
@@ -245,11 +247,11 @@ proptest! {
     fn changes_lead_to_what_the_deltas_say(steps in prop::collection::vec(step(), 0..60)) {
         let (writer, reader) = store::new::<Value>();
         let mut hub = Hub::new(writer);
-        let (mut model, mut told) = (Model::new(), Model::new());
+        let (mut model, mut record) = (Model::new(), Model::new());
         for (step, version) in steps.iter().zip(1..) {
             let delta = delta(step, version, &mut model);
-            apply(&mut hub, &reader, delta, |change| hear(&mut told, &change));
-            prop_assert_eq!(&told, &model);
+            apply(&mut hub, &reader, delta, |change| hear(&mut record, &change));
+            prop_assert_eq!(&record, &model);
             let keys: Vec<String> = reader.keys().iter().map(ToString::to_string).collect();
             prop_assert_eq!(keys, model.keys().cloned().collect::<Vec<_>>());
             prop_assert_eq!(reader.resource_version(), version.to_string());

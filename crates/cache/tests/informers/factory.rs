@@ -69,7 +69,7 @@ async fn informer_that_nobody_uses_stops() {
     factory.start();
     limit(factory.synced()).await.expect("it syncs");
     let reader = informer.reader();
-    let (story, told) = Story::new();
+    let (story, record) = Story::new();
     let registration = informer.add_handler(story).expect("it runs");
     drop(informer);
     drop(reader);
@@ -77,7 +77,7 @@ async fn informer_that_nobody_uses_stops() {
     drop(registration);
     assert_eq!(factory.len(), 0);
     until("the handler is gone", async || {
-        std::sync::Arc::strong_count(&told) == 1
+        std::sync::Arc::strong_count(&record) == 1
     })
     .await;
     let again = factory.informer::<ConfigMap>();

@@ -16,16 +16,16 @@ async fn every_kind_of_break_is_survived() {
         let world = World::new().await;
         world.create("a").await;
         let running = run(source(&world), options());
-        let (story, told) = Story::new();
+        let (story, record) = Story::new();
         running.informer.add_handler(story).expect("it runs");
         limit(running.informer.synced()).await.expect("it syncs");
         world.wire.break_watches(how);
         world.update("a", "1").await;
         world.create("b").await;
         let truth = limit(world.truth()).await;
-        until("the story is right", async || told.lock().led_to(&truth)).await;
+        until("the story is right", async || record.lock().led_to(&truth)).await;
         assert_eq!(
-            told.lock().about(&["a", "b"]),
+            record.lock().about(&["a", "b"]),
             ["initial a", "updated a", "added b"],
             "{how:?}"
         );

@@ -25,7 +25,7 @@ async fn one_watch_is_open_at_a_time_and_none_after_the_end() {
     let world = World::new().await;
     let mut running = run(source(&world), options());
     limit(running.informer.synced()).await.expect("it syncs");
-    let (story, told) = Story::new();
+    let (story, record) = Story::new();
     running.informer.add_handler(story).expect("it runs");
     let reader = running.informer.reader();
     for (n, how) in [Break::Close, Break::Reset, Break::Garbage]
@@ -45,7 +45,7 @@ async fn one_watch_is_open_at_a_time_and_none_after_the_end() {
         world.wire.open_watches() == 0
     })
     .await;
-    assert_eq!(Arc::strong_count(&told), 1, "the handler is gone");
+    assert_eq!(Arc::strong_count(&record), 1, "the handler is gone");
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,19 +117,19 @@ async fn handler_that_comes_late_resyncs_in_its_own_time_but_not_all_the_time() 
     limit(running.informer.synced()).await.expect("it syncs");
     tokio::time::sleep(Duration::from_millis(500)).await;
     let objects = limit(world.truth()).await.len();
-    let (story, told) = Story::new();
+    let (story, record) = Story::new();
     let often = HandlerOptions::default().resync(Duration::from_millis(1));
     running
         .informer
         .add_handler_with(story, often)
         .expect("it runs");
     tokio::time::sleep(Duration::from_millis(3500)).await;
-    assert_eq!(told.lock().resyncs, 3 * objects);
+    assert_eq!(record.lock().resyncs, 3 * objects);
     world.delete("a").await;
-    until("it is gone", async || told.lock().events.len() > objects).await;
-    let before = told.lock().resyncs;
+    until("it is gone", async || record.lock().events.len() > objects).await;
+    let before = record.lock().resyncs;
     tokio::time::sleep(Duration::from_millis(2000)).await;
-    assert_eq!(told.lock().resyncs, before + 2 * (objects - 1));
+    assert_eq!(record.lock().resyncs, before + 2 * (objects - 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,16 +141,16 @@ async fn handler_has_synced_when_it_has_heard_everything_and_not_before() {
     let running = run(source(&world), options());
     limit(running.informer.synced()).await.expect("it syncs");
     let objects = limit(world.truth()).await.len();
-    let (story, told) = Story::slow(Duration::from_secs(10));
+    let (story, record) = Story::slow(Duration::from_secs(10));
     let registration = running.informer.add_handler(story).expect("it runs");
     world.delete("c").await;
     for heard in 1..=objects {
-        until("one more", async || told.lock().events.len() == heard).await;
+        until("one more", async || record.lock().events.len() == heard).await;
         assert!(!registration.has_synced(), "after {heard} of {objects}");
     }
     limit(registration.synced()).await.expect("it syncs");
-    until("it is gone", async || told.lock().events.len() > objects).await;
-    assert_eq!(told.lock().about(&["c"]), ["initial c", "deleted c"]);
+    until("it is gone", async || record.lock().events.len() > objects).await;
+    assert_eq!(record.lock().about(&["c"]), ["initial c", "deleted c"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,14 +159,14 @@ async fn removal_waits_for_the_event_that_is_being_heard() {
     world.create("a").await;
     world.create("b").await;
     let running = run(source(&world), options());
-    let (story, told) = Story::slow(Duration::from_secs(10));
+    let (story, record) = Story::slow(Duration::from_secs(10));
     let registration = running.informer.add_handler(story).expect("it runs");
-    until("it hears", async || !told.lock().events.is_empty()).await;
+    until("it hears", async || !record.lock().events.is_empty()).await;
     let before = tokio::time::Instant::now();
     registration.remove();
     limit(registration.ended()).await;
     assert!(before.elapsed() > Duration::from_secs(9));
-    assert_eq!(told.lock().events.len(), 1);
+    assert_eq!(record.lock().events.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -94,17 +94,17 @@ async fn life(seed: u64, tally: &mut Tally) {
         let pause = random.random_range(0..longest);
         tokio::time::sleep(Duration::from_millis(pause)).await;
         if step == 60 {
-            let (story, told) = Story::new();
+            let (story, record) = Story::new();
             running.informer.add_handler(story).expect("it runs");
-            late = Some(told);
+            late = Some(record);
         }
     }
     world.wire.heal();
     let truth = limit(world.truth()).await;
     let reader = running.informer.reader();
     until("the store agrees", async || stored(&reader) == truth).await;
-    for told in [Some(ran), Some(crawled), late].into_iter().flatten() {
-        until("the handler agrees", async || told.lock().led_to(&truth)).await;
+    for record in [Some(ran), Some(crawled), late].into_iter().flatten() {
+        until("the handler agrees", async || record.lock().led_to(&truth)).await;
     }
     assert_eq!(reader.list().len(), truth.len(), "seed {seed}");
     tally.relists += running.informer.stats().relists;

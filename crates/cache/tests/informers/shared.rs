@@ -23,20 +23,20 @@ async fn fifty_handlers_cost_one_request() {
     let running = run(source(&world), options());
     let mut stories = Vec::new();
     for _ in 0..25 {
-        let (story, told) = Story::new();
+        let (story, record) = Story::new();
         running.informer.add_handler(story).expect("it runs");
-        stories.push(told);
+        stories.push(record);
     }
     limit(running.informer.synced()).await.expect("it syncs");
     for _ in 0..25 {
-        let (story, told) = Story::new();
+        let (story, record) = Story::new();
         running.informer.add_handler(story).expect("it runs");
-        stories.push(told);
+        stories.push(record);
     }
     world.create("b").await;
     let truth = limit(world.truth()).await;
     until("all heard", async || {
-        stories.iter().all(|told| told.lock().led_to(&truth))
+        stories.iter().all(|record| record.lock().led_to(&truth))
     })
     .await;
     assert_eq!(world.wire.asked(), ["stream"]);
@@ -52,15 +52,15 @@ async fn fifty_handlers_cost_one_list_and_one_watch_where_there_are_no_streams()
     );
     let mut stories = Vec::new();
     for _ in 0..50 {
-        let (story, told) = Story::new();
+        let (story, record) = Story::new();
         running.informer.add_handler(story).expect("it runs");
-        stories.push(told);
+        stories.push(record);
     }
     limit(running.informer.synced()).await.expect("it syncs");
     world.update("a", "1").await;
     let truth = limit(world.truth()).await;
     until("all heard", async || {
-        stories.iter().all(|told| told.lock().led_to(&truth))
+        stories.iter().all(|record| record.lock().led_to(&truth))
     })
     .await;
     assert_eq!(world.wire.asked(), ["list", "watch"]);
@@ -72,7 +72,7 @@ async fn late_handler_hears_the_present_state_first() {
     world.create("a").await;
     let running = run(source(&world), options());
     limit(running.informer.synced()).await.expect("it syncs");
-    let (story, told) = Story::new();
+    let (story, record) = Story::new();
     let registration = running.informer.add_handler(story).expect("it runs");
     assert!(!registration.has_synced());
     limit(registration.synced()).await.expect("it syncs");
@@ -80,11 +80,15 @@ async fn late_handler_hears_the_present_state_first() {
     world.update("a", "1").await;
     world.delete("a").await;
     until("the deletion", async || {
-        told.lock().events.last().is_some_and(|e| e == "deleted a")
+        record
+            .lock()
+            .events
+            .last()
+            .is_some_and(|e| e == "deleted a")
     })
     .await;
     assert_eq!(
-        told.lock().about(&["a", "b"]),
+        record.lock().about(&["a", "b"]),
         ["initial a", "added b", "updated a", "deleted a"]
     );
 }
@@ -165,7 +169,7 @@ async fn each_handler_resyncs_in_its_own_time_and_nobody_asks_the_server() {
 #[tokio::test(start_paused = true)]
 async fn callbacks_get_decoded_values() {
     let world = World::new().await;
-    let (sender, mut told) = tokio::sync::mpsc::channel(64);
+    let (sender, mut record) = tokio::sync::mpsc::channel(64);
     let (added, updated) = (sender.clone(), sender.clone());
     let value = |map: &ConfigMap| {
         map.data
@@ -195,7 +199,7 @@ async fn callbacks_get_decoded_values() {
     world.update("a", "7").await;
     world.delete("a").await;
     for expected in ["+0", "0>7", "-7"] {
-        assert_eq!(limit(told.recv()).await.as_deref(), Some(expected));
+        assert_eq!(limit(record.recv()).await.as_deref(), Some(expected));
     }
 }
 
@@ -231,14 +235,14 @@ async fn stopped_informer_takes_no_handler_and_does_not_run_again() {
 async fn handler_that_is_removed_before_it_began_has_ended() {
     let world = World::new().await;
     let informer: SharedInformer<ConfigMap> = SharedInformer::new(source(&world), options());
-    let (story, told) = Story::new();
+    let (story, record) = Story::new();
     let registration = informer.add_handler(story).expect("it can still run");
     registration.remove();
     limit(registration.ended()).await;
     assert_eq!(limit(registration.synced()).await, Err(Stopped));
     let running = start(informer);
     limit(running.informer.synced()).await.expect("it syncs");
-    assert!(told.lock().events.is_empty());
+    assert!(record.lock().events.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -296,7 +300,7 @@ async fn statistics_say_what_is_held_and_what_was_done() {
     let source = ListWatch::typed::<ConfigMap>(world.wire.client(), chosen)
         .with_streaming_list(StreamingList::No);
     let running = run(source, options().page_size(1));
-    let (story, told) = Story::new();
+    let (story, record) = Story::new();
     running.informer.add_handler(story).expect("it runs");
     let (slow, _) = Story::slow(Duration::from_secs(60));
     running.informer.add_handler(slow).expect("it runs");
@@ -304,11 +308,11 @@ async fn statistics_say_what_is_held_and_what_was_done() {
     world.create("b").await;
     world.update("a", "1").await;
     let truth = limit(world.truth()).await;
-    until("the handler agrees", async || told.lock().led_to(&truth)).await;
+    until("the handler agrees", async || record.lock().led_to(&truth)).await;
     world.wire.break_watches(Break::Garbage);
     world.create("c").await;
     let truth = limit(world.truth()).await;
-    until("it has listed again", async || told.lock().led_to(&truth)).await;
+    until("it has listed again", async || record.lock().led_to(&truth)).await;
 
     let stats = running.informer.stats();
     let path = "/api/v1/namespaces/default/configmaps?labelSelector=app";
@@ -363,29 +367,29 @@ async fn handlers_come_and_go_while_everything_changes() {
         let world = world.clone();
         tasks.spawn(async move {
             for _ in 0..20 {
-                let (story, told) = Story::new();
+                let (story, record) = Story::new();
                 let registration = informer.add_handler(story).expect("it runs");
                 limit(registration.synced()).await.expect("it syncs");
                 limit(world.truth()).await;
                 registration.remove();
                 limit(registration.ended()).await;
-                let heard = told.lock().events.len();
+                let heard = record.lock().events.len();
                 limit(world.truth()).await;
                 assert_eq!(
-                    told.lock().events.len(),
+                    record.lock().events.len(),
                     heard,
                     "a removed handler hears nothing"
                 );
             }
         });
     }
-    let (story, told) = Story::new();
+    let (story, record) = Story::new();
     running.informer.add_handler(story).expect("it runs");
     while let Some(ended) = limit(tasks.join_next()).await {
         ended.expect("no panic");
     }
     let truth = limit(world.truth()).await;
-    until("the handler agrees", async || told.lock().led_to(&truth)).await;
+    until("the handler agrees", async || record.lock().led_to(&truth)).await;
     assert_eq!(stored(&running.informer.reader()), truth);
     assert_eq!(world.wire.asked(), ["stream"]);
 }

@@ -9,7 +9,7 @@ use kubewright_cache::{Event, Handler, Key};
 use parking_lot::Mutex;
 
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Record {
     /// What the handler believes to exist, with versions.
     state: BTreeMap<Key, String>,
     /// What was wrong with the story.
@@ -20,20 +20,20 @@ pub(crate) struct Told {
 
 /// Hears of ConfigMaps, with a rest after each event.
 pub(crate) struct Story {
-    pub(crate) told: Arc<Mutex<Told>>,
+    pub(crate) record: Arc<Mutex<Record>>,
     pub(crate) rest: Duration,
 }
 
 impl Story {
-    pub(crate) fn new() -> (Self, Arc<Mutex<Told>>) {
+    pub(crate) fn new() -> (Self, Arc<Mutex<Record>>) {
         Self::slow(Duration::ZERO)
     }
 
-    pub(crate) fn slow(rest: Duration) -> (Self, Arc<Mutex<Told>>) {
-        let record: Arc<Mutex<Told>> = Arc::default();
+    pub(crate) fn slow(rest: Duration) -> (Self, Arc<Mutex<Record>>) {
+        let record: Arc<Mutex<Record>> = Arc::default();
         (
             Self {
-                told: record.clone(),
+                record: record.clone(),
                 rest,
             },
             record,
@@ -43,14 +43,14 @@ impl Story {
 
 impl Handler<ConfigMap> for Story {
     async fn handle(&mut self, event: Event<ConfigMap>) {
-        self.told.lock().hear(&event);
+        self.record.lock().hear(&event);
         if !self.rest.is_zero() {
             tokio::time::sleep(self.rest).await;
         }
     }
 }
 
-impl Told {
+impl Record {
     /// Hears one event. What is wrong with it is noted: a panic in a handler would be caught.
     fn hear(&mut self, event: &Event<ConfigMap>) {
         let key = event.object().key().clone();

@@ -107,7 +107,7 @@ impl EventWriter {
                 0 => Duration::from_millis(self.environment.below(PAUSE.as_millis() as u64)),
                 _ => PAUSE,
             };
-            // A writer that is told to stop does not wait for a server that does not answer.
+            // A writer that is asked to stop does not wait for a server that does not answer.
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return,

@@ -22,7 +22,7 @@ const RELEASE_WITHIN: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Ended {
-    /// It was told to stop.
+    /// It was asked to stop.
     Stopped,
     /// It led and lost the lease. The process has to end: what it was doing may not go on.
     Lost,

@@ -22,7 +22,7 @@ pub enum ManagerError {
         /// The name.
         name: String,
     },
-    /// A part failed, panicked, or ended although nobody had told it to.
+    /// A part failed, panicked, or ended although nobody had asked it to.
     #[error("{part} {ended}")]
     Part {
         /// The name of the part.
@@ -39,7 +39,7 @@ pub enum ManagerError {
         waited: Duration,
     },
     /// A second signal came.
-    #[error("told to stop twice; what was running was not waited for")]
+    #[error("asked to stop twice; what was running was not waited for")]
     Aborted,
     /// An address could not be listened on.
     #[error("cannot serve {what}")]

@@ -8,15 +8,15 @@ use crate::Error;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Ended {
-    /// The part was told to stop, and did.
+    /// The part was asked to stop, and did.
     Stopped,
-    /// The part ended by itself, although nobody had told it to.
+    /// The part ended by itself, although nobody had asked it to.
     Early,
     /// The part ended with an error.
     Failed(Error),
     /// The part panicked, with this message.
     Panicked(String),
-    /// The part was told to stop and did not in time.
+    /// The part was asked to stop and did not in time.
     Late,
 }
 
@@ -24,7 +24,7 @@ impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stopped => f.write_str("stopped"),
-            Self::Early => f.write_str("ended although nobody told it to stop"),
+            Self::Early => f.write_str("ended although nobody asked it to stop"),
             Self::Failed(error) => write!(f, "failed: {}", error.report()),
             Self::Panicked(message) => write!(f, "panicked: {message}"),
             Self::Late => f.write_str("did not stop in time"),

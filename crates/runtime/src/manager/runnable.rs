@@ -12,7 +12,7 @@ use crate::controller::Leadership;
 
 /// Something that runs as long as the manager does. See [`Task`] for a function with a name.
 pub trait Runnable: Send + 'static {
-    /// Runs until it is told to stop. Failing stops the manager; so does ending earlier, unless
+    /// Runs until it is asked to stop. Failing stops the manager; so does ending earlier, unless
     /// [`on_end`](Runnable::on_end) says that this is fine.
     fn run(self: Box<Self>, stop: CancellationToken) -> BoxFuture<'static, Result<(), Error>>;
 
@@ -66,7 +66,7 @@ where
     F: FnOnce(CancellationToken) -> R + Send + 'static,
     R: Future<Output = Result<(), Error>> + Send + 'static,
 {
-    /// A task that only a leader runs, and that runs until it is told to stop.
+    /// A task that only a leader runs, and that runs until it is asked to stop.
     pub fn new(name: &str, run: F) -> Self {
         Self {
             name: name.to_owned(),

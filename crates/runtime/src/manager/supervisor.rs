@@ -1,7 +1,7 @@
 //! The supervisor: starts the parts of a manager, notices how each ends, and stops them by one deadline.
 //!
 //! Guarantees
-//! - A part that ends without having been told to is a failure with the part's name, unless the part says that it is fine.
+//! - A part that ends without having been asked to is a failure with the part's name, unless the part says that it is fine.
 //! - A panic is attributed to its part.
 //! - [`Supervisor::stop`] returns by its deadline, whatever the parts do, and names those that are late.
 //! - The election is stopped, and with it the lease released, only when no work of a leader is left.
@@ -33,7 +33,7 @@ pub(super) struct Supervisor {
     running: Vec<(Id, Part)>,
 }
 
-/// What the parts of a stage are told.
+/// The signals that the parts of a stage get.
 #[derive(Debug, Clone)]
 pub(super) struct Tokens {
     /// To finish.
@@ -53,7 +53,7 @@ impl Supervisor {
         }
     }
 
-    /// What the parts of a stage are told.
+    /// The signals that the parts of a stage get.
     pub(super) fn tokens(&mut self, stage: Stage) -> Tokens {
         let abort = &self.abort;
         let tokens = self.stages.entry(stage).or_insert_with(|| Tokens {

@@ -28,10 +28,10 @@ impl Watchdog {
     /// Starts a thread that ends the process half of the margin after the lease is lost, before another process can lead.
     pub(super) fn start(leadership: Leadership, margin: Duration) -> Self {
         let off = Arc::new(AtomicBool::new(false));
-        let (watched, told) = (leadership.clone(), off.clone());
+        let (watched, stopped) = (leadership.clone(), off.clone());
         let started = thread::Builder::new()
             .name("lease-watchdog".to_owned())
-            .spawn(move || watch(&watched, margin / 2, &told));
+            .spawn(move || watch(&watched, margin / 2, &stopped));
         if let Err(error) = started {
             tracing::error!(%error, "no watchdog: a blocked reconcile can outlive the lease");
         }

@@ -117,7 +117,7 @@ impl Certificates {
         move || unready.lock().clone().map_or(Ok(()), Err)
     }
 
-    /// Runs until it is told to stop. Nothing that fails ends it: what is served is served on.
+    /// Runs until it is asked to stop. Nothing that fails ends it: what is served is served on.
     async fn follow(mut self, stop: CancellationToken) {
         let mut pause = RETRY;
         loop {

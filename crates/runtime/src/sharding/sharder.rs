@@ -20,7 +20,7 @@ const JITTER: f64 = 1.2;
 /// Why a replica's part in the sharing ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// It was told to stop, and gave everything up.
+    /// It was asked to stop, and gave everything up.
     Left,
     /// The lease was not renewed in time: the work has to end at once.
     Lost,
@@ -57,7 +57,7 @@ impl Sharder {
         self.shards.clone()
     }
 
-    /// Takes part until told to stop, or until the lease is lost. After `cancel` shards are given up as their work ends.
+    /// Takes part until asked to stop, or until the lease is lost. After `cancel` shards are given up as their work ends.
     pub(crate) async fn run(mut self, cancel: CancellationToken) -> Ended {
         loop {
             if cancel.is_cancelled() {
@@ -182,7 +182,7 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// Completes when told to stop, once: after that there is nothing to hurry for.
+/// Completes when asked to stop, once: after that there is nothing to hurry for.
 async fn cancelled(cancel: &CancellationToken) {
     if cancel.is_cancelled() {
         std::future::pending().await

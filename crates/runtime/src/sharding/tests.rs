@@ -152,7 +152,7 @@ impl<'a> World<'a> {
                 leaving.stop.cancel();
                 let limit = Duration::from_secs(60);
                 let ended = timeout(limit, leaving.task).await;
-                ended.expect("a replica that is told to stop does").ok();
+                ended.expect("a replica that is asked to stop does").ok();
             }
             _ if self.replicas.len() < 5 => self.start(),
             _ => {}

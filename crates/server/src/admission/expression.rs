@@ -81,12 +81,12 @@ pub(super) fn holds(
     match result {
         Ok(Cel::Bool(value)) => Ok(value),
         Ok(_) => Err("the expression does not evaluate to bool".into()),
-        Err(error) => Err(PolicyError(told(&error))),
+        Err(error) => Err(PolicyError(message_of(&error))),
     }
 }
 
 /// An error as the API server words it.
-pub(super) fn told(error: &EvalError) -> String {
+pub(super) fn message_of(error: &EvalError) -> String {
     match error {
         EvalError::Budget => {
             "validation failed due to running out of cost budget, no further validation rules will be run".into()

@@ -34,22 +34,27 @@ pub(super) fn concerns(request: &AdmissionRequest<'_>, old: &Value) -> bool {
 
 /// Gives containers the requests and limits that they lack.
 pub(super) fn default(range: &Value, pod: &mut Value) {
-    let mut told = Vec::new();
+    let mut defaulted = Vec::new();
     for (list, shown) in [
         ("containers", "container"),
         ("initContainers", "init container"),
     ] {
         for container in items_mut(ensure(pod, "spec").get_mut(list)) {
-            default_container(range, container, shown, &mut told);
+            default_container(range, container, shown, &mut defaulted);
         }
     }
-    if !told.is_empty() {
-        let text = format!("LimitRanger plugin set: {}", told.join("; "));
+    if !defaulted.is_empty() {
+        let text = format!("LimitRanger plugin set: {}", defaulted.join("; "));
         map(ensure(ensure(pod, "metadata"), "annotations")).insert(ANNOTATION.into(), json!(text));
     }
 }
 
-fn default_container(range: &Value, container: &mut Value, shown: &str, told: &mut Vec<String>) {
+fn default_container(
+    range: &Value,
+    container: &mut Value,
+    shown: &str,
+    defaulted: &mut Vec<String>,
+) {
     let name = text(&container["name"]).to_owned();
     for (side, field, word) in [
         (Side::Requests, "defaultRequest", "request"),
@@ -73,7 +78,7 @@ fn default_container(range: &Value, container: &mut Value, shown: &str, told: &m
         }
         if !set.is_empty() {
             let set: Vec<&str> = set.into_iter().collect();
-            told.push(format!("{} {word} for {shown} {name}", set.join(", ")));
+            defaulted.push(format!("{} {word} for {shown} {name}", set.join(", ")));
         }
     }
 }

@@ -32,8 +32,8 @@ use crate::storage::{At, Cursor, Delivery, Event, Record};
 
 /// How long after a change that does not concern a watch a bookmark is sent, so that it can go on from there.
 const BOOKMARK_AFTER: Duration = Duration::from_secs(60);
-/// How often a bookmark is sent while no change passes a watch by. An event tells its version itself, and every watch is
-/// told at its end how far it is, which for most clients is after some minutes; a cluster at rest has a hundred watches
+/// How often a bookmark is sent while no change passes a watch by. Each event has its version, and a watch that ends gets a last
+/// bookmark, which for most clients is after some minutes; a cluster at rest has a hundred watches
 /// that stay open for longer. One that breaks off after a long silence may have to list again. Kubernetes sends a
 /// bookmark a minute to each.
 const IDLE_BOOKMARK_EVERY: Duration = Duration::from_secs(3_600);

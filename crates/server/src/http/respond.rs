@@ -154,8 +154,8 @@ pub(crate) fn finish(answer: &mut Answer, audit_id: &str, warnings: &[String]) {
 
 /// Each warning once. Too many of them are cut, first each and then the rest, as in Kubernetes.
 fn warning_headers(warnings: &[String]) -> Vec<HeaderValue> {
-    let mut told = HashSet::new();
-    let distinct: Vec<&String> = warnings.iter().filter(|w| told.insert(*w)).collect();
+    let mut seen = HashSet::new();
+    let distinct: Vec<&String> = warnings.iter().filter(|w| seen.insert(*w)).collect();
     let total: usize = distinct.iter().map(|w| w.chars().count()).sum();
     let cut = if total > MAX_WARNINGS {
         CUT_WARNING

@@ -87,7 +87,7 @@ impl Core {
                 }),
             };
         }
-        // Storage refuses these, which is why a dry run does not, and why everything else is told first.
+        // Storage refuses these, which is why a dry run does not, and why everything else is reported first.
         if !object::resource_version(&new).is_empty() {
             let why = "resourceVersion should not be set on objects to be created";
             return Err(ApiError::unreasoned(why).into());

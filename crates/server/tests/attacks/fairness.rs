@@ -140,7 +140,7 @@ impl Stage {
     }
 }
 
-/// Sends a request over and over, so many at a time, until dropped. Whoever is turned away comes back when told to.
+/// Sends a request over and over, so many at a time, until dropped. Whoever is turned away comes back when asked to.
 fn flood(service: &ApiService, at_once: usize, ask: &Ask) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for _ in 0..at_once {

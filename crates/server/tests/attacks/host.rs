@@ -74,7 +74,7 @@ impl Host {
         answer.json()
     }
 
-    /// Sends an attack: it is refused as told and in time, nothing is written, and the server goes on serving.
+    /// Sends an attack: it is refused as expected and in time, nothing is written, and the server goes on serving.
     pub(crate) async fn refuses(&self, attack: &str, ask: Ask, verdict: Verdict) -> Answer {
         let (before, started) = (self.server.revision(), Instant::now());
         let answer = self.ask(ask).await;

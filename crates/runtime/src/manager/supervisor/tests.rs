@@ -13,7 +13,7 @@ fn supervisor() -> Supervisor {
     Supervisor::new(CancellationToken::new())
 }
 
-/// A part that ends when it is told to, and after a time.
+/// A part that ends when it is asked to, and after a time.
 async fn obeys(stop: CancellationToken, after: Duration) -> Result<(), Error> {
     stop.cancelled().await;
     sleep(after).await;
@@ -54,7 +54,7 @@ async fn part_that_fails_panics_or_ends_early_is_named() {
 
     let mut ending = supervisor();
     ending.add(part(Stage::Events, "event writer"), |_| async { Ok(()) });
-    let expected = "event writer ended although nobody told it to stop";
+    let expected = "event writer ended although nobody asked it to stop";
     assert_eq!(failure(&mut ending).await, expected);
 }
 

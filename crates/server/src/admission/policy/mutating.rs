@@ -40,7 +40,7 @@ impl Policies {
         for application in &found {
             let failed = apply(cx, application, object, old, rounds).await?;
             if application.policy.on_failure == OnFailure::Fail {
-                failures.extend(failed.iter().map(|why| told(application, why)));
+                failures.extend(failed.iter().map(|why| message_of(application, why)));
             }
         }
         refusal(cx.request, object, &failures)
@@ -48,7 +48,7 @@ impl Policies {
 }
 
 /// `policy 'p' with binding 'b' denied request: …`
-fn told(application: &Application<Mutation>, why: &PolicyError) -> String {
+fn message_of(application: &Application<Mutation>, why: &PolicyError) -> String {
     let (policy, binding) = (&application.policy.name, &application.binding.name);
     format!("policy '{policy}' with binding '{binding}' denied request: {why}")
 }

@@ -6,7 +6,7 @@ use kubewright_schema::cel::{EvalError, Evaluated, Expression, Value as Cel};
 use serde_json::Value;
 
 use crate::admission::PolicyError;
-use crate::admission::expression::{Compiled, EXPRESSION_BUDGET, Inputs, compile, told};
+use crate::admission::expression::{Compiled, EXPRESSION_BUDGET, Inputs, compile, message_of};
 use crate::kinds::scope::SCOPE;
 use crate::kinds::value::{items, text};
 
@@ -91,7 +91,7 @@ pub(super) fn budget() -> u64 {
 /// An error of an expression, as clients see it.
 pub(super) fn failure(source: &str, error: &EvalError) -> PolicyError {
     match error {
-        EvalError::Budget => PolicyError(told(error)),
+        EvalError::Budget => PolicyError(message_of(error)),
         other => {
             let why = format!("expression '{}' resulted in error: {other}", source.trim());
             PolicyError(why)

@@ -309,7 +309,7 @@ impl Forwards {
 
     async fn input(&mut self, stream: u32, bytes: &[u8], last: bool) {
         if let Some(input) = self.inputs.get_mut(&stream) {
-            // An error means that the port was closed, which the client is told.
+            // An error means that the port was closed, which is reported to the client.
             let _ = input.write_all(bytes).await;
             if last {
                 let _ = input.shutdown().await;
