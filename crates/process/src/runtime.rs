@@ -295,7 +295,11 @@ impl ProcessRuntime {
             loop {
                 tokio::time::sleep(pause).await;
                 if own.of_pod(&pod).is_empty() {
-                    break;
+                    entry.end_following();
+                    // One that was started at this moment relied on us.
+                    if own.of_pod(&pod).is_empty() || !entry.begin_following() {
+                        return;
+                    }
                 }
                 let began = Instant::now();
                 entry.evict_if_excessive().await;
@@ -305,7 +309,6 @@ impl ProcessRuntime {
                     tracing::debug!(%error, %pod, "a volume could not be brought up to date");
                 }
             }
-            entry.end_following();
         });
     }
 
