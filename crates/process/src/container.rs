@@ -1,5 +1,7 @@
 //! A container that runs: its output, its input, how it is stopped and how it ended.
 
+mod attach;
+
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +12,6 @@ use k8s_openapi::api::core::v1::{Container, LifecycleHandler};
 use kubewright_cluster::node::runtime::{
     ContainerConfig, ContainerId, EventWriter, Exit, LogWriter, StartError,
 };
-use kubewright_server::{StreamEvent, Streams};
 use tokio::sync::{Mutex, broadcast, mpsc, watch};
 
 use crate::cgroup::Cgroup;
@@ -265,42 +266,5 @@ impl Running {
     pub(crate) async fn ended(&self) {
         // An error means that whoever drove it has gone, and the process with that.
         let _ = self.ended.clone().wait_for(|ended| *ended).await;
-    }
-
-    /// Connects streams until the program ends or nobody watches any more.
-    pub(crate) async fn attach(&self, streams: Streams) {
-        let (mut input, output) = streams.split();
-        let mut pieces = self.pieces.subscribe();
-        let feed = async {
-            let mut sink = self.input.lock().await;
-            while let Some(event) = input.next().await {
-                match event {
-                    StreamEvent::Bytes(bytes) => drop(sink.write(&bytes).await),
-                    StreamEvent::Resized(size) => {
-                        if let Some(terminal) = &self.terminal {
-                            terminal.resize(size);
-                        }
-                    }
-                    StreamEvent::End => {}
-                }
-            }
-            std::future::pending::<()>().await;
-        };
-        let show = async {
-            loop {
-                match pieces.recv().await {
-                    Ok(Piece::Output(bytes)) => output.write(bytes).await,
-                    Ok(Piece::Error(bytes)) => output.write_error(bytes).await,
-                    // What somebody missed who is too slow is in the log.
-                    Err(broadcast::error::RecvError::Lagged(_)) => {}
-                    Err(broadcast::error::RecvError::Closed) => return,
-                }
-            }
-        };
-        tokio::select! {
-            () = feed => {}
-            () = show => {}
-            () = self.ended() => {}
-        }
     }
 }
