@@ -11,16 +11,29 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-static CONNECTOR: LazyLock<Option<TlsConnector>> = LazyLock::new(|| {
+/// What is spoken over TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// HTTP of the first version, which servers assume.
+    Http,
+    /// gRPC, whose servers refuse clients that do not ask for HTTP/2.
+    Grpc,
+}
+
+static HTTP: LazyLock<Option<TlsConnector>> = LazyLock::new(|| connector(&[]));
+static GRPC: LazyLock<Option<TlsConnector>> = LazyLock::new(|| connector(&[b"h2"]));
+
+fn connector(protocols: &[&[u8]]) -> Option<TlsConnector> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider.clone())
+    let mut config = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .ok()?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
         .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Some(TlsConnector::from(Arc::new(config)))
-});
+}
 
 /// Speaks TLS over a connection.
 ///
@@ -29,10 +42,13 @@ static CONNECTOR: LazyLock<Option<TlsConnector>> = LazyLock::new(|| {
 pub(crate) async fn connect(
     stream: TcpStream,
     host: IpAddr,
+    protocol: Protocol,
 ) -> std::io::Result<TlsStream<TcpStream>> {
-    let connector = CONNECTOR
-        .as_ref()
-        .ok_or_else(|| std::io::Error::other("TLS is not there"))?;
+    let connector = match protocol {
+        Protocol::Http => HTTP.as_ref(),
+        Protocol::Grpc => GRPC.as_ref(),
+    };
+    let connector = connector.ok_or_else(|| std::io::Error::other("TLS is not there"))?;
     connector.connect(ServerName::from(host), stream).await
 }
 

@@ -2,20 +2,22 @@
 //!
 //! Mirrors `pkg/probe` of Kubernetes, with its texts.
 
+mod grpc;
+
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use bytes::Bytes;
 use http::{Request, Response, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use k8s_openapi::api::core::v1::{Container, GRPCAction, HTTPGetAction, Probe, TCPSocketAction};
+use hyper_util::rt::TokioIo;
+use k8s_openapi::api::core::v1::{Container, HTTPGetAction, Probe, TCPSocketAction};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kubewright_cluster::node::runtime::Health;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use crate::insecure;
+use crate::insecure::{self, Protocol};
 
 /// How much of an answer is read.
 const MOST_BODY: usize = 10 << 10;
@@ -45,18 +47,20 @@ pub(crate) enum ProbeError {
     Status(u16),
     #[error("stopped after {MOST_REDIRECTS} redirects")]
     Redirects,
-    #[error("timeout: failed to connect service {0:?}: connection refused")]
-    Service(SocketAddr),
+    #[error("error: failed to connect service at \"{address}\": {why}")]
+    Service { address: SocketAddr, why: io::Error },
     #[error("error: health rpc probe failed: {0}")]
     Rpc(hyper::Error),
     #[error("error: health rpc probe failed: the connection was closed")]
     Closed,
+    #[error("error: health rpc probe failed: rpc error: code = {code} desc = {message}")]
+    Failed { code: &'static str, message: String },
+    #[error(
+        "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): {0}"
+    )]
+    NoHealthService(String),
     #[error("service unhealthy (responded with {0:?})")]
     Unhealthy(&'static str),
-    #[error("this server does not implement the grpc health protocol (grpc.health.v1.Health)")]
-    NoHealthService,
-    #[error("rpc error: code = {0}")]
-    Code(u32),
 }
 
 type Found = Result<(), ProbeError>;
@@ -68,7 +72,7 @@ pub(crate) async fn network(probe: &Probe, container: &Container, pod: Ipv4Addr)
     } else if let Some(action) = &probe.tcp_socket {
         tcp(action, container, pod).await
     } else if let Some(action) = &probe.grpc {
-        grpc(action, pod).await
+        grpc::check(action, pod).await
     } else {
         return None;
     };
@@ -140,7 +144,8 @@ pub(crate) async fn http_get(
     for _ in 0..MOST_REDIRECTS {
         let request = request(action, address, &path)?;
         let answer = if https {
-            let stream = insecure::connect(connect(address).await?, address.ip()).await;
+            let stream = connect(address).await?;
+            let stream = insecure::connect(stream, address.ip(), Protocol::Http).await;
             send(stream.map_err(ProbeError::Tls)?, request).await
         } else {
             send(connect(address).await?, request).await
@@ -223,97 +228,5 @@ where
             Ok(()) => answer.await,
             Err(error) => Err(error),
         },
-    }
-}
-
-/// Asks the health service of gRPC: `grpc.health.v1.Health/Check`.
-async fn grpc(action: &GRPCAction, pod: Ipv4Addr) -> Found {
-    let port = u16::try_from(action.port);
-    let port = port.map_err(|_| ProbeError::Port(IntOrString::Int(action.port)))?;
-    let address = SocketAddr::new(pod.into(), port);
-    let stream = TcpStream::connect(address).await;
-    let stream = stream.map_err(|_| ProbeError::Service(address))?;
-    let handshake =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
-    let (mut sender, connection) = handshake.await.map_err(ProbeError::Rpc)?;
-    let service = action.service.clone().unwrap_or_default();
-    let request = Request::post(format!("http://{address}/grpc.health.v1.Health/Check"))
-        .header(header::CONTENT_TYPE, "application/grpc")
-        .header(header::USER_AGENT, AGENT)
-        .header("te", "trailers")
-        .body(Full::new(health_request(&service)))
-        .map_err(ProbeError::Request)?;
-    let answer = async {
-        let answer = sender.send_request(request).await?;
-        let early = answer.headers().get("grpc-status").cloned();
-        let body = answer.into_body().collect().await?;
-        let late = body
-            .trailers()
-            .and_then(|trailers| trailers.get("grpc-status").cloned());
-        let status = early.or(late);
-        Ok::<_, hyper::Error>((status, body.to_bytes()))
-    };
-    let (status, body) = tokio::select! {
-        answer = answer => answer.map_err(ProbeError::Rpc)?,
-        ended = connection => return Err(ended.err().map_or(ProbeError::Closed, ProbeError::Rpc)),
-    };
-    let status = status
-        .and_then(|status| status.to_str().ok()?.parse::<u32>().ok())
-        .unwrap_or(0);
-    match (status, serving(&body)) {
-        (0, Some(1)) => Ok(()),
-        (0, Some(0)) => Err(ProbeError::Unhealthy("UNKNOWN")),
-        (0, Some(3)) => Err(ProbeError::Unhealthy("SERVICE_UNKNOWN")),
-        (0, _) => Err(ProbeError::Unhealthy("NOT_SERVING")),
-        (12, _) => Err(ProbeError::NoHealthService),
-        (code, _) => Err(ProbeError::Code(code)),
-    }
-}
-
-/// `HealthCheckRequest` with its prefix: not compressed, and a length.
-fn health_request(service: &str) -> Bytes {
-    let mut message = Vec::new();
-    if !service.is_empty() {
-        message.push(0x0a);
-        let mut length = service.len();
-        while length >= 0x80 {
-            message.push(u8::try_from(length & 0x7f).unwrap_or(0) | 0x80);
-            length >>= 7;
-        }
-        message.push(u8::try_from(length).unwrap_or(0));
-        message.extend_from_slice(service.as_bytes());
-    }
-    let mut body = vec![0];
-    body.extend(u32::try_from(message.len()).unwrap_or(0).to_be_bytes());
-    body.extend(message);
-    body.into()
-}
-
-/// The status of a `HealthCheckResponse` with its prefix; nothing when it is none. A message without fields says 0.
-fn serving(body: &[u8]) -> Option<u8> {
-    let message = body.get(5..)?;
-    match message {
-        [] => Some(0),
-        [0x08, status, ..] => Some(*status),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_of_the_health_service_are_those_of_protobuf() {
-        assert_eq!(&health_request("")[..], [0, 0, 0, 0, 0]);
-        assert_eq!(
-            &health_request("ab")[..],
-            [0, 0, 0, 0, 4, 0x0a, 2, b'a', b'b']
-        );
-        let long = health_request(&"x".repeat(300));
-        assert_eq!(long[6..8], [0xac, 0x02]);
-        assert_eq!(serving(&[0, 0, 0, 0, 2, 8, 1]), Some(1));
-        assert_eq!(serving(&[0, 0, 0, 0, 0]), Some(0));
-        assert_eq!(serving(&[0, 0]), None);
     }
 }
