@@ -48,10 +48,13 @@ async fn main() -> anyhow::Result<()> {
         pod: arguments.pod,
     };
     let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    tokio::select! {
-        () = serve(listener, identity) => {}
-        _ = terminated.recv() => println!("stopped"),
-        _ = tokio::signal::ctrl_c() => println!("stopped"),
-    }
+    let stop = async move {
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = tokio::signal::ctrl_c() => {}
+        }
+        println!("stops");
+    };
+    serve(listener, identity, stop).await;
     Ok(())
 }

@@ -9,32 +9,23 @@
 
 mod client;
 pub mod figure;
+mod listen;
 mod page;
-
-use std::convert::Infallible;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use http_body_util::Full;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::part::Part;
 use client::Fetched;
+pub use listen::serve;
 
 /// The header that says which version a picture is of.
 pub const VERSION: &str = "x-podtato-version";
 /// The header that says which pod drew a picture.
 pub const POD: &str = "x-podtato-pod";
-/// Requests that are answered at once; more wait to be accepted.
-const MOST_CONNECTIONS: usize = 256;
-/// How long a client may take to send its headers.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// Who a server is.
 #[derive(Debug, Clone)]
 pub struct Identity {
@@ -46,34 +37,6 @@ pub struct Identity {
     pub app: String,
     /// The name of the pod.
     pub pod: String,
-}
-
-/// Answers requests until it is dropped.
-pub async fn serve(listener: TcpListener, identity: Identity) {
-    let mut connections = JoinSet::new();
-    loop {
-        if connections.len() >= MOST_CONNECTIONS {
-            connections.join_next().await;
-        }
-        while connections.try_join_next().is_some() {}
-        // An error is one of a connection that is gone already, or too many open files, which others close.
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            continue;
-        };
-        let identity = identity.clone();
-        connections.spawn(async move {
-            let answer = service_fn(|request: Request<hyper::body::Incoming>| {
-                let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-                let identity = &identity;
-                async move { Ok::<_, Infallible>(answer(identity, &method, &path).await) }
-            });
-            let mut http = hyper::server::conn::http1::Builder::new();
-            http.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-            // A client that hangs up is nothing to report.
-            let _ = http.serve_connection(TokioIo::new(stream), answer).await;
-        });
-    }
 }
 
 /// Answers one request. The entry asks the other parts.
