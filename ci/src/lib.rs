@@ -5,6 +5,7 @@
 //! is a test already (words, links, layers, golden files, the corpora of the fuzzers) has no step of its own: `cargo test` runs it.
 
 pub mod book;
+pub mod cargo;
 mod features;
 pub mod package;
 mod runner;

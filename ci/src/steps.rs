@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use crate::package;
+use crate::{cargo, package};
 
 /// The oldest Rust that the crates are built with.
 const OLDEST_RUST: &str = env!("CARGO_PKG_RUST_VERSION");
@@ -74,6 +74,7 @@ impl Line {
     /// Runs the command and returns whether it succeeded. Its output goes where ours goes.
     pub(crate) fn run(&self, root: &Path) -> Result<bool> {
         let mut command = Command::new(self.program);
+        cargo::forget_package(&mut command);
         command.current_dir(root).args(&self.arguments);
         command.envs(self.environment.iter().copied());
         if self.quiet {

@@ -1,7 +1,5 @@
 //! `cargo xtask golden`: writes the golden projects anew.
 
-use std::process::Command;
-
 use anyhow::{Context as _, Result, bail};
 
 use crate::workspace;
@@ -11,9 +9,7 @@ use crate::workspace;
 pub(crate) struct Arguments {}
 
 pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .current_dir(workspace::root())
+    let status = workspace::cargo()
         .args([
             "test",
             "--package",

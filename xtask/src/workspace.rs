@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
+use kubewright_ci::cargo::forget_package;
 
 /// How a program is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,14 @@ pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
+/// Cargo, as it would be started at a terminal.
+pub(crate) fn cargo() -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut cargo = Command::new(program);
+    forget_package(&mut cargo).current_dir(root());
+    cargo
+}
+
 /// Builds the program of a package and tells where it is.
 pub(crate) fn build(package: &str, program: &str, profile: Profile) -> Result<PathBuf> {
     build_with(package, program, profile, &[])
@@ -35,8 +44,7 @@ pub(crate) fn build(package: &str, program: &str, profile: Profile) -> Result<Pa
 /// Builds programs and example targets, unoptimised, as parts of the whole workspace: what a test run has built is not built again
 /// with other features.
 pub(crate) fn build_lane(programs: &[&str], example: &str) -> Result<Lane> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root());
+    let mut cargo = cargo();
     cargo.args(["build", "--quiet", "--workspace", "--example", example]);
     for program in programs {
         cargo.args(["--bin", program]);
@@ -73,9 +81,8 @@ fn build_with(
     profile: Profile,
     arguments: &[&str],
 ) -> Result<PathBuf> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = cargo();
     cargo
-        .current_dir(root())
         .args(["build", "--quiet", "--package", package, "--bin", program])
         .args(arguments);
     let folder = match profile {

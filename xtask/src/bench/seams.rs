@@ -64,8 +64,7 @@ fn wrapper(folder: &Path) -> Result<PathBuf> {
 
 /// Builds the benchmark, and returns where it is.
 fn build(wrapper: Option<&Path>) -> Result<PathBuf> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(workspace::root());
+    let mut cargo = workspace::cargo();
     if let Some(wrapper) = wrapper {
         cargo.env("RUSTC_WORKSPACE_WRAPPER", wrapper);
     }
