@@ -2,6 +2,7 @@
 //! writer checks every key that was acknowledged.
 
 mod losses;
+mod maintenance;
 mod refusals;
 mod writer;
 
@@ -14,7 +15,7 @@ use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::ResourceExt;
 use kubewright::prelude::{Key, Query, conditions};
 use kubewright_example_etcd::EtcdCluster;
-use kubewright_example_etcd::api::{Backup, Role};
+use kubewright_example_etcd::api::Role;
 use kubewright_example_etcd::certificates::client_tls;
 use kubewright_example_etcd::plan::majority;
 use kubewright_lane::processes::signal;
@@ -101,6 +102,7 @@ impl Lane {
         self.refuse().await?;
         self.resize(5).await?;
         self.check(&client).await?;
+        let defragmented = self.defragment().await?;
         monitor.abort();
         self.kill().await?;
         self.check(&client).await?;
@@ -115,6 +117,7 @@ impl Lane {
         self.check(&client).await?;
         monitor.abort();
         self.restore(&saved).await?;
+        self.defragmented_again(defragmented).await?;
         writer.abort();
         self.check(&client).await?;
         let (written, lost_quorum) = (self.written.lock(), *self.quorum_lost.lock());
@@ -243,32 +246,6 @@ impl Lane {
         let (took, stall) = (began.elapsed(), self.stall());
         println!("{OLD} to {NEW} after {took:.1?}, longest time without a write {stall:.1?}");
         Ok(())
-    }
-
-    /// Takes a snapshot, and gives what was acknowledged before, with the file's name.
-    async fn back_up(&self) -> Result<(Vec<u64>, String)> {
-        let before = self.written.lock().acknowledged.clone();
-        let backup = Backup {
-            interval_seconds: 3600,
-            keep: 3,
-            storage: None,
-        };
-        self.change(|cluster| cluster.spec.backup = Some(backup))
-            .await?;
-        let has_one = |cluster: &EtcdCluster| {
-            let backup = cluster.status.as_ref().and_then(|it| it.backup.as_ref());
-            backup.is_some_and(|backup| !backup.snapshots.is_empty())
-        };
-        let key = Key::new("default", "e");
-        let cluster = self.deployed.until(&key, PATIENCE, has_one).await?;
-        let backup = cluster.status.unwrap_or_default().backup;
-        let snapshot = backup.unwrap_or_default().snapshots.into_iter().next();
-        let snapshot = snapshot.context("a snapshot")?;
-        println!(
-            "snapshot {} at revision {}",
-            snapshot.name, snapshot.revision
-        );
-        Ok((before, snapshot.name))
     }
 
     async fn restore(&self, (before, file): &(Vec<u64>, String)) -> Result<()> {
