@@ -5,6 +5,7 @@
 
 mod checker;
 mod members;
+mod restore;
 mod wishes;
 
 use std::path::{Path, PathBuf};
@@ -12,9 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kubewright::prelude::*;
-use kubewright_example_postgres::{Backup, PostgresCluster, PostgresClusterStatus, Restore};
+use kubewright_example_postgres::{Backup, PostgresCluster, PostgresClusterStatus};
 use kubewright_lane::{Deployed, Plan, Pods};
 use kubewright_process::{ImageProgram, ImageTable};
 use tokio::time::{Instant, sleep, timeout};
@@ -23,8 +23,6 @@ use checker::{CLUSTER, Ledger};
 use members::{Members, Violence};
 
 const SAMPLE: &str = include_str!("../../config/samples/postgres_v1alpha1_postgrescluster.yaml");
-/// The cluster that is restored.
-const AGAIN: &str = "again";
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(180);
 
@@ -126,6 +124,7 @@ async fn live(deployed: &Deployed, members: &Members, failovers: usize) -> Resul
         }
     }
     sleep(Duration::from_secs(3)).await;
+    restore::want_the_impossible(deployed).await?;
     Box::pin(wishes::fulfil(deployed, &ledger)).await?;
     working.abort();
     let sums = ledger.check(CLUSTER).await?;
@@ -135,7 +134,8 @@ async fn live(deployed: &Deployed, members: &Members, failovers: usize) -> Resul
         longest.as_secs_f64()
     );
     ensure!(sums.is_sound(), "the ledger is not sound");
-    Box::pin(restore(deployed, &ledger)).await?;
+    Box::pin(restore::restore(deployed, &ledger)).await?;
+    restore::impossible_is_reported(deployed).await?;
     wishes::stop_backups(deployed).await?;
     deployed.assert_exact_role()
 }
@@ -171,41 +171,6 @@ async fn fail_over(
         ledger.acknowledged(),
     );
     Ok((took, text))
-}
-
-/// Loses everything, and restores it in another cluster as it was before.
-async fn restore(deployed: &Deployed, ledger: &Ledger) -> Result<()> {
-    sleep(Duration::from_secs(2)).await;
-    let time = MicroTime(jiff::Timestamp::now());
-    sleep(Duration::from_secs(2)).await;
-    ledger.wipe().await?;
-    sleep(Duration::from_secs(3)).await;
-    let backup = status(deployed, CLUSTER).await?.backup.unwrap_or_default();
-    println!(
-        "base backups: {}, log received: {}",
-        backup.bases.len(),
-        backup.receives
-    );
-    ensure!(
-        backup.bases.first().is_some_and(|base| base.0 < time.0),
-        "no base backup is old enough: {backup:?}"
-    );
-    let began = Instant::now();
-    let mut again: PostgresCluster = serde_saphyr::from_str(SAMPLE)?;
-    again.metadata.name = Some(AGAIN.to_owned());
-    again.spec.restore = Some(Restore {
-        claim_name: format!("{CLUSTER}-backup"),
-        time: Some(time),
-    });
-    deployed.client.create(&again).await?;
-    until_ready(deployed, AGAIN, 1).await?;
-    let sums = ledger.check(AGAIN).await?;
-    println!(
-        "restored to the moment before everything was deleted, after {:.1} s:\n{sums}",
-        began.elapsed().as_secs_f64()
-    );
-    ensure!(sums.is_sound(), "the restored ledger is not sound");
-    Ok(())
 }
 
 async fn status(deployed: &Deployed, name: &str) -> Result<PostgresClusterStatus> {
