@@ -72,7 +72,7 @@ async fn input_that_is_wanted_once_ends_with_its_first_writer() {
             let mut writer = Attached::to(&runtime, &world, name, Wanted::everything()).await;
             writer.write("hello\n").await;
             if name == "said" {
-                // The end of the input is told, and the rest is read.
+                // The writer ends the input, and reads the rest.
                 writer.ends.stdin = None;
                 assert_eq!(writer.read("all\n").await, "hello\nthat is all\n");
             } else {

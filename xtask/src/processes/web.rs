@@ -24,6 +24,7 @@ pub(crate) async fn run(tools: &Tools, mode: Mode, report: &mut Report) -> Resul
     report.step("rolling update under load", updated(c).await);
     report.step("logs", logs(c));
     report.step("exec", exec(c));
+    report.step("run -i with a file as its input", piped(c));
     report.step("cp", copied(c));
     report.step("port-forward", forwarded(c));
     report.step("top", top(c).await);
@@ -161,6 +162,18 @@ fn exec(c: &Cluster<'_>) -> Result<String> {
         .unwrap_or_default();
     ensure!(code.contains("exit code 7"), "{code:?}");
     Ok(text.trim().to_owned())
+}
+
+/// The program reads to the end of its input, which `kubectl run -i` wants to be the end of its own.
+fn piped(c: &Cluster<'_>) -> Result<String> {
+    let run = ["run", "piped", "--image=sh", "--restart=Never", "--quiet"];
+    let how = ["-i", "--rm", "--", "-c", "wc -c"];
+    let content = "line by line\n".repeat(1_000);
+    let text = c.kubectl_with(&[&run[..], &how].concat(), &content)?;
+    let count = content.len().to_string();
+    let counted = text.lines().any(|line| line.trim() == count);
+    ensure!(counted, "{text:?} of {count} bytes");
+    Ok(format!("{count} bytes read"))
 }
 
 fn copied(c: &Cluster<'_>) -> Result<String> {
