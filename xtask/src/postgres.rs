@@ -16,8 +16,9 @@ const EACH: Duration = Duration::from_secs(90);
 /// Kill and stop primaries of a real PostgreSQL under a ledger of transfers, and check that nothing is lost
 ///
 /// PostgreSQL comes from Debian's package postgresql-15 and is installed if it is missing. Pods are containers that run as processes of
-/// this machine, with volumes, so it has to be run as root; the operator is a process with its own role and webhooks. Every acknowledged transfer has to be there in the end, the sum of all accounts must be what it was, and at no time may two
-/// members acknowledge writes. What failed is the exit code.
+/// this machine, with volumes, so it has to be run as root; the operator is a process with its own role and webhooks. Every
+/// acknowledged transfer has to be there in the end, the sum of all accounts must be what it was, and at no time may two members
+/// acknowledge writes. What failed is the exit code.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     cargo xtask postgres\n  \
