@@ -1,11 +1,14 @@
 //! Projects of an earlier scaffold become what is scaffolded today, and what people have changed in them stays.
 
+#[path = "update/edits.rs"]
+mod edits;
 mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use edits::{EDITS, Edit};
 use support::{Called, command, folder, kubewright, repository, tree};
 
 /// The projects that are kept as scaffold 1 wrote them, and the calls that made them.
@@ -130,118 +133,68 @@ fn projects_that_nobody_changed_become_what_is_scaffolded_today() {
     }
 }
 
-/// A change that somebody made: the file, what was there, what they made of it, and what the scaffold changed beside it.
-struct Edit {
-    path: &'static str,
-    before: &'static str,
-    mine: &'static str,
-    theirs: &'static str,
-}
+/// The line that both change in every project: in the Makefile before, in it today, and by people.
+const BOTH: [&str; 3] = [
+    "lint-fix: ## Mend what can be mended.",
+    "lint-fix: ## Fix what can be fixed.",
+    "lint-fix: ## My own words.",
+];
 
-const fn edit(path: &'static str, before: &'static str, mine: &'static str) -> Edit {
-    Edit {
-        path,
-        before,
-        mine,
-        theirs: "",
+/// Makes ten changes and one that the scaffold makes as well, adds a file and deletes another. The project has to become today's
+/// with these changes, and with one conflict.
+fn check_changes(name: &str, calls: &[&str], edits: &[Edit]) {
+    let (_around, place) = folder(name);
+    old_project(name, &place);
+    for it in edits {
+        change(&place, it.path, |text| text.replacen(it.before, it.mine, 1));
+    }
+    change(&place, "Makefile", |text| text.replace(BOTH[0], BOTH[2]));
+    fs::write(place.join("src/mine.rs"), "//! Mine.\n").expect("it can be written");
+    fs::remove_file(place.join("Dockerfile")).expect("it is there");
+    let said = update(&place, &[]).fails();
+    assert!(
+        said.contains("1 conflict has to be resolved"),
+        "{name}: {said}"
+    );
+
+    let mut expected = scaffolded_today(name, calls);
+    expected.insert("src/mine.rs".into(), "//! Mine.\n".to_owned());
+    expected.remove(Path::new("Dockerfile"));
+    for it in edits {
+        let text = expected.get_mut(Path::new(it.path)).expect("it is there");
+        assert!(text.contains(it.before), "{name} {}", it.path);
+        *text = text.replacen(it.before, it.mine, 1);
+    }
+    let made = own_files(&place);
+    let names = |files: &BTreeMap<PathBuf, String>| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&made), names(&expected), "{name}");
+    for (path, text) in made {
+        let text = if path == Path::new("Makefile") {
+            resolved(&text)
+        } else {
+            text
+        };
+        assert_eq!(text, expected[&path], "{name} {}", path.display());
     }
 }
 
-/// Changes in ten places, none of them where the scaffold changed something.
-const EDITS: [Edit; 10] = [
-    edit(
-        "src/api/v1/guestbook.rs",
-        "    pub size: Option<i32>,\n",
-        "    pub size: Option<i32>,\n    /// Who may sign it.\n    pub guests: Option<Vec<String>>,\n",
-    ),
-    edit(
-        "src/controller/guestbook.rs",
-        "// Your code: create and update what",
-        "let mine = object; // what",
-    ),
-    edit(
-        "src/controller/guestbook/tests.rs",
-        "//! What the controller does",
-        "// my test\n//! What the controller does",
-    ),
-    edit(
-        "src/controller/guestbook/simulation.rs",
-        "sample(12)",
-        "sample(99)",
-    ),
-    Edit {
-        theirs: "/// Sets defaults of an object before it is validated and stored.",
-        ..edit(
-            "src/webhook/v1/guestbook.rs",
-            "    // Your code: rules that neither",
-            "    // My rules: what neither",
-        )
-    },
-    edit("src/main.rs", "mod api;\n", "mod api;\nmod mine;\n"),
-    edit(
-        "Cargo.toml",
-        "schemars = \"1\"\n",
-        "rand = \"0.9\"\nschemars = \"1\"\n",
-    ),
-    Edit {
-        theirs: "\t$(KUBEWRIGHT) alpha update\n",
-        ..edit(
-            "Makefile",
-            "all: build\n",
-            "all: build\n\n.PHONY: mine\nmine:\n\ttrue\n",
-        )
-    },
-    Edit {
-        theirs: "kubewright alpha update",
-        ..edit(
-            "README.md",
-            "An operator made with kubewright.",
-            "My operator.",
-        )
-    },
-    edit(".gitignore", "/target\n", "/target\n/secrets\n"),
-];
+/// The Makefile with what the scaffold has in the place of its one conflict.
+fn resolved(makefile: &str) -> String {
+    let (before, rest) = makefile.split_once("<<<<<<< yours\n").expect("a conflict");
+    let (mine, rest) = rest.split_once("=======\n").expect("two sides");
+    let (theirs, rest) = rest.split_once(">>>>>>> kubewright ").expect("an end");
+    assert_eq!(mine, format!("{}\n", BOTH[2]));
+    assert_eq!(theirs, format!("{}\n", BOTH[1]));
+    let (_, after) = rest.split_once('\n').expect("the end of a line");
+    format!("{before}{theirs}{after}")
+}
 
 #[test]
 fn changes_of_people_stay_and_conflicts_are_marked_where_both_changed() {
-    let (_around, place) = folder("single");
-    old_project("single", &place);
-    for it in &EDITS {
-        change(&place, it.path, |text| text.replacen(it.before, it.mine, 1));
+    for ((name, calls), (of, edits)) in PROJECTS.into_iter().zip(EDITS) {
+        assert_eq!(name, of);
+        check_changes(name, calls, &edits);
     }
-    fs::write(place.join("src/mine.rs"), "//! Mine.\n").expect("it can be written");
-    fs::remove_file(place.join("Dockerfile")).expect("it is there");
-    // One place more, in which both changed the same line.
-    change(&place, "src/webhook/v1/guestbook.rs", |text| {
-        text.replace("and change or judge it.", "and do as I say.")
-    });
-    let said = update(&place, &[]).fails();
-    assert!(said.contains("1 conflict has to be resolved"), "{said}");
-    let files = own_files(&place);
-    for it in &EDITS {
-        let text = &files[Path::new(it.path)];
-        assert!(text.contains(it.mine), "{}: {text}", it.path);
-        assert!(text.contains(it.theirs), "{}: {text}", it.path);
-        let conflicts = usize::from(it.path.starts_with("src/webhook"));
-        assert_eq!(
-            text.matches("<<<<<<<").count(),
-            conflicts,
-            "{}: {text}",
-            it.path
-        );
-    }
-    let webhooks = &files[Path::new("src/webhook/v1/guestbook.rs")];
-    for line in [
-        "<<<<<<< yours\n//! The functions are pure: they see an object and do as I say.",
-        "=======\n//! The functions are pure: they see an object, and default, validate or convert it.",
-    ] {
-        assert!(webhooks.contains(line), "{line}: {webhooks}");
-    }
-    assert_eq!(files[Path::new("src/mine.rs")], "//! Mine.\n");
-    assert!(
-        !files.contains_key(Path::new("Dockerfile")),
-        "what is deleted stays deleted"
-    );
 }
 
 #[test]
