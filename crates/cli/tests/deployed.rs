@@ -4,6 +4,10 @@
 //! This program is the operator as well as the test, because an operator's command line is its own. Pods are simulated, so
 //! that the processes behind them are started here.
 
+#[path = "deployed/monitoring.rs"]
+mod monitoring;
+#[path = "deployed/roles.rs"]
+mod roles;
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -34,6 +38,7 @@ const AS_OPERATOR: &str = "KUBEWRIGHT_TEST_OPERATOR";
 const PATIENCE: Duration = Duration::from_secs(120);
 const NAMESPACE: &str = "library-system";
 const SERVICE: &str = "library-webhook-service";
+const AUDIT_LOG: &str = "audit.log";
 
 /// The version that is stored.
 mod v1 {
@@ -119,7 +124,10 @@ impl Spoke<v1::Book> for v2::Book {
 
 #[kubewright::controller]
 fn book() -> Controller {
-    let reconcile = async |_: Arc<v1::Book>, _: Context| Ok(Outcome::done());
+    let reconcile = async |book: Arc<v1::Book>, cx: Context| {
+        cx.event(&*book, EventKind::Normal, "Read", "it was read");
+        Ok(Outcome::done())
+    };
     Controller::of::<v1::Book>("book").reconciler(from_fn(reconcile))
 }
 
@@ -141,10 +149,11 @@ fn main() -> kubewright::Result {
 
 async fn story() {
     let place = Place::new().await;
+    monitoring::define_monitors(&place).await;
     place
         .kubewright("deploy --image example.com/library:1")
         .await;
-    let kubeconfig = place.service_account().await;
+    let kubeconfig = place.service_account(NAMESPACE).await;
     let mut replicas = Vec::new();
     for _ in 0..2 {
         replicas.push(place.start(&kubeconfig).await);
@@ -160,6 +169,9 @@ async fn story() {
         .await;
     both_versions_are_written_and_read(&place).await;
     certificates_are_replaced_under_load(&place, &replicas).await;
+    monitoring::metrics_are_read_as_the_monitor_says(&place, &replicas).await;
+    roles::each_rule_is_needed(&place, NAMESPACE).await;
+    roles::bundle_has_what_it_needs(&place).await;
     the_other_replica_goes_on_when_one_is_killed(&place, &mut replicas).await;
     place.nothing_is_left(replicas).await;
 }
@@ -177,15 +189,18 @@ struct Replica {
     child: Child,
     webhooks: String,
     probes: String,
+    metrics: String,
 }
 
 impl Place {
     async fn new() -> Self {
-        let builder = Cluster::builder().authorization(kubewright_server::Authorization::Rbac);
+        let folder = tempfile::tempdir().expect("a folder");
+        let builder = Cluster::builder()
+            .authorization(kubewright_server::Authorization::Rbac)
+            .audit_log(folder.path().join(AUDIT_LOG));
         let cluster = builder.start().await.expect("a cluster starts");
         let address = "127.0.0.1:0".parse().expect("an address");
         let endpoint = cluster.server().listen(address).await.expect("it listens");
-        let folder = tempfile::tempdir().expect("a folder");
         let kubeconfig = folder.path().join("admin");
         endpoint
             .write_kubeconfig(&kubeconfig)
@@ -203,7 +218,63 @@ impl Place {
         let project = place.project();
         let words = ["init", "--project-name", "library", "--project", &project];
         support::kubewright(place.folder.path(), &words).works();
+        let words = ["edit", "--prometheus=true", "--project", &project];
+        support::kubewright(place.folder.path(), &words).works();
         place
+    }
+
+    fn audit_log(&self) -> PathBuf {
+        self.folder.path().join(AUDIT_LOG)
+    }
+
+    async fn send(
+        &self,
+        method: http::Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<Value, kube::Error> {
+        let content_type = match method {
+            http::Method::PATCH => "application/merge-patch+json",
+            _ => "application/json",
+        };
+        let request = http::Request::builder().method(method).uri(path);
+        let request = request.header("Content-Type", content_type);
+        let body = if body.is_null() {
+            Vec::new()
+        } else {
+            body.to_string().into_bytes()
+        };
+        self.kube
+            .request(request.body(body).expect("a request"))
+            .await
+    }
+
+    async fn try_get(&self, path: &str) -> Result<Value, kube::Error> {
+        self.send(http::Method::GET, path, &Value::Null).await
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let answer = self.try_get(path).await;
+        answer.unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    async fn create(&self, path: &str, object: &Value) -> Value {
+        let answer = self.send(http::Method::POST, path, object).await;
+        answer.unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    async fn patch(&self, path: &str, change: &Value) {
+        let answer = self.send(http::Method::PATCH, path, change).await;
+        answer.unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+
+    /// Waits until something holds.
+    async fn until(&self, what: &str, holds: impl AsyncFn() -> bool) {
+        let end = Instant::now() + Duration::from_secs(15);
+        while !holds().await {
+            assert!(Instant::now() < end, "timed out waiting: {what}");
+            sleep(Duration::from_millis(50)).await;
+        }
     }
 
     fn project(&self) -> String {
@@ -229,6 +300,10 @@ impl Place {
             ("--inventory", inventory),
             ("--project", project),
         ];
+        // Whoever generates files asks no cluster.
+        let flags = flags
+            .into_iter()
+            .skip(usize::from(line.starts_with("generate")));
         for (flag, value) in flags {
             words.extend([flag.to_owned(), value]);
         }
@@ -240,39 +315,55 @@ impl Place {
         called.await.expect("it ends")
     }
 
-    /// A kubeconfig with nothing but the token of the manager's service account.
-    async fn service_account(&self) -> PathBuf {
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.kube.clone(), NAMESPACE);
-        let name = "library-controller-manager";
+    /// A token of a service account.
+    async fn token(&self, namespace: &str, account: &str) -> String {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.kube.clone(), namespace);
         let wanted: TokenRequest =
             serde_json::from_value(json!({"metadata": {}, "spec": {"audiences": []}}))
                 .expect("a request");
         let token = accounts
-            .create_token_request(name, &PostParams::default(), &wanted)
+            .create_token_request(account, &PostParams::default(), &wanted)
             .await;
-        let token = token.expect("a token").status.expect("it is there").token;
+        let status = token.expect("a token").status;
+        let token = status.and_then(|status| status.token);
+        token.expect("it is there")
+    }
+
+    /// A kubeconfig with nothing but the token of the manager's service account in a namespace.
+    async fn service_account(&self, namespace: &str) -> PathBuf {
+        let token = self.token(namespace, "library-controller-manager").await;
         let text = std::fs::read_to_string(self.folder.path().join("admin")).expect("it is there");
         let mut config = serde_json::to_value(Kubeconfig::from_yaml(&text).expect("a kubeconfig"))
             .expect("it is JSON");
         config["users"][0]["user"] = json!({ "token": token });
-        config["contexts"][0]["context"]["namespace"] = json!(NAMESPACE);
-        let path = self.folder.path().join("manager");
+        config["contexts"][0]["context"]["namespace"] = json!(namespace);
+        let path = self.folder.path().join(format!("manager-in-{namespace}"));
         std::fs::write(&path, config.to_string()).expect("it is written");
         path
     }
 
-    /// Starts a replica as the Deployment says, but for addresses of this machine.
+    /// Starts a replica as the Deployment says.
     async fn start(&self, kubeconfig: &Path) -> Replica {
-        let deployments: Api<k8s_openapi::api::apps::v1::Deployment> =
-            Api::namespaced(self.kube.clone(), NAMESPACE);
-        let deployment = deployments.get("library-controller-manager").await;
-        let deployment = json!(deployment.expect("it is deployed"));
+        let path =
+            format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/library-controller-manager");
+        let deployment = self.get(&path).await;
         let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
         let arguments = arguments.as_array().expect("there are some").iter();
-        let arguments = arguments.filter_map(Value::as_str);
+        let arguments: Vec<String> = arguments
+            .filter_map(|argument| argument.as_str().map(str::to_owned))
+            .collect();
+        self.start_with(kubeconfig, &arguments).await
+    }
+
+    /// Starts a replica with these arguments, but for addresses of this machine.
+    async fn start_with(&self, kubeconfig: &Path, arguments: &[String]) -> Replica {
         let mut command = Self::program();
         command
-            .args(arguments.filter(|argument| !argument.contains("-bind-address")))
+            .args(
+                arguments
+                    .iter()
+                    .filter(|argument| !argument.contains("-bind-address")),
+            )
             .args([
                 "--metrics-bind-address=127.0.0.1:0",
                 "--health-probe-bind-address=127.0.0.1:0",
@@ -283,10 +374,10 @@ impl Place {
             .arg(format!("--kubeconfig={}", kubeconfig.display()));
         let mut child = command.stderr(Stdio::piped()).spawn().expect("it starts");
         let log = child.stderr.take().expect("a pipe");
-        let (mut webhooks, mut probes) = (None, None);
+        let (mut webhooks, mut probes, mut metrics) = (None, None, None);
         let mut lines = BufReader::new(log).lines();
         let mut said = Vec::new();
-        while webhooks.is_none() || probes.is_none() {
+        while webhooks.is_none() || probes.is_none() || metrics.is_none() {
             let line = lines.next_line().await.expect("a log");
             let Some(line) = line else {
                 panic!("it ended: {said:#?}");
@@ -296,6 +387,7 @@ impl Place {
             match value["fields"]["what"].as_str() {
                 Some("webhooks") => webhooks = address,
                 Some("probes") => probes = address,
+                Some("metrics") => metrics = address,
                 _ => {}
             }
             said.push(line);
@@ -312,6 +404,7 @@ impl Place {
             child,
             webhooks: webhooks.expect("it was said"),
             probes: probes.expect("it was said"),
+            metrics: metrics.expect("it was said"),
         }
     }
 
