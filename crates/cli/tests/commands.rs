@@ -779,3 +779,58 @@ fn without_a_cluster_people_are_told_how_to_get_one() {
         assert!(said.contains("kubewright up"), "{line}: {said}");
     }
 }
+
+/// The targets in the Makefile of a project of kubebuilder 4.15.
+const KNOWN_TARGETS: [&str; 28] = [
+    "all",
+    "build",
+    "build-installer",
+    "cleanup-test-e2e",
+    "controller-gen",
+    "deploy",
+    "docker-build",
+    "docker-buildx",
+    "docker-push",
+    "envtest",
+    "fmt",
+    "generate",
+    "golangci-lint",
+    "help",
+    "install",
+    "kustomize",
+    "lint",
+    "lint-config",
+    "lint-fix",
+    "manifests",
+    "run",
+    "setup-envtest",
+    "setup-test-e2e",
+    "test",
+    "test-e2e",
+    "undeploy",
+    "uninstall",
+    "vet",
+];
+
+#[test]
+fn makefile_has_known_names_and_commands_that_exist() {
+    let (_around, place) = project();
+    let text = fs::read_to_string(place.join("Makefile")).expect("it is there");
+    let targets = text.lines().filter_map(|line| line.split_once(':'));
+    let targets: Vec<&str> = targets.map(|(name, _)| name).collect();
+    let known = KNOWN_TARGETS.iter().filter(|it| targets.contains(it));
+    assert_eq!(known.count(), 19, "{targets:?}");
+    let commands = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("\t$(KUBEWRIGHT) "));
+    let mut count = 0;
+    for line in commands {
+        let line = line
+            .replace("$(IMG)", "example.com/guestbook:1")
+            .replace("$(PLATFORMS)", "linux/amd64");
+        // Flags are read first, and one that does not exist is an error; nothing is done.
+        call(&place, &format!("{line} --help")).works();
+        count += 1;
+    }
+    assert!(count > 10, "{count} commands");
+}

@@ -17,13 +17,28 @@ fn tests(folder: &Path, found: &mut BTreeSet<String>) {
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).expect("it is text");
             // A program with a command line of its own has its tests in functions without an attribute.
-            if path.ends_with("cli/tests/deployed.rs") {
-                found.extend(tests_of(&text.replace("async fn", "#[test]\nasync fn")));
+            if is_of_deployed(&path) {
+                found.extend(tests_of(&text.replace("async fn", "\n#[test]\nasync fn")));
             } else {
                 found.extend(tests_of(&text));
             }
         }
     }
+}
+
+/// Whether a file is a part of the program `deployed`.
+fn is_of_deployed(path: &Path) -> bool {
+    let folder = path
+        .parent()
+        .is_some_and(|it| it.ends_with("cli/tests/deployed"));
+    folder || path.ends_with("cli/tests/deployed.rs")
+}
+
+/// Whether there is a lane of this name.
+fn is_lane(name: &str) -> bool {
+    let file = format!("{}.rs", name.replace('-', "_"));
+    let mut folders = ["xtask/src", "ci/src"].iter();
+    folders.any(|folder| repository().join(folder).join(&file).is_file())
 }
 
 /// The names of functions with the attribute of a test.
@@ -72,9 +87,7 @@ fn every_claim_of_parity_names_a_test_that_exists() {
             let lane = name.strip_prefix("`cargo xtask ");
             let lane = lane.and_then(|rest| rest.split(['`', ' ']).next());
             let exists = match lane {
-                Some(lane) => repository()
-                    .join(format!("xtask/src/{}.rs", lane.replace('-', "_")))
-                    .is_file(),
+                Some(lane) => is_lane(lane),
                 None => known.contains(name),
             };
             assert!(exists, "{what:?}: no test is called {name}");
