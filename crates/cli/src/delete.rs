@@ -91,7 +91,7 @@ enum Scope {
 impl Deletion {
     fn run(self, scope: Scope) -> anyhow::Result<()> {
         self.kind.check()?;
-        let mut folder = self.place.open()?;
+        let mut folder = self.place.open_to_change()?;
         let kind = &self.kind;
         let found = folder.project.find(&kind.group, &kind.version, &kind.kind);
         let Some(resource) = found.cloned() else {

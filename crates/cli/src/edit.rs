@@ -99,7 +99,7 @@ impl From<Certificates> for CertificateSource {
 
 impl Edit {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut folder = self.place.open()?;
+        let mut folder = self.place.open_to_change()?;
         let mut plan = folder.plan()?;
         if let Some(multigroup) = self.multigroup
             && multigroup != folder.project.multigroup

@@ -9,7 +9,7 @@ use kubewright_manifests::project::{Project, Resource};
 
 use crate::scaffold::header;
 use crate::scaffold::plan::{Existing, Plan, read_text};
-use crate::scaffold::transaction;
+use crate::scaffold::transaction::{self, Lock};
 
 /// The file that makes a folder a project.
 pub(crate) const FILE: &str = "PROJECT";
@@ -27,6 +27,7 @@ pub(crate) struct Place {
 pub(crate) struct Folder {
     pub(crate) root: PathBuf,
     pub(crate) project: Project,
+    lock: Lock,
 }
 
 impl Place {
@@ -36,7 +37,22 @@ impl Place {
     /// When the folder is not in a project, or its `PROJECT` cannot be read.
     pub(crate) fn open(&self) -> anyhow::Result<Folder> {
         let root = self.root()?;
-        if transaction::recover(&root)? {
+        let recovered = transaction::recover(&root)?;
+        Self::read(root, recovered, Lock::default())
+    }
+
+    /// Opens the project for a command that changes it: others wait until it has.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn open_to_change(&self) -> anyhow::Result<Folder> {
+        let root = self.root()?;
+        let (lock, recovered) = Lock::take(&root)?;
+        Self::read(root, recovered, lock)
+    }
+
+    fn read(root: PathBuf, recovered: bool, lock: Lock) -> anyhow::Result<Folder> {
+        if recovered {
             eprintln!("An earlier command was interrupted; what it had written was put back.");
         }
         let file = root.join(FILE);
@@ -47,7 +63,11 @@ impl Place {
                 file.display()
             )
         })?;
-        Ok(Folder { root, project })
+        Ok(Folder {
+            root,
+            project,
+            lock,
+        })
     }
 
     fn root(&self) -> anyhow::Result<PathBuf> {
@@ -81,7 +101,8 @@ impl Folder {
     /// When the header cannot be read.
     pub(crate) fn plan(&self) -> anyhow::Result<Plan> {
         let header = read_text(&self.root.join(header::FILE))?;
-        Ok(Plan::new(&self.root).header(&header.unwrap_or_default()))
+        let plan = Plan::new(&self.root).header(&header.unwrap_or_default());
+        Ok(plan.held_by(&self.lock))
     }
 
     /// Plans that `PROJECT` is written again.

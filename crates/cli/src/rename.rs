@@ -104,7 +104,7 @@ impl RenameApi {
         if let Some(plural) = &self.plural {
             Name::Plural.check(plural).context("--plural")?;
         }
-        let mut folder = self.how.place.open()?;
+        let mut folder = self.how.place.open_to_change()?;
         self.check(&folder)?;
         let before = folder.project.clone();
         let is_it = |it: &Resource| it.group == self.group && it.kind == self.kind;
@@ -173,7 +173,7 @@ impl RenameVersion {
         self.kind.check()?;
         Name::Version.check(&self.to).context("--to")?;
         let kind = &self.kind;
-        let mut folder = self.how.place.open()?;
+        let mut folder = self.how.place.open_to_change()?;
         let before = folder.project.clone();
         if before.find(&kind.group, &self.to, &kind.kind).is_some() {
             bail!("{} {} is there already", kind.kind, self.to);

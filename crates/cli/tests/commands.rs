@@ -257,6 +257,26 @@ fn command_killed_in_the_middle_is_undone_by_the_next() {
 }
 
 #[test]
+fn commands_that_are_called_at_once_take_turns() {
+    let (_around, place) = project();
+    let kinds = ["Captain", "Frigate", "Harbor", "Kraken", "Sailor", "Tide"];
+    let calls = kinds.map(|kind| {
+        let line = format!("create api --group sea --version v1 --kind {kind} --make=false");
+        let place = place.clone();
+        std::thread::spawn(move || call(&place, &line))
+    });
+    for called in calls {
+        called.join().expect("it ends").works();
+    }
+    let file = |path: &str| fs::read_to_string(place.join(path)).expect("it is there");
+    for kind in kinds {
+        assert!(file("PROJECT").contains(&format!("kind: {kind}")), "{kind}");
+        let line = format!("pub mod {};", kind.to_lowercase());
+        assert!(file("src/controller.rs").contains(&line), "{kind}");
+    }
+}
+
+#[test]
 fn file_whose_first_line_is_removed_is_left_alone() {
     let (_around, place) = project();
     let inventory = place.join("inventory.json");

@@ -54,7 +54,7 @@ type Files = BTreeMap<PathBuf, String>;
 
 impl Update {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut folder = self.place.open()?;
+        let mut folder = self.place.open_to_change()?;
         let number = folder.project.scaffold();
         let Some(old) = Templates::of(number) else {
             bail!(

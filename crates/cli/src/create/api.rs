@@ -93,7 +93,7 @@ pub(crate) struct CreateApi {
 impl CreateApi {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         self.check()?;
-        let mut folder = self.place.open()?;
+        let mut folder = self.place.open_to_change()?;
         let mut plan = folder.plan()?;
         let resource = self.resource_of(&folder)?;
         if self.is_there(&folder) && !self.writing.force {

@@ -40,7 +40,7 @@ impl CreateVersion {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         self.kind.check()?;
         Name::Version.check(&self.to).context("--to")?;
-        let mut folder = self.place.open()?;
+        let mut folder = self.place.open_to_change()?;
         let kind = &self.kind;
         let Some(old) = folder.project.find(&kind.group, &kind.version, &kind.kind) else {
             bail!(

@@ -67,7 +67,7 @@ impl CreateWebhook {
         if !(self.defaulting || self.programmatic_validation || self.conversion) {
             bail!("say what for: --defaulting, --programmatic-validation or --conversion");
         }
-        let mut folder = self.place.open()?;
+        let mut folder = self.place.open_to_change()?;
         let kind = &self.kind;
         let known = folder.project.find(&kind.group, &kind.version, &kind.kind);
         let resource = known.cloned().with_context(|| {

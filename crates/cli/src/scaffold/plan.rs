@@ -9,6 +9,8 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context as _, bail};
 use similar::TextDiff;
 
+use super::transaction::Lock;
+
 /// Files of a project are text of people; larger ones are none of ours.
 const MAX_BYTES: u64 = 16 << 20;
 
@@ -21,6 +23,8 @@ pub(crate) struct Plan {
     conflicts: Vec<PathBuf>,
     /// What Rust files that are created begin with.
     header: String,
+    /// What keeps other commands away until it is carried out.
+    lock: Lock,
 }
 
 /// What becomes of one file.
@@ -74,12 +78,23 @@ impl Plan {
             changes: BTreeMap::new(),
             conflicts: Vec::new(),
             header: String::new(),
+            lock: Lock::default(),
         }
     }
 
     /// A plan for an empty folder that is nowhere: it can be read, and not carried out.
     pub(crate) fn of_nothing() -> Self {
         Self::new("")
+    }
+
+    /// With a lock that is held since before the project was read.
+    pub(crate) fn held_by(mut self, lock: &Lock) -> Self {
+        self.lock = lock.clone();
+        self
+    }
+
+    pub(super) fn lock(&self) -> &Lock {
+        &self.lock
     }
 
     /// With a header for Rust files that are created. A line without text keeps it apart from what follows.

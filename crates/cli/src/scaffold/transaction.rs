@@ -7,8 +7,10 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Plan, read_text};
@@ -35,6 +37,29 @@ struct Step {
     has: bool,
 }
 
+/// Keeps other commands from a project, from when it is read until what was planned in it is carried out: each sees what the one
+/// before it has done. Empty for commands that only read, or take long before they write.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lock(Arc<Mutex<Option<File>>>);
+
+impl Lock {
+    /// Waits until no other command has the project. What one that was killed left half done is put back, and whether there was
+    /// such a one is returned.
+    ///
+    /// # Errors
+    /// When a file cannot be put back.
+    pub(crate) fn take(root: &Path) -> anyhow::Result<(Self, bool)> {
+        let lock = lock(root)?;
+        let had = put_back(root)?;
+        Ok((Self(Arc::new(Mutex::new(lock))), had))
+    }
+
+    /// What is locked, for whoever writes now and lets go of it afterwards.
+    fn hand_over(&self) -> Option<File> {
+        self.0.lock().take()
+    }
+}
+
 /// Carries out a plan.
 ///
 /// # Errors
@@ -48,7 +73,10 @@ fn commit_with(plan: &Plan, mut before: impl FnMut(usize) -> io::Result<()>) -> 
     if plan.changes().is_empty() {
         return Ok(());
     }
-    let _lock = lock(plan.root())?;
+    let _lock = match plan.lock().hand_over() {
+        Some(held) => Some(held),
+        None => lock(plan.root())?,
+    };
     put_back(plan.root())?;
     let folder = plan.root().join(STATE).join(FOLDER);
     let staged = stage(plan, &folder);

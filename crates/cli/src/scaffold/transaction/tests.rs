@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 
 use super::super::plan::Existing;
 use super::*;
@@ -96,7 +97,7 @@ fn process_killed_at_any_step_is_put_right_by_the_next() {
         let before = tree(folder.path());
         let plan = plan(folder.path());
         // A panic runs none of the code that would put things back, as a kill does not.
-        let killed = std::panic::catch_unwind(|| {
+        let killed = std::panic::catch_unwind(AssertUnwindSafe(|| {
             commit_with(&plan, |step| {
                 if step == killed {
                     std::panic::resume_unwind(Box::new("killed"))
@@ -104,7 +105,7 @@ fn process_killed_at_any_step_is_put_right_by_the_next() {
                     Ok(())
                 }
             })
-        });
+        }));
         assert!(killed.is_err());
         assert!(recover(folder.path()).expect("it can be put right"));
         assert_eq!(tree(folder.path()), before);
