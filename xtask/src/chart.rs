@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 use crate::lanes::{self, Missing};
+use crate::objects;
 use crate::process::Running;
 use crate::workspace::{self, Profile};
 
@@ -122,6 +123,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !cluster.read_until(PATIENCE, |output| output.shows("Ctrl-C stops it")) {
         bail!("the cluster did not start");
     }
+    let count = same_as_installed(&helm, &chart, &kubeconfig)?;
+    println!("ok  helm template: {count} objects, those of dist/install.yaml");
     for step in &STEPS {
         let program = match step.program {
             "helm" => helm.clone(),
@@ -150,6 +153,33 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Compares what Helm makes of the chart with dist/install.yaml, object by object: its roles are no others.
+fn same_as_installed(helm: &Path, chart: &Path, kubeconfig: &Path) -> Result<usize> {
+    let mut template = Command::new(helm);
+    template
+        .args(["template", "single"])
+        .arg(chart)
+        .args(["--namespace", "single-system"])
+        .env("KUBECONFIG", kubeconfig);
+    let made = lanes::tool(&mut template, "helm template")?;
+    let made = made.map_err(|Missing(why)| anyhow::anyhow!(why))?;
+    let mut made = objects::read(kubeconfig, &made.stdout)?;
+    for object in made.values_mut() {
+        // What Helm is told about definitions, which nobody else reads.
+        if object["kind"] == "CustomResourceDefinition"
+            && let Some(metadata) = object["metadata"].as_object_mut()
+        {
+            metadata.remove("annotations");
+        }
+    }
+    let install = chart.with_file_name("install.yaml");
+    let install = fs::read_to_string(install).context("reading dist/install.yaml")?;
+    let mut installed = objects::read(kubeconfig, &install)?;
+    // The namespace is the release's.
+    installed.retain(|_, object| object["kind"] != "Namespace");
+    objects::compare(&installed, &made)
+}
+
 /// Builds Helm from its module, once.
 fn helm() -> Result<Result<PathBuf, Missing>> {
     if !lanes::is_there("go") || !lanes::is_there("kubectl") {
@@ -158,7 +188,8 @@ fn helm() -> Result<Result<PathBuf, Missing>> {
     let place = lanes::installed("helm")?;
     let installed = lanes::once(&place, HELM, || {
         let mut go = Command::new("go");
-        go.args(["install", HELM])
+        // It says what it compiles, so that a slow machine is not taken for one that hangs.
+        go.args(["install", "-v", HELM])
             .env("GOBIN", &place)
             .env("CGO_ENABLED", "0");
         Ok(lanes::tool(&mut go, HELM)?.map(drop))
@@ -179,7 +210,7 @@ fn chart(kubewright: &Path, folder: &Path) -> Result<PathBuf> {
     .context("copying a project")?;
     let mut generate = Command::new(kubewright);
     generate
-        .args(["generate", "helm", "--project"])
+        .args(["generate", "helm", "install", "--project"])
         .arg(&project)
         .arg("--inventory")
         .arg(root.join("testdata/inventories/single.json"));

@@ -13,6 +13,7 @@ mod guestbook;
 mod image;
 mod kubectl;
 mod lanes;
+mod objects;
 mod podtato_head;
 mod postgres;
 mod process;

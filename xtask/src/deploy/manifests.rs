@@ -1,13 +1,13 @@
 //! The same objects in other hands: dist/install.yaml and config/default, read by kubectl.
 
-use std::collections::BTreeMap;
+use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
-use serde_json::Value;
 
 use super::NAMESPACE;
 use super::books::{kubectl, succeed};
 use super::cluster::Cluster;
+use crate::objects;
 
 const INSTALL: &str = "dist/install.yaml";
 const LEFT_OUT: &str = "left out: kubectl is not on the path";
@@ -49,45 +49,10 @@ pub(super) fn kustomize(c: &Cluster<'_>) -> Result<String> {
         return Ok(LEFT_OUT.to_owned());
     }
     let built = succeed(kubectl(c, &["kustomize", "config/default"], "")?)?;
-    let built = objects(c, "-", &built)?;
-    let installed = objects(c, INSTALL, "")?;
-    for (name, object) in &installed {
-        let other = built
-            .get(name)
-            .with_context(|| format!("{name} is not in config/default"))?;
-        ensure!(other == object, "{name} differs");
-    }
-    ensure!(
-        built.len() == installed.len(),
-        "config/default has more objects"
-    );
-    Ok(format!("{} objects", installed.len()))
-}
-
-/// The objects of a file as kubectl reads them, by kind and name.
-fn objects(c: &Cluster<'_>, file: &str, input: &str) -> Result<BTreeMap<String, Value>> {
-    let words = [
-        "create",
-        "--dry-run=client",
-        "--validate=false",
-        "-o",
-        "json",
-        "-f",
-        file,
-    ];
-    let printed = succeed(kubectl(c, &words, input)?)?;
-    let list = serde_json::Deserializer::from_str(&printed).into_iter::<Value>();
-    let mut found = BTreeMap::new();
-    for value in list {
-        let value = value.context("kubectl prints no JSON")?;
-        let items = match value["items"].as_array() {
-            Some(items) => items.clone(),
-            None => vec![value],
-        };
-        for item in items {
-            let name = format!("{} {}", item["kind"], item["metadata"]["name"]);
-            found.insert(name, item);
-        }
-    }
-    Ok(found)
+    let installed = fs::read_to_string(c.project.folder.join(INSTALL)).context(INSTALL)?;
+    let kubeconfig = c.project.kubeconfig();
+    let installed = objects::read(&kubeconfig, &installed)?;
+    let built = objects::read(&kubeconfig, &built)?;
+    let count = objects::compare(&installed, &built)?;
+    Ok(format!("{count} objects"))
 }
