@@ -193,9 +193,9 @@ impl Step {
         self.code(1).complains(text)
     }
 
-    /// Only for kubectl 1.`minor` and later.
+    /// Only for kubectl 1.`minor` and later; of two such bounds the later one counts.
     pub(crate) fn since(mut self, minor: u32) -> Self {
-        self.needs.minor = minor;
+        self.needs.minor = self.needs.minor.max(minor);
         self
     }
 

@@ -2,23 +2,28 @@
 
 use super::super::step::{Group, Step, World, kubectl, kubectl_with, meanwhile};
 
+/// The oldest kubectl that has all of these commands in the form that is used here.
+const OLDEST: u32 = 27;
+
 pub(crate) fn group() -> Group {
+    let steps = [
+        streams(),
+        ports(),
+        logs(),
+        debugging(),
+        usage(),
+        nodes(),
+        rollouts(),
+        other_rollouts(),
+        exposing(),
+        certificates(),
+        access(),
+    ];
+    let steps = steps.concat().into_iter();
     Group {
         name: "commands",
         world: World::Cluster,
-        steps: [
-            streams(),
-            ports(),
-            logs(),
-            debugging(),
-            usage(),
-            nodes(),
-            rollouts(),
-            exposing(),
-            certificates(),
-            access(),
-        ]
-        .concat(),
+        steps: steps.map(|step| step.since(OLDEST)).collect(),
     }
 }
 
@@ -33,6 +38,11 @@ fn streams() -> Vec<Step> {
         kubectl_with("exec -i web -- cat", "typed").prints_exactly("typed"),
         kubectl("cp Cargo.toml web:/tmp/Cargo.toml"),
         kubectl("exec web -- cat /tmp/Cargo.toml").prints("[workspace]"),
+        kubectl("cp web:/tmp/Cargo.toml /dev/stdout").prints("[workspace]"),
+        kubectl("exec -it web -- echo terminal")
+            .prints_exactly("terminal")
+            .complains("Unable to use a TTY"),
+        kubectl("exec nobody -- true").fails("pods \"nobody\" not found"),
         kubectl(
             "run ticker --image=busybox --restart=Never -- sh -c 'sleep 3; echo tick; sleep 2; echo tock; sleep 600'",
         ),
@@ -43,6 +53,11 @@ fn streams() -> Vec<Step> {
         kubectl("run once --image=busybox --restart=Never -i --rm -- sh -c 'sleep 1; echo said'")
             .prints_once("said")
             .prints("pod \"once\" deleted"),
+        kubectl("run typed --image=busybox --restart=Never -it --rm -- sh -c 'sleep 1; echo said; exit 3'")
+            .code(3)
+            .prints_once("said")
+            .complains("pod default/typed terminated (Error)"),
+        kubectl("get pods -o name").lacks("pod/once").lacks("pod/typed"),
     ]
 }
 
@@ -61,8 +76,25 @@ fn ports() -> Vec<Step> {
         )
         .prints("Starting to serve"),
         kubectl("get --raw /api/v1/namespaces/default/pods/web:80/proxy/").prints("web"),
+        kubectl("expose pod web --port=8080 --target-port=80")
+            .prints_exactly("service/web exposed"),
+        meanwhile(
+            "port-forward service/web 28473:8080",
+            "Forwarding from 127.0.0.1:28473 -> 80",
+            "--server=http://127.0.0.1:28473 get --raw /",
+        )
+        .prints("Handling connection for 28473"),
     ]
 }
+
+const TWO: &str = "apiVersion: v1
+kind: Pod
+metadata: {name: two}
+spec:
+  containers:
+  - {name: left, image: busybox, command: [sh, -c, 'echo from the left; sleep 600']}
+  - {name: right, image: busybox, command: [sh, -c, 'echo from the right; sleep 600']}
+";
 
 fn logs() -> Vec<Step> {
     vec![
@@ -80,6 +112,14 @@ fn logs() -> Vec<Step> {
         kubectl("logs -f --all-containers --pod-running-timeout=20s said")
             .prints_once("now")
             .prints_once("later"),
+        kubectl_with("apply -f -", TWO),
+        kubectl("wait --for=condition=ready pod/two --timeout=20s"),
+        kubectl("logs two --all-containers --prefix")
+            .prints_once("[pod/two/left] from the left")
+            .prints_once("[pod/two/right] from the right"),
+        kubectl("logs two -c right").prints_exactly("from the right"),
+        kubectl("logs -p two -c left")
+            .fails("previous terminated container \"left\" in pod \"two\" not found"),
     ]
 }
 
@@ -90,7 +130,14 @@ fn debugging() -> Vec<Step> {
             "wait --for=jsonpath={.status.ephemeralContainerStatuses[0].name}=helper pod/web --timeout=20s",
         ),
         kubectl("describe pod web").prints("helper:"),
-        kubectl("events --for=pod/web").prints("Started"),
+        kubectl("exec web -c helper -- echo inside").prints_exactly("inside"),
+        kubectl("debug web --image=busybox --copy-to=copy -- sleep 600"),
+        kubectl("wait --for=condition=ready pod/copy --timeout=20s"),
+        kubectl("get pod copy -o jsonpath={.spec.containers[*].image}")
+            .prints_exactly("nginx busybox"),
+        kubectl("events --for=pod/web")
+            .matches("Normal +Scheduled +Pod/web +Successfully assigned default/web to node-")
+            .matches("Normal +Started +Pod/web +Container started"),
     ]
 }
 
@@ -101,19 +148,38 @@ fn usage() -> Vec<Step> {
         ),
         kubectl("wait --for=condition=ready pod/busy --timeout=20s"),
         kubectl("top pod busy").matches("^busy +200m +64Mi"),
-        kubectl("top nodes").matches("^node-1 +"),
+        kubectl("top pods --containers").matches("^busy +busy +200m +64Mi"),
+        kubectl("top nodes")
+            .matches(r"^NAME +CPU\(cores\) +CPU\(?%\)? +MEMORY\(bytes\) +MEMORY\(?%\)?")
+            .matches(r"^node-1 +\d+m +\d+% +\d+Mi +\d+%"),
     ]
 }
+
+/// A pod of nobody's on a node that takes no new ones from the scheduler.
+const BOUND: &str = "apiVersion: v1
+kind: Pod
+metadata: {name: bound}
+spec: {nodeName: node-3, terminationGracePeriodSeconds: 1, containers: [{name: main, image: nginx}]}
+";
 
 fn nodes() -> Vec<Step> {
     vec![
         kubectl("taint nodes node-2 team=a:NoSchedule").prints("node/node-2 tainted"),
         kubectl("get node node-2 -o jsonpath={.spec.taints[0].key}").prints_exactly("team"),
         kubectl("taint nodes node-2 team-").prints("node/node-2 untainted"),
-        kubectl("cordon node-3").prints("node/node-3 cordoned"),
+        kubectl("cordon node-3").prints_exactly("node/node-3 cordoned"),
+        kubectl("get node node-3").matches("^node-3 +Ready,SchedulingDisabled"),
+        kubectl_with("apply -f -", BOUND),
+        kubectl("wait --for=condition=ready pod/bound --timeout=20s"),
+        kubectl("drain node-3 --ignore-daemonsets --delete-emptydir-data --timeout=60s")
+            .fails("cannot delete")
+            .complains("default/bound"),
         kubectl("drain node-3 --ignore-daemonsets --force --delete-emptydir-data --timeout=60s")
-            .prints("node/node-3"),
-        kubectl("uncordon node-3").prints("node/node-3 uncordoned"),
+            .prints("evicting pod default/bound")
+            .prints("pod/bound evicted")
+            .prints("node/node-3 drained"),
+        kubectl("get pod bound").fails("pods \"bound\" not found"),
+        kubectl("uncordon node-3").prints_exactly("node/node-3 uncordoned"),
     ]
 }
 
@@ -129,11 +195,54 @@ fn rollouts() -> Vec<Step> {
         kubectl("rollout restart deployment/shop").prints("deployment.apps/shop restarted"),
         kubectl("rollout status deployment/shop --timeout=20s").prints("successfully rolled out"),
         kubectl("rollout history deployment/shop").matches("^3 +"),
+        kubectl("rollout history deployment/shop --revision=2").prints("nginx:2"),
         kubectl("rollout undo deployment/shop --to-revision=1")
             .prints("deployment.apps/shop rolled back"),
         kubectl("rollout status deployment/shop --timeout=20s").prints("successfully rolled out"),
         kubectl("get deployment shop -o jsonpath={.spec.template.spec.containers[0].image}")
             .prints_exactly("nginx:1"),
+    ]
+}
+
+const SET: &str = "apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  replicas: 2
+  selector: {matchLabels: {app: db}}
+  template: {metadata: {labels: {app: db}}, spec: {terminationGracePeriodSeconds: 1, containers: [{name: main, image: 'db:1'}]}}
+";
+
+const DAEMONS: &str = "apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template: {metadata: {labels: {app: agent}}, spec: {terminationGracePeriodSeconds: 1, containers: [{name: main, image: 'agent:1'}]}}
+";
+
+/// The same verbs on the other kinds that have them.
+fn other_rollouts() -> Vec<Step> {
+    vec![
+        kubectl_with("apply -f -", SET),
+        kubectl("rollout status statefulset/db --timeout=20s")
+            .prints("partitioned roll out complete: 2 new pods have been updated"),
+        kubectl("set image statefulset/db main=db:2"),
+        kubectl("rollout status statefulset/db --timeout=20s"),
+        kubectl("rollout undo statefulset/db").prints_exactly("statefulset.apps/db rolled back"),
+        kubectl("rollout status statefulset/db --timeout=20s"),
+        kubectl("get pods -l app=db -o jsonpath={.items[*].spec.containers[0].image}")
+            .prints_exactly("db:1 db:1"),
+        kubectl_with("apply -f -", DAEMONS),
+        kubectl("rollout status daemonset/agent --timeout=20s")
+            .prints("daemon set \"agent\" successfully rolled out"),
+        kubectl("rollout restart daemonset/agent").prints_exactly("daemonset.apps/agent restarted"),
+        kubectl("rollout status daemonset/agent --timeout=25s")
+            .prints("daemon set \"agent\" successfully rolled out"),
+        kubectl("rollout history daemonset/agent")
+            .matches("^1 +")
+            .matches("^2 +"),
     ]
 }
 
@@ -148,6 +257,8 @@ fn exposing() -> Vec<Step> {
             "wait --for=jsonpath={.status.loadBalancer.ingress[0].ip}=203.0.113.1 service/shop --timeout=20s",
         ),
         kubectl("describe service shop").prints("Ensured load balancer"),
+        kubectl("get service shop")
+            .matches(r"^shop +LoadBalancer +\S+ +203\.0\.113\.1 +80:\d+/TCP"),
     ]
 }
 
@@ -173,14 +284,28 @@ fn certificates() -> Vec<Step> {
         // The beginning of a certificate, PEM in base64.
         kubectl("get csr jane -o jsonpath={.status.certificate}")
             .matches("^LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS"),
+        kubectl("delete csr jane"),
+        kubectl_with("apply -f -", REQUEST),
+        kubectl("certificate deny jane")
+            .prints("certificatesigningrequest.certificates.k8s.io/jane denied"),
+        kubectl("get csr jane").matches("^jane +.*Denied"),
+        kubectl("get csr jane -o jsonpath={.status.certificate}").prints_exactly(""),
     ]
 }
 
 fn access() -> Vec<Step> {
     vec![
         kubectl("auth can-i --list")
-            .prints("Resources")
-            .prints("*.*"),
-        kubectl("events").prints("Scheduled"),
+            .matches(r"^Resources +Non-Resource URLs +Resource Names +Verbs$")
+            .matches(r"^\*\.\* +\[\] +\[\] +\[\*\]$"),
+        kubectl("auth can-i --list --as=system:kube-scheduler")
+            .matches(r"^pods/binding +\[\] +\[\] +\[create\]$")
+            .lacks("*.*"),
+        kubectl("events")
+            .matches("^LAST SEEN +TYPE +REASON +OBJECT +MESSAGE$")
+            .prints("Scheduled"),
+        kubectl("events --types=Warning")
+            .prints("BackOff")
+            .lacks("Scheduled"),
     ]
 }

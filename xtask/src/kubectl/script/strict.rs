@@ -3,10 +3,12 @@
 use super::super::step::{Group, Step, World, kubectl, kubectl_with};
 
 pub(crate) fn group() -> Group {
+    let steps = [sources(), volumes(), controllers()].concat().into_iter();
     Group {
         name: "strict",
         world: World::Cluster,
-        steps: [sources(), volumes(), controllers()].concat(),
+        // The oldest that waits for any field.
+        steps: steps.map(|step| step.since(23)).collect(),
     }
 }
 
@@ -85,6 +87,10 @@ fn volumes() -> Vec<Step> {
         kubectl_with("apply -f -", SECOND),
         kubectl("wait --for=jsonpath={.status.phase}=Pending pvc/second --timeout=20s"),
         kubectl("get pv v -o jsonpath={.spec.claimRef.name}").prints_exactly("first"),
+        kubectl("get pvc first").matches("^first +Bound +v +1Gi"),
+        kubectl("describe pvc second")
+            .prints("FailedBinding")
+            .prints("volume \"v\" already bound to a different claim."),
         kubectl("delete pvc second"),
         kubectl("delete pvc first --timeout=20s"),
         kubectl("wait --for=jsonpath={.status.phase}=Released pv/v --timeout=20s"),
