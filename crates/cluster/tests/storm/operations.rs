@@ -1,13 +1,14 @@
 //! What users and machines do, at random. Users have a transport without faults.
 
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::{Api, Resource, ResourceExt};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::core::v1::{Pod, ReplicationController, Service};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+};
+use kube::{Api, ResourceExt};
 use kubewright_cluster::Cluster;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::random::Random;
@@ -15,7 +16,13 @@ use crate::witness::Witness;
 
 /// Names of each kind; a few, so that they are used again.
 const NAMES: [&str; 2] = ["one", "two"];
-const KINDS: [&str; 4] = ["deployments", "statefulsets", "daemonsets", "jobs"];
+const KINDS: [&str; 5] = [
+    "deployments",
+    "statefulsets",
+    "daemonsets",
+    "jobs",
+    "replicationcontrollers",
+];
 
 pub(crate) struct Operator<'a> {
     cluster: &'a Cluster,
@@ -45,11 +52,14 @@ impl<'a> Operator<'a> {
         } else {
             kind
         };
-        match self.random.below(10) {
+        match self.random.below(13) {
             0..5 => self.create_or_change(kind, name).await,
             5 => self.undo(name).await,
             6 => self.delete(kind, name).await,
             7 | 8 => self.delete_pod().await,
+            9 => self.toggle("services", name).await,
+            10 => self.toggle("pods", name).await,
+            11 => self.ask_for_a_certificate(name).await,
             _ => self.disturb_a_node().await,
         }
     }
@@ -96,7 +106,7 @@ impl<'a> Operator<'a> {
             "containers": [{"name": "main", "image": "app:0"}]}});
         let selector = json!({"matchLabels": labels});
         let count = 1 + self.random.below(4);
-        match kind {
+        let spec = match kind {
             "deployments" => {
                 let (surge, unavailable) = match self.random.below(3) {
                     0 => (json!(1), json!(0)),
@@ -104,67 +114,120 @@ impl<'a> Operator<'a> {
                     _ => (json!("50%"), json!("25%")),
                 };
                 let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}});
-                self.post::<Deployment>(name, json!({"replicas": count, "selector": selector, "template": template, "strategy": strategy})).await
+                json!({"replicas": count, "selector": selector, "template": template, "strategy": strategy})
             }
             "statefulsets" => {
-                self.post::<StatefulSet>(name, json!({"replicas": count, "selector": selector, "template": template, "serviceName": name})).await
+                json!({"replicas": count, "selector": selector, "template": template, "serviceName": name})
             }
-            "daemonsets" => {
-                self.post::<DaemonSet>(name, json!({"selector": selector, "template": template})).await
+            "daemonsets" => json!({"selector": selector, "template": template}),
+            "replicationcontrollers" => {
+                json!({"replicas": count, "selector": labels, "template": template})
+            }
+            "services" => json!({"type": "LoadBalancer", "ports": [{"port": 80}]}),
+            "pods" => {
+                let claim = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+                let mut spec = template["spec"].clone();
+                spec["volumes"] = json!([{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}]);
+                spec
+            }
+            "certificatesigningrequests" => {
+                let pem = include_bytes!("../../src/controllers/certificates/request.pem");
+                json!({"request": k8s_openapi::ByteString(pem.to_vec()), "usages": ["client auth"],
+                    "signerName": "kubernetes.io/kube-apiserver-client"})
             }
             _ => {
                 let mut template = template;
                 template["spec"]["restartPolicy"] = json!("Never");
-                template["metadata"]["annotations"] = json!({"sim.kubewright.dev/exit-after": "45s"});
-                let spec = json!({"completions": count + 1, "parallelism": count, "template": template});
-                self.post::<Job>(name, spec).await
+                template["metadata"]["annotations"] =
+                    json!({"sim.kubewright.dev/exit-after": "45s"});
+                json!({"completions": count + 1, "parallelism": count, "template": template})
             }
+        };
+        self.post(kind, name, spec).await
+    }
+
+    async fn post(&self, kind: &str, name: &str, spec: Value) -> bool {
+        let object = json!({"metadata": {"name": name}, "spec": spec});
+        let object = serde_json::from_value(object).expect("the test's object is one");
+        match self.api(kind).create(&PostParams::default(), &object).await {
+            Ok(_) => true,
+            Err(kube::Error::Api(status)) if status.code == 409 => false,
+            Err(error) => panic!("{kind} {name}: {error}"),
         }
     }
 
-    async fn post<K>(&self, name: &str, spec: Value) -> bool
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-        K: serde::Serialize + DeserializeOwned + Clone + std::fmt::Debug,
-    {
-        let object = json!({"metadata": {"name": name}, "spec": spec});
-        let object: K = serde_json::from_value(object).expect("the test's object is one");
-        let api = Api::<K>::default_namespaced(self.cluster.client());
-        match api.create(&PostParams::default(), &object).await {
-            Ok(_) => true,
-            Err(kube::Error::Api(status)) if status.code == 409 => false,
-            Err(error) => panic!("{name}: {error}"),
-        }
+    /// The API of a kind by its plural.
+    fn api(&self, kind: &str) -> Api<DynamicObject> {
+        let resource = match kind {
+            "deployments" => ApiResource::erase::<Deployment>(&()),
+            "statefulsets" => ApiResource::erase::<StatefulSet>(&()),
+            "daemonsets" => ApiResource::erase::<DaemonSet>(&()),
+            "replicationcontrollers" => ApiResource::erase::<ReplicationController>(&()),
+            "services" => ApiResource::erase::<Service>(&()),
+            "pods" => ApiResource::erase::<Pod>(&()),
+            "certificatesigningrequests" => {
+                let resource = ApiResource::erase::<CertificateSigningRequest>(&());
+                return Api::all_with(self.cluster.client(), &resource);
+            }
+            _ => ApiResource::erase::<Job>(&()),
+        };
+        Api::default_namespaced_with(self.cluster.client(), &resource)
     }
 
     async fn patch(&self, kind: &str, name: &str, patch: Value) {
-        let (client, params) = (self.cluster.client(), PatchParams::default());
-        let patch = Patch::Strategic(patch);
-        let patched = match kind {
-            "deployments" => Api::<Deployment>::default_namespaced(client)
-                .patch(name, &params, &patch)
-                .await
-                .map(drop),
-            "statefulsets" => Api::<StatefulSet>::default_namespaced(client)
-                .patch(name, &params, &patch)
-                .await
-                .map(drop),
-            "daemonsets" => Api::<DaemonSet>::default_namespaced(client)
-                .patch(name, &params, &patch)
-                .await
-                .map(drop),
-            _ => Api::<Job>::default_namespaced(client)
-                .patch(name, &params, &patch)
-                .await
-                .map(drop),
-        };
+        let (api, params) = (self.api(kind), PatchParams::default());
         // What is gone, and what may not be changed any more, is left alone.
-        if let Err(error) = patched {
+        if let Err(error) = api.patch(name, &params, &Patch::Strategic(patch)).await {
             assert!(
                 matches!(&error, kube::Error::Api(status) if matches!(status.code, 404 | 422)),
                 "{kind} {name}: {error}"
             );
         }
+    }
+
+    /// Creates it, or deletes it when it is there.
+    async fn toggle(&mut self, kind: &str, name: &str) {
+        if self.create(kind, name).await {
+            return;
+        }
+        if kind == "pods" {
+            self.witness.disturb();
+        }
+        // It may have gone since.
+        let _ = self.api(kind).delete(name, &DeleteParams::default()).await;
+    }
+
+    /// Asks for a certificate; somebody approves, or denies it, or has not yet looked at it.
+    async fn ask_for_a_certificate(&mut self, name: &str) {
+        let kind = "certificatesigningrequests";
+        if self.create(kind, name).await {
+            return;
+        }
+        let answer = *self
+            .random
+            .pick(&["Approved", "Denied"])
+            .expect("there are some");
+        let requests = Api::<CertificateSigningRequest>::all(self.cluster.client());
+        let request = requests.get_opt(name).await.expect("an answer");
+        let answered = |request: &CertificateSigningRequest| {
+            let status = request.status.as_ref();
+            status.is_some_and(|status| {
+                status
+                    .conditions
+                    .as_ref()
+                    .is_some_and(|all| !all.is_empty())
+            })
+        };
+        if request.as_ref().is_none_or(answered) {
+            let _ = requests.delete(name, &DeleteParams::default()).await;
+            return;
+        }
+        let condition = json!({"type": answer, "status": "True", "reason": "Storm", "message": "", "lastUpdateTime": null});
+        let patch = Patch::Merge(json!({"status": {"conditions": [condition]}}));
+        // It may have been cleaned up since.
+        let _ = requests
+            .patch_approval(name, &PatchParams::default(), &patch)
+            .await;
     }
 
     /// Puts the template of an earlier set back, as `kubectl rollout undo` does.
@@ -193,26 +256,7 @@ impl<'a> Operator<'a> {
             1 => DeleteParams::foreground(),
             _ => DeleteParams::orphan(),
         };
-        let client = self.cluster.client();
-        let deleted = match kind {
-            "deployments" => Api::<Deployment>::default_namespaced(client)
-                .delete(name, &params)
-                .await
-                .map(drop),
-            "statefulsets" => Api::<StatefulSet>::default_namespaced(client)
-                .delete(name, &params)
-                .await
-                .map(drop),
-            "daemonsets" => Api::<DaemonSet>::default_namespaced(client)
-                .delete(name, &params)
-                .await
-                .map(drop),
-            _ => Api::<Job>::default_namespaced(client)
-                .delete(name, &params)
-                .await
-                .map(drop),
-        };
-        if let Err(error) = deleted {
+        if let Err(error) = self.api(kind).delete(name, &params).await {
             assert!(
                 matches!(&error, kube::Error::Api(status) if matches!(status.code, 404 | 409)),
                 "{kind} {name}: {error}"

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, ReplicationController, Service};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use kubewright_cluster::Cluster;
@@ -97,10 +98,67 @@ async fn unsettled(cluster: &Cluster) -> Vec<String> {
             found.push(format!("job {}: {:?}", job.name_any(), job.status));
         }
     }
+    found.extend(unsettled_edges(cluster).await);
     let pods = all::<Pod>(cluster).await;
+    let pending =
+        |pod: &&Pod| pod.status.as_ref().and_then(|it| it.phase.as_deref()) == Some("Pending");
+    let waiting = pods.iter().filter(pending);
+    found.extend(waiting.map(|pod| format!("pod {} does not run", pod.name_any())));
     let leaving = pods
         .iter()
         .filter(|pod| pod.metadata.deletion_timestamp.is_some());
     found.extend(leaving.map(|pod| format!("pod {} has not gone", pod.name_any())));
+    found
+}
+
+/// The same of what came later: old controllers, addresses, claims, certificates.
+async fn unsettled_edges(cluster: &Cluster) -> Vec<String> {
+    let mut found = Vec::new();
+    for controller in all::<ReplicationController>(cluster).await {
+        let status = controller.status.clone().unwrap_or_default();
+        let wanted = controller.spec.as_ref().and_then(|spec| spec.replicas);
+        if (Some(status.replicas), status.ready_replicas.or(Some(0))) != (wanted, wanted) {
+            found.push(format!("controller {}: {status:?}", controller.name_any()));
+        }
+    }
+    for service in all::<Service>(cluster).await {
+        let balanced = service.spec.as_ref().and_then(|spec| spec.type_.as_deref());
+        let status = service.status.clone().unwrap_or_default();
+        let ingress = status.load_balancer.and_then(|it| it.ingress);
+        if balanced == Some("LoadBalancer") && ingress.is_none() {
+            found.push(format!("service {} has no address", service.name_any()));
+        }
+    }
+    let pods: Vec<_> = all::<Pod>(cluster).await;
+    for claim in all::<PersistentVolumeClaim>(cluster).await {
+        let owners = claim.owner_references().iter();
+        let owned = owners.clone().any(|owner| {
+            pods.iter()
+                .any(|pod| pod.uid().as_ref() == Some(&owner.uid))
+        });
+        let phase = claim.status.as_ref().and_then(|it| it.phase.as_deref());
+        if !owned || phase != Some("Bound") {
+            found.push(format!(
+                "claim {}: {phase:?}, owner lives: {owned}",
+                claim.name_any()
+            ));
+        }
+    }
+    let requests = Api::<CertificateSigningRequest>::all(cluster.client());
+    for request in requests
+        .list(&ListParams::default())
+        .await
+        .expect("an answer")
+    {
+        let status = request.status.clone().unwrap_or_default();
+        let is_approved = status
+            .conditions
+            .iter()
+            .flatten()
+            .any(|it| it.type_ == "Approved");
+        if is_approved && status.certificate.is_none() {
+            found.push(format!("request {} is not signed", request.name_any()));
+        }
+    }
     found
 }

@@ -11,8 +11,25 @@ use kubewright_cluster::Clock;
 use kubewright_server::storage::{Change, Event};
 use serde_json::Value;
 
+use crate::exclusive;
+
 /// How long ago a controller's view may be from: late watches, and pauses after watches that broke.
 const WHILE: SignedDuration = SignedDuration::from_secs(60);
+
+/// What is looked at.
+pub(crate) const WATCHED: [&str; 11] = [
+    "apps/deployments",
+    "apps/replicasets",
+    "apps/statefulsets",
+    "apps/daemonsets",
+    "batch/jobs",
+    "certificates.k8s.io/certificatesigningrequests",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "pods",
+    "replicationcontrollers",
+    "services",
+];
 
 #[derive(Clone)]
 pub(crate) struct Witness {
@@ -59,6 +76,11 @@ impl Witness {
         self.lock().complaints.clone()
     }
 
+    /// The collections that were written to.
+    pub(crate) fn collections(&self) -> BTreeSet<String> {
+        self.lock().objects.keys().cloned().collect()
+    }
+
     /// How many checks there were.
     pub(crate) fn checked(&self) -> usize {
         self.lock().checked
@@ -66,15 +88,7 @@ impl Witness {
 
     /// A write.
     pub(crate) fn see(&self, collection: &str, event: &Event) {
-        let watched = [
-            "apps/deployments",
-            "apps/replicasets",
-            "apps/statefulsets",
-            "apps/daemonsets",
-            "batch/jobs",
-            "pods",
-        ];
-        if !watched.contains(&collection) {
+        if !WATCHED.contains(&collection) {
             return;
         }
         let object: Value =
@@ -130,6 +144,10 @@ impl Seen {
             }
             "apps/replicasets" if gone => self.set_gone(&object, now),
             "apps/replicasets" => self.set_written(&object, before.as_ref(), now),
+            "services"
+            | "persistentvolumes"
+            | "persistentvolumeclaims"
+            | "certificates.k8s.io/certificatesigningrequests" => self.exclusive(collection, now),
             "pods" if before.is_none() => self.pod_created(&object, now),
             "pods" if is_active(before.as_ref()) && (gone || !is_active(Some(&object))) => {
                 self.pod_ends(&object, gone, now);
@@ -151,7 +169,9 @@ impl Seen {
                 note("most", most(before));
                 note("least", least(before));
             }
-            "apps/replicasets" | "apps/statefulsets" => note("replicas", replicas(before)),
+            "apps/replicasets" | "apps/statefulsets" | "replicationcontrollers" => {
+                note("replicas", replicas(before));
+            }
             "batch/jobs" => note("parallelism", parallelism(before)),
             _ => {}
         }
@@ -226,6 +246,7 @@ impl Seen {
     fn pod_created(&mut self, pod: &Value, now: Timestamp) {
         for (collection, field) in [
             ("apps/replicasets", "replicas"),
+            ("replicationcontrollers", "replicas"),
             ("batch/jobs", "parallelism"),
         ] {
             let Some(owner) = self.owner(pod, collection).cloned() else {
@@ -278,6 +299,25 @@ impl Seen {
         let least = self.lately(uid(&set), "replicas", replicas(&set), now);
         let least = least.into_iter().min().unwrap_or_default();
         self.check(left >= least, || format!("{now}: {} was deleted (gone: {gone}) and its owner lives: {left} of {least} are left", name(pod)));
+    }
+
+    /// What only one may have is had by one: addresses, volumes and claims; and no certificate without an approval.
+    fn exclusive(&mut self, collection: &str, now: Timestamp) {
+        let all = |collection: &str| {
+            let objects = self.objects.get(collection).into_iter();
+            objects
+                .flat_map(BTreeMap::values)
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        let faults = match collection {
+            "services" => exclusive::addresses(&all("services")),
+            "persistentvolumes" | "persistentvolumeclaims" => {
+                exclusive::volumes(&all("persistentvolumes"), &all("persistentvolumeclaims"))
+            }
+            _ => exclusive::certificates(&all(collection)),
+        };
+        self.check(faults.is_empty(), || format!("{now}: {faults:?}"));
     }
 
     fn check(&mut self, holds: bool, complaint: impl FnOnce() -> String) {
