@@ -1,8 +1,9 @@
 //! On which nodes a DaemonSet's pod may run: node name, selector, affinity, taints. Pure.
 
-use k8s_openapi::api::core::v1::{
-    Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint, Toleration,
-};
+use k8s_openapi::api::core::v1::{Node, PodSpec, Taint, Toleration};
+
+use crate::scheduler::selector::{Labels, term_matches};
+use crate::scheduler::taints::covers;
 
 /// What a node means for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,20 +75,7 @@ fn is_same(one: &Toleration, other: &Toleration) -> bool {
 /// Whether a pod of this spec tolerates a taint.
 fn tolerates(spec: &PodSpec, taint: &Taint) -> bool {
     let mut tolerations = spec.tolerations.iter().flatten();
-    tolerations.any(|toleration| {
-        let text = |told: &Option<String>| told.clone().unwrap_or_default();
-        let (key, effect) = (text(&toleration.key), text(&toleration.effect));
-        let value = match toleration.operator.as_deref() {
-            Some("Exists") => true,
-            None | Some("" | "Equal") => {
-                !key.is_empty() && text(&toleration.value) == text(&taint.value)
-            }
-            Some(_) => false,
-        };
-        (key.is_empty() || key == taint.key)
-            && (effect.is_empty() || effect == taint.effect)
-            && value
-    })
+    tolerations.any(|toleration| covers(toleration, taint))
 }
 
 fn is_selected(node: &Node, spec: &PodSpec) -> bool {
@@ -110,40 +98,14 @@ fn is_selected(node: &Node, spec: &PodSpec) -> bool {
             .required_during_scheduling_ignored_during_execution
             .as_ref()
     });
+    let name = node.metadata.name.as_deref().unwrap_or_default();
+    let labels = node
+        .metadata
+        .labels
+        .as_ref()
+        .unwrap_or(const { &Labels::new() });
     required.is_none_or(|required| {
         let mut terms = required.node_selector_terms.iter();
-        terms.any(|term| matches_term(node, term))
+        terms.any(|term| term_matches(term, name, labels))
     })
-}
-
-/// Whether a node meets all requirements of a term. One without any selects nothing.
-fn matches_term(node: &Node, term: &NodeSelectorTerm) -> bool {
-    let expressions = term.match_expressions.as_deref().unwrap_or_default();
-    let fields = term.match_fields.as_deref().unwrap_or_default();
-    if expressions.is_empty() && fields.is_empty() {
-        return false;
-    }
-    let label = |key: &str| node.metadata.labels.as_ref()?.get(key).map(String::as_str);
-    let field = |key: &str| match key {
-        "metadata.name" => node.metadata.name.as_deref(),
-        _ => None,
-    };
-    expressions.iter().all(|told| meets(told, label(&told.key)))
-        && fields.iter().all(|told| meets(told, field(&told.key)))
-}
-
-fn meets(told: &NodeSelectorRequirement, value: Option<&str>) -> bool {
-    let values = told.values.as_deref().unwrap_or_default();
-    let listed = value.is_some_and(|value| values.iter().any(|one| one == value));
-    let number = |text: &str| text.parse::<i64>().ok();
-    let pair = || Some((number(value?)?, number(values.first()?)?));
-    match told.operator.as_str() {
-        "In" => listed,
-        "NotIn" => !listed,
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        "Gt" => pair().is_some_and(|(has, wants)| has > wants),
-        "Lt" => pair().is_some_and(|(has, wants)| has < wants),
-        _ => false,
-    }
 }

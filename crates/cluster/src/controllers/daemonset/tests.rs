@@ -274,6 +274,32 @@ fn taints_are_tolerated_by_key_value_and_effect() {
     check("", "Equal", "", "", Fit::Stay);
 }
 
+/// `v1helper.TolerationsTolerateTaint`: the scheduler and the DaemonSet controller ask the same function.
+#[test]
+fn taints_are_tolerated_by_comparison_as_the_scheduler_does() {
+    let mut node = tainted(node("a"), "level", "NoSchedule");
+    let taints = node.spec.get_or_insert_default().taints.as_mut();
+    taints.expect("it has one")[0].value = Some("5".to_owned());
+    for (operator, value, expected) in [
+        ("Gt", "4", Fit::Run),
+        ("Gt", "5", Fit::Stay),
+        ("Lt", "6", Fit::Run),
+        ("Lt", "many", Fit::Stay),
+    ] {
+        let toleration = Toleration {
+            key: Some("level".to_owned()),
+            operator: Some(operator.to_owned()),
+            value: Some(value.to_owned()),
+            ..Toleration::default()
+        };
+        let spec = PodSpec {
+            tolerations: Some(vec![toleration]),
+            ..PodSpec::default()
+        };
+        assert_eq!(fit(&node, &spec), expected, "{operator} {value}");
+    }
+}
+
 #[test]
 fn finished_pods_are_replaced_with_a_word_about_it() {
     let set = set("0", "1");

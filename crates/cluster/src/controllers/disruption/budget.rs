@@ -10,6 +10,8 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use crate::portion::{self, Round};
+
 /// How long an evicted pod may take to be on its way out before it counts again.
 const DELETION: SignedDuration = SignedDuration::from_mins(2);
 
@@ -93,20 +95,8 @@ fn desired(budget: &PodDisruptionBudget, expected: i32) -> Result<i32, String> {
 
 /// A number, or a share rounded up.
 fn portion(value: &IntOrString, of: i32) -> Result<i32, String> {
-    match value {
-        IntOrString::Int(number) => Ok(*number),
-        IntOrString::String(text) => {
-            let percent = text
-                .strip_suffix('%')
-                .and_then(|number| number.parse::<i64>().ok());
-            let percent = percent.filter(|percent| (0..=100).contains(percent));
-            let percent = percent.ok_or_else(|| {
-                format!("invalid value for IntOrString: {text:?} is not a percentage")
-            })?;
-            let share = (percent * i64::from(of) + 99) / 100;
-            Ok(i32::try_from(share).unwrap_or(i32::MAX))
-        }
-    }
+    portion::of(value, of, Round::Up)
+        .ok_or_else(|| format!("invalid value for IntOrString: {value:?} is not a percentage"))
 }
 
 /// The evicted pods that are not yet on their way out, and when the first of them is overdue.
