@@ -6,6 +6,7 @@
 pub(crate) mod adopt;
 pub(crate) mod batch;
 pub(crate) mod claim;
+pub(crate) mod disruption;
 pub(crate) mod hash;
 pub(crate) mod ranking;
 #[cfg(test)]

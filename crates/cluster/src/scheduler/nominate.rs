@@ -7,9 +7,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{Patch, PatchParams};
 use kubewright_cache::{Key, Reader};
 use serde_json::json;
 
@@ -21,6 +20,10 @@ use super::shell::Shell;
 use super::verdict::{ineligible, without_preemption};
 use super::volumes::Volumes;
 use crate::announce::Told;
+use crate::pods::disruption::Disruption;
+
+/// The name under which this is written.
+const MANAGER: &str = "kube-scheduler";
 
 /// Pods that wait for others to go.
 pub(super) struct Nominations {
@@ -212,28 +215,18 @@ async fn write(
     patch_status(&client, pod, patch).await
 }
 
+/// A pod that makes way for another one.
+const PREEMPTION: Disruption = Disruption {
+    manager: MANAGER,
+    reason: "PreemptionByScheduler",
+    message: "default-scheduler: preempting to accommodate a higher priority pod",
+};
+
 async fn remove(client: &kube::Client, victim: &Pod, now: Timestamp) -> Result<(), kube::Error> {
     if victim.metadata.deletion_timestamp.is_some() {
         return Ok(());
     }
-    let condition = json!({
-        "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
-        "message": "default-scheduler: preempting to accommodate a higher priority pod",
-        "lastTransitionTime": Time(now), "observedGeneration": victim.metadata.generation,
-    });
-    let patch =
-        json!({"metadata": {"uid": victim.metadata.uid}, "status": {"conditions": [condition]}});
-    ignore_gone(patch_status(client, victim, patch).await)?;
-    let params = DeleteParams {
-        preconditions: Some(Preconditions {
-            uid: victim.metadata.uid.clone(),
-            resource_version: None,
-        }),
-        ..DeleteParams::default()
-    };
-    let name = victim.metadata.name.as_deref().unwrap_or_default();
-    let deleted = pods(client, victim).delete(name, &params).await;
-    ignore_gone(deleted.map(drop))
+    PREEMPTION.delete(client, victim, now).await
 }
 
 async fn patch_status(
@@ -242,7 +235,7 @@ async fn patch_status(
     patch: serde_json::Value,
 ) -> Result<(), kube::Error> {
     let params = PatchParams {
-        field_manager: Some("kube-scheduler".to_owned()),
+        field_manager: Some(MANAGER.to_owned()),
         ..PatchParams::default()
     };
     let name = pod.metadata.name.as_deref().unwrap_or_default();
@@ -253,12 +246,4 @@ async fn patch_status(
 fn pods(client: &kube::Client, pod: &Pod) -> Api<Pod> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
     Api::namespaced(client.clone(), namespace)
-}
-
-/// A pod that is gone, or another one by now, needs nothing more.
-fn ignore_gone(written: Result<(), kube::Error>) -> Result<(), kube::Error> {
-    match written {
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
-        other => other,
-    }
 }

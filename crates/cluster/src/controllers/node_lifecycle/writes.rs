@@ -4,8 +4,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+
+use crate::pods::disruption::Disruption;
 
 /// The name under which this is written.
 const MANAGER: &str = "kube-controller-manager";
@@ -62,6 +64,13 @@ pub(super) async fn not_ready(
     patch_status(client, pod, json!({"conditions": [condition]})).await
 }
 
+/// A pod that a taint evicts.
+const EVICTION: Disruption = Disruption {
+    manager: MANAGER,
+    reason: "DeletionByTaintManager",
+    message: "Taint manager: deleting due to NoExecute taint",
+};
+
 /// Takes a pod away that a taint evicts, and says so.
 ///
 /// # Errors
@@ -71,28 +80,7 @@ pub(super) async fn evict(
     pod: &Pod,
     now: Timestamp,
 ) -> Result<(), kube::Error> {
-    let condition = json!({
-        "type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager",
-        "message": "Taint manager: deleting due to NoExecute taint",
-        "lastTransitionTime": Time(now), "observedGeneration": pod.metadata.generation,
-    });
-    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
-    if !matches!(phase, Some("Succeeded" | "Failed")) {
-        patch_status(client.clone(), pod, json!({"conditions": [condition]})).await?;
-    }
-    let params = DeleteParams {
-        preconditions: Some(Preconditions {
-            uid: pod.metadata.uid.clone(),
-            resource_version: None,
-        }),
-        ..DeleteParams::default()
-    };
-    let name = pod.metadata.name.as_deref().unwrap_or("");
-    match api_of(client, pod).delete(name, &params).await {
-        // Gone, or another one of its name.
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
-        other => other.map(|_| ()),
-    }
+    EVICTION.delete(&client, pod, now).await
 }
 
 async fn patch_status(client: kube::Client, pod: &Pod, status: Value) -> Result<(), kube::Error> {
