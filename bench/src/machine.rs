@@ -1,6 +1,7 @@
 //! The machine that figures were measured on, as far as it explains them.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 /// How many processes wanted a core in the last minute.
@@ -50,7 +51,20 @@ pub fn own(name: &str) -> u64 {
 
 /// How long this thread has had a processor.
 pub fn processor_time() -> Duration {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    scheduled(Path::new("/proc/thread-self"))
+}
+
+/// How long the threads that this process has now have had a processor, all of them together.
+pub fn processor_time_of_all_threads() -> Duration {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten();
+    threads
+        .flatten()
+        .map(|thread| scheduled(&thread.path()))
+        .sum()
+}
+
+fn scheduled(thread: &Path) -> Duration {
+    let text = fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
     let nanoseconds = text.split(' ').next().and_then(|n| n.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap_or(0))
 }

@@ -5,7 +5,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{crowd, fork, growth, month, ready};
+use crate::{crowd, fork, growth, large, month, ready};
 
 /// One part of `cluster`, in this process; prints a line of JSON.
 #[derive(clap::Args)]
@@ -24,6 +24,8 @@ enum What {
     Fork { objects: usize },
     /// One more Deployment with so many pods present
     Growth { pods: usize },
+    /// So many pods on so many nodes until all are ready, and then a minute of nothing
+    Large { nodes: usize, pods: usize },
     /// Days with cron jobs, leases and node failures
     Month {
         days: u64,
@@ -43,6 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         What::Fork { objects } => print(&shared()?.block_on(fork::measure(objects))?),
         What::Growth { pods } => print(&single()?.block_on(growth::measure(pods))?),
+        What::Large { nodes, pods } => print(&shared()?.block_on(large::measure(nodes, pods))?),
         What::Month {
             days,
             nodes,

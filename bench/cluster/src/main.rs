@@ -8,6 +8,7 @@ mod alive;
 mod crowd;
 mod fork;
 mod growth;
+mod large;
 mod month;
 mod outcome;
 mod ready;
@@ -70,6 +71,7 @@ fn main() -> Result<()> {
         other: part("month", &[days, 3, 8, LONG_LEASE])?,
         usual: part("month", &[days.div_ceil(10), 3, 7, 40])?,
         growth: Vec::new(),
+        large: part("large", &[5_000 / divisor, 50_000 / divisor])?,
     };
     for pods in GROWTH {
         let pods = pods / divisor;
@@ -105,7 +107,7 @@ fn part<T: DeserializeOwned>(what: &str, numbers: &[usize]) -> Result<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::outcome::{Growth, Month};
+    use super::outcome::{Growth, Large, Month};
     use super::*;
 
     #[test]
@@ -136,6 +138,16 @@ mod tests {
                 processor: 0.02,
                 memory: 1_000_000,
             }],
+            large: Large {
+                nodes: 5_000,
+                pods: 50_000,
+                nodes_ready: 2.0,
+                pods_ready: 60.0,
+                memory: 2_000_000_000,
+                peak: 3_000_000_000,
+                idle: 0.25,
+                idle_writes: 30_000,
+            },
             again: month.clone(),
             other: month.clone(),
             usual: month.clone(),
@@ -148,5 +160,10 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("`0123456789abcdef`"), "{text}");
+        assert!(
+            text.contains("| 5,000 | 50,000 | 2.00 s | 60.0 s |"),
+            "{text}"
+        );
+        assert!(text.contains("| 25 % | 30,000 |"), "{text}");
     }
 }

@@ -9,6 +9,7 @@ pub(crate) struct Results {
     pub(crate) crowd: Crowd,
     pub(crate) fork: Fork,
     pub(crate) growth: Vec<Growth>,
+    pub(crate) large: Large,
     /// Twice with the same seed, and once with another, with long leases.
     pub(crate) month: Month,
     pub(crate) again: Month,
@@ -57,6 +58,23 @@ pub(crate) struct Growth {
     /// Processor time of the whole process for one Deployment.
     pub(crate) processor: f64,
     pub(crate) memory: u64,
+}
+
+/// A large cluster.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Large {
+    pub(crate) nodes: usize,
+    pub(crate) pods: usize,
+    /// From the start until all nodes are ready.
+    pub(crate) nodes_ready: f64,
+    /// From the first Deployment until all pods are ready.
+    pub(crate) pods_ready: f64,
+    pub(crate) memory: u64,
+    pub(crate) peak: u64,
+    /// Processors that are busy while nobody asks for anything.
+    pub(crate) idle: f64,
+    /// Writes in that minute.
+    pub(crate) idle_writes: u64,
 }
 
 /// Simulated days.

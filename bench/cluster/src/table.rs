@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kubewright_bench::figure::{Figure, Value, thousands};
 
-use crate::outcome::{Growth, Month, Results};
+use crate::outcome::{Growth, Large, Month, Results};
 
 const INTRODUCTION: &str = "\
 ## A cluster in the process
@@ -23,7 +23,7 @@ pub(crate) fn markdown(results: &Results, machine: &str) -> String {
         let aim = aim.map(|aim| format!("≤ {aim}")).unwrap_or_default();
         let _ = writeln!(text, "| {what} | {value} | {aim} |");
     }
-    text + &growth(&results.growth) + &month(results)
+    text + &growth(&results.growth) + &large(&results.large) + &month(results)
 }
 
 fn figures(results: &Results) -> Vec<Figure> {
@@ -93,6 +93,24 @@ fn growth(rows: &[Growth]) -> String {
         );
     }
     text
+}
+
+fn large(large: &Large) -> String {
+    format!(
+        "\n### A large cluster\n\nAll nodes and pods of the largest cluster that Kubernetes promises to carry, a third of its pods. \
+         Idle is the share of one processor that the cluster takes in a minute in which nobody asks for anything: nodes renew their \
+         leases, which is nearly all of the writes.\n\n\
+         | nodes | pods | until nodes are ready | until pods are ready | memory | most memory | idle | writes in that minute |\n\
+         |---:|---:|---:|---:|---:|---:|---:|---:|\n| {} | {} | {} | {} | {} | {} | {:.0} % | {} |\n",
+        thousands(large.nodes as u64),
+        thousands(large.pods as u64),
+        value(large.nodes_ready),
+        value(large.pods_ready),
+        Value::Bytes(large.memory),
+        Value::Bytes(large.peak),
+        large.idle * 100.0,
+        thousands(large.idle_writes)
+    )
 }
 
 fn month(results: &Results) -> String {
