@@ -1,7 +1,8 @@
 //! The processes that a runtime has started and that have not ended, on disk, so that whoever comes after it ends them.
 //!
 //! A process is named by its number and by when it started, because numbers are used again. What a container has left that is
-//! in no file, such as a program whose helper was killed as well, is found by a variable in its environment.
+//! in no file, such as a program whose helper was killed as well, is found by the session that the helper led, and by a variable in
+//! its environment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::ending;
 use crate::procfs::Stat;
+use crate::sessions;
 
 /// The variable that says which runtime a process belongs to.
 pub(crate) const MARK: &str = "KUBEWRIGHT_RUNTIME";
@@ -25,12 +27,20 @@ pub(crate) struct Ledger {
 
 /// A process that is written down until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Entry(PathBuf);
+pub(crate) struct Entry {
+    path: PathBuf,
+    /// The helper, and when it started.
+    helper: (i32, u64),
+}
 
 impl Ledger {
     /// Writes down a helper that has just been started.
     pub(crate) fn enter(&self, pid: i32) -> Entry {
-        let entry = Entry(self.directory.join(pid.to_string()));
+        let started = Stat::of(pid).map_or(0, |stat| stat.started);
+        let entry = Entry {
+            path: self.directory.join(pid.to_string()),
+            helper: (pid, started),
+        };
         entry.add(pid);
         entry
     }
@@ -42,8 +52,11 @@ impl Entry {
         let Some(stat) = Stat::of(pid) else {
             return;
         };
-        let line = format!("{pid} {}\n", stat.started);
-        let file = fs::File::options().create(true).append(true).open(&self.0);
+        let line = format!("{pid} {} {}\n", stat.started, boot());
+        let file = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(&self.path);
         let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
         if let Err(error) = written {
             tracing::warn!(%error, "a process could not be written down");
@@ -51,10 +64,20 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// Ends what a helper has left that was killed: it is not there to do so itself.
+    pub(crate) fn end_session(&self) {
+        let (helper, started) = self.helper;
+        if started > 0 {
+            sessions::end(helper, started);
+        }
+    }
+}
+
 impl Drop for Entry {
     fn drop(&mut self) {
         // One that is left names a process that is gone, which is seen when it is read.
-        let _ = fs::remove_file(&self.0);
+        let _ = fs::remove_file(&self.path);
     }
 }
 
@@ -82,25 +105,36 @@ pub(crate) fn end_all(directory: &Path, id: &str) -> usize {
     ended.len()
 }
 
-/// The processes of a ledger that still run, and when they started.
+/// The processes of a ledger that still run, with their sessions, and when they started.
 fn written(directory: &Path) -> Vec<(i32, u64)> {
-    let mut found = Vec::new();
+    let boot = boot();
+    let mut leaders = BTreeMap::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let text = fs::read_to_string(entry.path()).unwrap_or_default();
-        for line in text.lines() {
-            let Some((pid, started)) = line.split_once(' ') else {
-                continue;
-            };
-            let (Ok(pid), Ok(started)) = (pid.parse::<i32>(), started.parse::<u64>()) else {
-                continue;
-            };
-            let same = Stat::of(pid).filter(|stat| stat.started == started && stat.state != 'Z');
-            if pid > 1 && same.is_some() {
-                found.push((pid, started));
-            }
-        }
+        leaders.extend(text.lines().filter_map(|line| parse(line, &boot)));
     }
+    let found = leaders.iter().filter(|(pid, started)| {
+        let stat = Stat::of(**pid);
+        stat.is_some_and(|stat| stat.started == **started && stat.state != 'Z')
+    });
+    let found: Vec<_> = found.map(|(pid, started)| (*pid, *started)).collect();
     found
+        .into_iter()
+        .chain(sessions::members(&leaders))
+        .collect()
+}
+
+/// A line of the ledger, if it was written since the machine was started.
+fn parse(line: &str, boot: &str) -> Option<(i32, u64)> {
+    let mut words = line.split(' ');
+    let (pid, started) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    (pid > 1 && words.next() == Some(boot)).then_some((pid, started))
+}
+
+/// Tells one start of the machine from another: numbers of processes begin anew with each.
+fn boot() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
 }
 
 /// The processes whose environment names a runtime, and when they started.
@@ -146,7 +180,8 @@ mod tests {
         let number = |child: &Child| i32::try_from(child.id()).expect("in range");
         let entry = ledger.enter(number(&written));
         // A process that has the number of one that was written down, and is another.
-        fs::write(directory.path().join("1"), format!("{} 1", number(&reused))).expect("written");
+        let line = format!("{} 1 {}", number(&reused), boot());
+        fs::write(directory.path().join("1"), line).expect("written");
         let reap = std::thread::spawn(move || (written.wait(), marked.wait()));
         assert_eq!(end_all(directory.path(), &id), 2);
         let (first, second) = reap.join().expect("joined");

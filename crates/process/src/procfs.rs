@@ -13,6 +13,8 @@ pub(crate) fn pids() -> Vec<i32> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub(crate) parent: i32,
+    /// The process that leads, or led, its session. The number is not given to another for as long as the session has members.
+    pub(crate) session: i32,
     /// Processor time in clock ticks.
     pub(crate) cpu: u64,
     /// When it started, in clock ticks since the machine did: tells it from a later process of the same number.
@@ -37,6 +39,7 @@ impl Stat {
         Some(Self {
             state: fields.first()?.chars().next()?,
             parent: fields.get(1)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
             cpu: number(14)?.saturating_add(number(15)?),
             started: number(22)?,
             resident: number(24)?,
@@ -52,7 +55,7 @@ mod tests {
     fn names_with_parentheses_do_not_shift_the_fields() {
         let text = "7 (a) b (c) S 3 7 7 0 -1 4194304 1 2 3 4 50 60 7 8 20 0 1 0 99 1000 25 18446744073709551615";
         let stat = Stat::parse(text).expect("it is whole");
-        assert_eq!((stat.parent, stat.cpu), (3, 110));
+        assert_eq!((stat.parent, stat.session, stat.cpu), (3, 7, 110));
         assert_eq!((stat.started, stat.resident), (99, 25));
         assert_eq!(Stat::parse("7 (short) S 3"), None);
         let own = i32::try_from(std::process::id()).expect("in range");

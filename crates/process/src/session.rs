@@ -183,10 +183,15 @@ impl Reports {
         let report = self.next().await.ok().flatten();
         // Reaped here, so that nothing is left when the end is known.
         let status = self.child.wait().await;
-        report.unwrap_or_else(|| {
-            tracing::warn!(?status, "the helper of a container ended without a report");
-            Report::Killed(9)
-        })
+        if let Some(report) = report {
+            return report;
+        }
+        tracing::warn!(?status, "the helper of a container ended without a report");
+        let entry = self.entry;
+        if let Err(error) = tokio::task::spawn_blocking(move || entry.end_session()).await {
+            tracing::warn!(%error, "what a helper has left could not be ended");
+        }
+        Report::Killed(9)
     }
 }
 

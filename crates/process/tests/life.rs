@@ -192,3 +192,39 @@ async fn a_program_in_a_place_that_containers_have_their_own_of_is_there() {
     assert_eq!(world.log("here").await, "from /tmp\n");
     world.cluster.stop().await;
 }
+
+/// Without namespaces nothing but the helper ends what it started. As root control groups do as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_whose_helper_is_killed_end() {
+    for (at, namespaces) in both().into_iter().enumerate() {
+        let world = World::start(namespaces).await;
+        let marker = format!("10{at}533.75");
+        let script = format!("sleep {marker} & setsid sleep {marker} & echo up; wait");
+        let more = json!({"spec": {"restartPolicy": "Never"}});
+        world.script("alone", &script, more).await;
+        world.until_log("alone", "up").await;
+        let programs = processes_with(&marker);
+        let helpers = programs.iter().filter_map(|pid| helper_above(*pid));
+        let helper = helpers.max().expect("a helper started them");
+        let killed = std::process::Command::new("kill")
+            .args(["-KILL", &helper.to_string()])
+            .status();
+        assert!(killed.is_ok_and(|status| status.success()));
+        world.until_phase("alone", "Failed").await;
+        until_none(&marker).await;
+        world.cluster.stop().await;
+    }
+}
+
+/// The nearest helper above a process.
+fn helper_above(mut pid: i32) -> Option<i32> {
+    while pid > 1 {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (name, rest) = stat.rsplit_once(')')?;
+        if name.contains("(kw-") {
+            return Some(pid);
+        }
+        pid = rest.split_whitespace().nth(1)?.parse().ok()?;
+    }
+    None
+}
