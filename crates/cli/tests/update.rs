@@ -133,12 +133,19 @@ fn projects_that_nobody_changed_become_what_is_scaffolded_today() {
     }
 }
 
-/// The line that both change in every project: in the Makefile before, in it today, and by people.
-const BOTH: [&str; 3] = [
-    "lint-fix: ## Mend what can be mended.",
-    "lint-fix: ## Fix what can be fixed.",
-    "lint-fix: ## My own words.",
-];
+/// The line of the Makefile that both change in every project: as it is today, and by people.
+const THEIRS: &str = "lint-fix: ## Fix what can be fixed.\n";
+const MINE: &str = "lint-fix: ## My own words.\n";
+
+/// A Makefile in which somebody described a target in other words.
+fn described_by_people(makefile: &str) -> String {
+    let mut described = String::new();
+    for line in makefile.split_inclusive('\n') {
+        let is_it = line.starts_with("lint-fix: ##");
+        described.push_str(if is_it { MINE } else { line });
+    }
+    described
+}
 
 /// Makes ten changes and one that the scaffold makes as well, adds a file and deletes another. The project has to become today's
 /// with these changes, and with one conflict.
@@ -148,7 +155,7 @@ fn check_changes(name: &str, calls: &[&str], edits: &[Edit]) {
     for it in edits {
         change(&place, it.path, |text| text.replacen(it.before, it.mine, 1));
     }
-    change(&place, "Makefile", |text| text.replace(BOTH[0], BOTH[2]));
+    change(&place, "Makefile", |text| described_by_people(&text));
     fs::write(place.join("src/mine.rs"), "//! Mine.\n").expect("it can be written");
     fs::remove_file(place.join("Dockerfile")).expect("it is there");
     let said = update(&place, &[]).fails();
@@ -183,8 +190,7 @@ fn resolved(makefile: &str) -> String {
     let (before, rest) = makefile.split_once("<<<<<<< yours\n").expect("a conflict");
     let (mine, rest) = rest.split_once("=======\n").expect("two sides");
     let (theirs, rest) = rest.split_once(">>>>>>> kubewright ").expect("an end");
-    assert_eq!(mine, format!("{}\n", BOTH[2]));
-    assert_eq!(theirs, format!("{}\n", BOTH[1]));
+    assert_eq!((mine, theirs), (MINE, THEIRS));
     let (_, after) = rest.split_once('\n').expect("the end of a line");
     format!("{before}{theirs}{after}")
 }
@@ -201,14 +207,7 @@ fn changes_of_people_stay_and_conflicts_are_marked_where_both_changed() {
 fn lines_that_both_changed_are_marked_and_have_to_be_resolved() {
     let (_around, place) = folder("single");
     old_project("single", &place);
-    change(&place, "Makefile", |text| {
-        let lines = text.split_inclusive('\n');
-        let mine = |line: &str| match line.split_once(": ##") {
-            Some(("lint-fix", _)) => "lint-fix: ## My own words.\n".to_owned(),
-            _ => line.to_owned(),
-        };
-        lines.map(mine).collect()
-    });
+    change(&place, "Makefile", |text| described_by_people(&text));
     change(&place, "src/webhook/v1/guestbook.rs", |text| {
         text.replace(
             "/// Completes an object before it is judged and stored.",
