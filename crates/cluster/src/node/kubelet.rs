@@ -9,5 +9,4 @@ pub(crate) mod mounts;
 pub(crate) mod prober;
 pub(crate) mod restart;
 pub(crate) mod sources;
-pub(crate) mod tokens;
 pub(crate) mod volumes;

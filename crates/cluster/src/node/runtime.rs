@@ -30,6 +30,7 @@ mod image;
 mod program;
 mod simulation;
 mod tar;
+pub(crate) mod tokens;
 mod volumes;
 
 use std::fmt;

@@ -5,8 +5,8 @@ use kubewright_schema::quantity::Quantity;
 
 use super::downward::Place;
 use super::sources::Sources;
-use super::tokens::Minted;
 use super::volumes::{claim_failure, claim_name, content, only_user};
+use crate::node::runtime::tokens::Minted;
 use crate::node::runtime::{Medium, MountError, PodVolume, VolumeFile, VolumeSource};
 
 /// The volumes of a pod with everything resolved.

@@ -11,8 +11,8 @@ use k8s_openapi::api::core::v1::{
 use super::downward::{self, Place};
 use super::environment::missing;
 use super::sources::Sources;
-use super::tokens::{self, Minted};
 use crate::node::runtime::MountedFile;
+use crate::node::runtime::tokens::{self, Minted};
 
 /// Permissions of files when a volume does not say.
 const MODE: i32 = 0o644;

@@ -8,10 +8,10 @@ use k8s_openapi::api::core::v1::{PersistentVolume, Pod};
 use kubewright_cache::{Key, Reader};
 use tokio::sync::mpsc;
 
+use super::tokens::Tokens;
 use crate::node::kubelet::downward::Place;
 use crate::node::kubelet::mounts;
 use crate::node::kubelet::sources::Cached;
-use crate::node::kubelet::tokens::Tokens;
 use crate::node::news::News;
 
 /// A volume of a pod with everything resolved that the API server knows of it.

@@ -11,8 +11,8 @@ use super::Shell;
 use crate::node::kubelet::downward::Place;
 use crate::node::kubelet::environment::{self, expand};
 use crate::node::kubelet::sources::pull_secrets;
-use crate::node::kubelet::tokens::Tokens;
 use crate::node::kubelet::{prober, volumes};
+use crate::node::runtime::tokens::Tokens;
 use crate::node::runtime::{
     ContainerConfig, ContainerId, EventWriter, ExecTarget, Exit, Health, ImagePull, LogWriter,
     PodId, PodVolumes, ResourceLimits, Runtime,
