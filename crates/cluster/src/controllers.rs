@@ -19,6 +19,7 @@ mod namespace;
 pub(crate) mod node_lifecycle;
 mod pod_control;
 mod pod_gc;
+mod policy_status;
 mod remembered;
 mod replicaset;
 mod replication;

@@ -14,7 +14,7 @@ use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::{
     Endpoints, Namespace, PersistentVolumeClaim, Pod, ReplicationController, ResourceQuota, Secret,
-    Service,
+    Service, ServiceAccount,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
@@ -217,8 +217,17 @@ async fn components_of_a_busy_cluster_are_who_they_are_and_need_no_more_than_the
     let cluster = builder.start().await.expect("starts");
     be_busy(&cluster).await;
     be_troubled(&cluster).await;
+    let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client(), "kube-system");
+    let accounts = accounts.list_metadata(&Default::default()).await;
+    let accounts = accounts.expect("an answer").items.into_iter();
+    let accounts: BTreeSet<_> = accounts.filter_map(|it| it.metadata.name).collect();
     cluster.stop().await;
     let (deeds, refused) = read(&path);
+    for user in deeds.keys() {
+        let name = user.strip_prefix("system:serviceaccount:kube-system:");
+        let there = name.is_none_or(|name| accounts.contains(name));
+        assert!(there, "{user} has no service account: {accounts:?}");
+    }
     assert!(refused.is_empty(), "refused: {refused:#?}");
     let account = |name: &str| format!("system:serviceaccount:kube-system:{name}");
     let node = |name: &str| format!("system:node:{name}");
@@ -314,6 +323,13 @@ async fn policy_on_user_info_tells_controllers_from_people() {
     create::<ValidatingAdmissionPolicy>(&Api::all(cluster.client()), policy).await;
     let binding = json!({"metadata": {"name": "pods"}, "spec": {"policyName": "pods", "validationActions": ["Deny"]}});
     create::<ValidatingAdmissionPolicyBinding>(&Api::all(cluster.client()), binding).await;
+    // `validatingadmissionpolicystatus/controller.go: reconcile`.
+    let policies = Api::<ValidatingAdmissionPolicy>::all(cluster.client());
+    let seen = until(&policies, "pods", |it| {
+        it["status"]["observedGeneration"] == 1
+    })
+    .await;
+    assert_eq!(seen["status"]["typeChecking"], json!({}));
     sleep(Duration::from_secs(1)).await;
     let pod = json!({"metadata": {"name": "mine"}, "spec": template("mine", json!({}))["spec"]});
     let pod: Pod = serde_json::from_value(pod).expect("it is a pod");

@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::node_lifecycle::NodeLifecycle;
 use super::{
-    Facts, autoscaler, certificates, cronjob, daemonset, deployment, disruption, endpoints,
-    ephemeral_volume, expiry, garbage_collector, job, load_balancer, namespace, pod_gc, replicaset,
-    replication, resource_quota, service_account, statefulset, volumes,
+    Credentials, Facts, autoscaler, certificates, cronjob, daemonset, deployment, disruption,
+    endpoints, ephemeral_volume, expiry, garbage_collector, job, load_balancer, namespace, pod_gc,
+    policy_status, replicaset, replication, resource_quota, service_account, statefulset, volumes,
 };
 use crate::identity::{self, controller as account};
 use crate::scheduler::Scheduler;
@@ -68,14 +68,48 @@ pub enum BuiltIn {
     LoadBalancers,
     /// Approves, signs and deletes CertificateSigningRequests.
     Certificates,
+    /// Reports which generation of a ValidatingAdmissionPolicy has been looked at.
+    PolicyStatus,
 }
 
 /// Adds a part to a manager.
 type Add = fn(Manager, &Facts) -> Manager;
 
+/// The service accounts that controllers act as, in `kube-system`.
+const ACCOUNTS: [&str; 28] = [
+    "certificate-controller",
+    "cronjob-controller",
+    "daemon-set-controller",
+    "deployment-controller",
+    "disruption-controller",
+    "endpoint-controller",
+    "endpointslice-controller",
+    "endpointslicemirroring-controller",
+    "ephemeral-volume-controller",
+    "expand-controller",
+    "generic-garbage-collector",
+    "horizontal-pod-autoscaler",
+    "job-controller",
+    "namespace-controller",
+    "node-controller",
+    "persistent-volume-binder",
+    "pod-garbage-collector",
+    "pv-protection-controller",
+    "pvc-protection-controller",
+    "replicaset-controller",
+    "replication-controller",
+    "resourcequota-controller",
+    "root-ca-cert-publisher",
+    "service-account-controller",
+    "service-controller",
+    "statefulset-controller",
+    "ttl-after-finished-controller",
+    "validatingadmissionpolicy-status-controller",
+];
+
 /// All parts, in the order in which they are started.
 #[rustfmt::skip]
-const PARTS: [(BuiltIn, Add); 23] = [
+const PARTS: [(BuiltIn, Add); 24] = [
     (BuiltIn::Nodes, nodes),
     (BuiltIn::Scheduler, scheduler),
     (BuiltIn::NodeLifecycle, node_lifecycle),
@@ -93,7 +127,12 @@ const PARTS: [(BuiltIn, Add); 23] = [
     }),
     (BuiltIn::ServiceAccount, |manager, facts| {
         let authority = || facts.certificate_authority.clone();
-        let manager = add(manager, facts, "service-account-controller", service_account::controller());
+        let accounts = match facts.credentials {
+            Credentials::Own => &ACCOUNTS[..],
+            Credentials::OfManager => &[],
+        };
+        let accounts = service_account::controller(accounts);
+        let manager = add(manager, facts, "service-account-controller", accounts);
         let publisher = service_account::root_ca_controller(authority());
         let manager = add(manager, facts, "root-ca-cert-publisher", publisher);
         // As in Kubernetes: it acts as the manager, because other controllers have no tokens before it runs.
@@ -152,6 +191,10 @@ const PARTS: [(BuiltIn, Add); 23] = [
         let manager = add(manager, facts, account, certificates::approver());
         let manager = add(manager, facts, account, certificates::signer(facts.signer.clone()));
         add(manager, facts, account, certificates::cleaner())
+    }),
+    (BuiltIn::PolicyStatus, |manager, facts| {
+        let account = "validatingadmissionpolicy-status-controller";
+        add(manager, facts, account, policy_status::controller())
     }),
 ];
 

@@ -1,4 +1,4 @@
-//! Service accounts: each namespace has one called `default` and knows whom to trust; secrets for tokens are filled, and go
+//! Service accounts: each namespace has one called `default`, `kube-system` one for each controller, and all know whom to trust; secrets for tokens are filled, and go
 //! with their account.
 
 use std::collections::BTreeMap;
@@ -30,11 +30,15 @@ const DESCRIPTION: (&str, &str) = (
      clusters.",
 );
 
-/// Makes the service account of every namespace.
-pub(crate) fn controller() -> Controller {
+/// The namespace of the accounts of controllers.
+const SYSTEM: &str = "kube-system";
+
+/// Makes the service account of every namespace, and in `kube-system` those that controllers act as: on a real cluster each
+/// controller has its own made when it first asks for a token.
+pub(crate) fn controller(of_controllers: &'static [&'static str]) -> Controller {
     Controller::of::<Namespace>("serviceaccount")
         .watches(Watch::of::<ServiceAccount>().map(|account, _| named(account, DEFAULT)))
-        .reconciler(DefaultAccount)
+        .reconciler(Accounts { of_controllers })
 }
 
 /// Tells every namespace the certificate authority, PEM.
@@ -88,18 +92,28 @@ fn settled<T>(result: Result<T, ClientError>) -> Result<Outcome, Error> {
     }
 }
 
-struct DefaultAccount;
+struct Accounts {
+    of_controllers: &'static [&'static str],
+}
 
-impl Reconciler<Namespace> for DefaultAccount {
+impl Reconciler<Namespace> for Accounts {
     async fn reconcile(&self, namespace: Arc<Namespace>, cx: &Context) -> Result<Outcome, Error> {
-        let key = Key::new(cx.key().name(), DEFAULT);
-        if !is_active(&namespace) || cx.client().get::<ServiceAccount>(&key).await?.is_some() {
+        if !is_active(&namespace) {
             return Ok(Outcome::done());
         }
-        let mut account = ServiceAccount::default();
-        account.metadata.namespace = Some(cx.key().name().to_owned());
-        account.metadata.name = Some(DEFAULT.to_owned());
-        settled(cx.client().create(&account).await)
+        let of_controllers = self.of_controllers.iter();
+        let of_controllers = of_controllers.filter(|_| cx.key().name() == SYSTEM);
+        for name in [DEFAULT].iter().chain(of_controllers) {
+            let key = Key::new(cx.key().name(), name);
+            if cx.client().get::<ServiceAccount>(&key).await?.is_some() {
+                continue;
+            }
+            let mut account = ServiceAccount::default();
+            account.metadata.namespace = Some(cx.key().name().to_owned());
+            account.metadata.name = Some((*name).to_owned());
+            settled(cx.client().create(&account).await).map(drop)?;
+        }
+        Ok(Outcome::done())
     }
 }
 
