@@ -195,3 +195,27 @@ async fn cron_job_tells_of_schedules_that_never_come_and_of_jobs_it_did_not_make
         "it is not one of its runs"
     );
 }
+
+/// `cronjob/cronjob_controllerv2.go: syncCronJob`: a run that somebody deletes is missed.
+#[tokio::test(start_paused = true)]
+async fn cron_job_tells_of_a_run_that_went_missing() {
+    let cluster = start().await;
+    let (crons, jobs) = (here::<CronJob>(&cluster), here::<Job>(&cluster));
+    let run = json!({"spec": {"template": {"metadata": {"annotations": {"sim.kubewright.dev/exit-after": "3600s"}},
+        "spec": {"restartPolicy": "Never", "containers": containers()}}}});
+    let spec = json!({"schedule": "0 * * * *", "jobTemplate": run, "concurrencyPolicy": "Forbid"});
+    create(
+        &crons,
+        json!({"metadata": {"name": "hourly"}, "spec": spec}),
+    )
+    .await;
+    sleep(Duration::from_secs(3_700)).await;
+    let hourly = until(&crons, "hourly", |cron| cron["status"]["active"].is_array()).await;
+    let name = hourly["status"]["active"][0]["name"].as_str();
+    let name = name.expect("a run has a name").to_owned();
+    let deleted = jobs.delete(&name, &DeleteParams::background()).await;
+    deleted.expect("deleted");
+    until(&crons, "hourly", |cron| cron["status"]["active"].is_null()).await;
+    let text = format!("Active job went missing: {name}");
+    assert!(told(&cluster, "hourly", "MissingJob", &text).await);
+}

@@ -94,6 +94,7 @@ fn check(look: Look, [name, volumes, volumes_after, claims, claims_after, events
     assert_eq!(got.join(","), *events, "{name}: events");
 }
 
+/// `persistentvolume/binder_test.go: TestSync` over `pv_controller.go: syncClaim` and `pv_helpers.go: FindMatchingVolume`.
 #[test]
 fn claims_are_bound_lost_or_wait_as_the_real_controller_decides() {
     let cases = cases(Look::Claim);
@@ -101,6 +102,7 @@ fn claims_are_bound_lost_or_wait_as_the_real_controller_decides() {
     assert_eq!(cases.len(), 50, "cases of syncClaim");
 }
 
+/// `persistentvolume/binder_test.go: TestSync`, `recycle_test.go` and `delete_test.go` over `pv_controller.go: syncVolume`.
 #[test]
 fn volumes_are_available_bound_released_or_freed_as_the_real_controller_decides() {
     let cases = cases(Look::Volume);
@@ -108,6 +110,7 @@ fn volumes_are_available_bound_released_or_freed_as_the_real_controller_decides(
     assert_eq!(cases.len(), 18, "cases of syncVolume");
 }
 
+/// `persistentvolume/binder_test.go: TestMultiSync`.
 #[test]
 fn races_come_to_rest_with_one_volume_a_claim() {
     let cases = cases(Look::All);
