@@ -103,11 +103,12 @@ async fn act(app: &PodtatoHeadApp, plan: &Plan, figure: &Figure, cx: &Context) -
             own(app, cx.client().apply_owned(app, &key, fill).await, cx)?;
         }
     }
-    // What a part gets depends on what it was seen to run. After a restart that may be the past, and a part that is upgraded
-    // already would go back: a Deployment is changed only as it was seen, and made only for the app as it is.
+    // What a part gets depends on the app, and on what the part was seen to run. After a restart either may be the past, and a part
+    // that is upgraded already would go back: a Deployment is changed only as it was seen, and its image only for the app as it is.
     let client = cx.client().optimistic_lock();
     for (part, image) in &plan.images {
-        if !figure.contains_key(part) {
+        let runs_it = |seen: &Seen| seen.image == *image;
+        if !figure.get(part).is_some_and(runs_it) {
             client.live().ensure_current(app).await?;
         }
         let key = cx.key().sibling(&desired::name(&name, *part));
