@@ -44,7 +44,7 @@ fn streams() -> Vec<Step> {
             .complains("Unable to use a TTY"),
         kubectl("exec nobody -- true").fails("pods \"nobody\" not found"),
         kubectl(
-            "run ticker --image=busybox --restart=Never -- sh -c 'sleep 3; echo tick; sleep 2; echo tock; sleep 600'",
+            "run ticker --image=busybox --restart=Never -- sh -c 'sleep 12; echo tick; sleep 2; echo tock; sleep 600'",
         ),
         kubectl("wait --for=condition=ready pod/ticker --timeout=20s"),
         meanwhile("attach ticker", "tock", "get pod ticker")
