@@ -51,39 +51,43 @@ pub(crate) fn end(leader: i32, started: u64) {
 #[cfg(test)]
 mod tests {
     use std::process::{Child, Command};
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
+
+    use tokio::time::{Instant, sleep};
 
     use super::*;
 
     /// A session whose leader has a child, which has two: one of them has left the session.
-    fn session() -> (Child, u64) {
+    fn session() -> Child {
         let script = "sh -c 'sleep 1000 & setsid sleep 1000 & wait' & wait";
         let mut command = Command::new("setsid");
         let child = command.args(["sh", "-c", script]).spawn();
-        let child = child.expect("it starts");
-        let pid = child.id().cast_signed();
+        child.expect("it starts")
+    }
+
+    /// Waits until all four run, and gives when the leader started.
+    async fn until_complete(leader: i32) -> u64 {
         let late = Instant::now() + Duration::from_secs(30);
         loop {
-            // The leader of its session, a shell and two that sleep.
-            let stat = Stat::of(pid).expect("it runs");
-            let leaders = BTreeMap::from([(pid, stat.started)]);
-            let sleeps = |(pid, _): &(i32, u64)| {
+            let started = Stat::of(leader).expect("it runs").started;
+            let members = members(&BTreeMap::from([(leader, started)]));
+            let sleeps = members.iter().filter(|(pid, _)| {
                 let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
                 name.is_ok_and(|name| name == "sleep\n")
-            };
-            let members = members(&leaders);
-            if members.len() == 4 && members.iter().filter(|it| sleeps(it)).count() == 2 {
-                return (child, stat.started);
+            });
+            if members.len() == 4 && sleeps.count() == 2 {
+                return started;
             }
             assert!(Instant::now() < late, "last seen: {members:?}");
-            std::thread::sleep(Duration::from_millis(5));
+            sleep(Duration::from_millis(5)).await;
         }
     }
 
-    #[test]
-    fn what_a_leader_left_is_found_and_ended() {
-        let (mut leader, started) = session();
+    #[tokio::test]
+    async fn what_a_leader_left_is_found_and_ended() {
+        let mut leader = session();
         let pid = leader.id().cast_signed();
+        let started = until_complete(pid).await;
         leader.kill().expect("killed");
         leader.wait().expect("reaped");
         let leaders = BTreeMap::from([(pid, started)]);
@@ -92,10 +96,11 @@ mod tests {
         assert_eq!(members(&leaders), []);
     }
 
-    #[test]
-    fn session_of_another_process_with_the_number_is_left_alone() {
-        let (mut leader, started) = session();
+    #[tokio::test]
+    async fn session_of_another_process_with_the_number_is_left_alone() {
+        let mut leader = session();
         let pid = leader.id().cast_signed();
+        let started = until_complete(pid).await;
         let other = BTreeMap::from([(pid, started - 1)]);
         assert_eq!(members(&other), [], "the number was used again");
         let later = BTreeMap::from([(pid, started + 1_000_000)]);
