@@ -4,7 +4,7 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use kube::CustomResourceExt;
 use kubewright::prelude::*;
 use kubewright_demo::{CloudManager, controller, sample};
-use kubewright_sim::{BuiltIn, Campaign, Walk};
+use kubewright_sim::{BuiltIn, Campaign, FaultKind, Walk};
 use serde_json::json;
 
 fn key() -> Key {
@@ -62,6 +62,13 @@ fn campaign() -> Campaign {
 #[test]
 fn cloud_manager_survives_every_single_fault() {
     campaign().sample(10).check();
+}
+
+/// A StatefulSet that is made again at once meets the revision of the one before, which goes at that moment: that is not a
+/// collision of hashes.
+#[test]
+fn what_people_delete_comes_back_as_it_was() {
+    campaign().only([FaultKind::HumanDelete]).check();
 }
 
 #[test]

@@ -66,27 +66,8 @@ pub(crate) async fn settle<K: Selecting>(
     })
 }
 
-/// What to do about a revision whose name was taken.
-#[derive(Debug, PartialEq)]
-enum Taken {
-    /// It has the same content: an earlier pass created it.
-    Same(ControllerRevision),
-    /// It has other content and the same hash: the next name is tried.
-    Collides,
-    /// It went in the meantime, as that of an owner of the same name that was deleted: the name is free again.
-    Gone,
-}
-
-/// Compares a revision with what the server has under its name.
-fn taken(known: Option<ControllerRevision>, revision: &ControllerRevision) -> Taken {
-    match known {
-        None => Taken::Gone,
-        Some(known) if known.data == revision.data => Taken::Same(known),
-        Some(_) => Taken::Collides,
-    }
-}
-
-/// Creates a revision, under another name if its hash is that of other content.
+/// Creates a revision. One that is there already with the same content was created by an earlier pass; one with other
+/// content has the same hash, and the next name is tried.
 async fn create(
     cx: &Context,
     made: impl Fn(Option<i32>) -> ControllerRevision,
@@ -101,13 +82,14 @@ async fn create(
                     .live()
                     .get::<ControllerRevision>(&key(&revision.metadata))
                     .await?;
-                match taken(known, &revision) {
-                    Taken::Same(known) => return Ok(known),
-                    Taken::Collides => {
-                        *collisions = Some(collisions.unwrap_or_default().saturating_add(1));
-                    }
-                    Taken::Gone => {}
+                let Some(known) = known else {
+                    // It went in the meantime, with an owner of the same name that was deleted: the name is free again.
+                    continue;
+                };
+                if known.data == revision.data {
+                    return Ok(known);
                 }
+                *collisions = Some(collisions.unwrap_or_default().saturating_add(1));
             }
             created => return Ok(created?),
         }
@@ -132,27 +114,4 @@ pub(crate) async fn forget(
 /// The name of an object, or nothing.
 pub(crate) fn name<K: TypedObject>(object: &K) -> &str {
     object.meta().name.as_deref().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use k8s_openapi::api::apps::v1::StatefulSet;
-
-    use super::super::REVISION_LABEL;
-    use super::*;
-    use crate::pods::samples;
-
-    #[test]
-    fn name_that_is_free_again_is_not_a_collision() {
-        let owner = StatefulSet {
-            metadata: samples::metadata("web"),
-            ..StatefulSet::default()
-        };
-        let of = |image| make(&owner, &samples::template(image), 1, REVISION_LABEL, None);
-        let revision = of("nginx:1");
-        assert_eq!(taken(None, &revision), Taken::Gone);
-        let same = Taken::Same(revision.clone());
-        assert_eq!(taken(Some(revision.clone()), &revision), same);
-        assert_eq!(taken(Some(of("nginx:2")), &revision), Taken::Collides);
-    }
 }
