@@ -35,6 +35,8 @@ use crate::user::User;
 
 /// The variable that repeats one plan.
 const REPLAY: &str = "KUBEWRIGHT_REPLAY";
+/// The lines of a timeline when one plan is repeated.
+const REPLAYED: usize = 200;
 /// The variable that asks for all plans, where a test takes some of them.
 const VOLUME: &str = "KUBEWRIGHT_SIM";
 /// The variable that says how many seeds are run.
@@ -390,9 +392,13 @@ impl Campaign {
         steps.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Runs the reference and this one plan.
+    /// Runs the reference and this one plan. Its timeline is longer than that of a campaign, in which many may fail.
     pub fn replay(&self, plan: &Plan) -> Report {
-        self.run_plans(|_| vec![plan.clone()])
+        let mut report = self.run_plans(|_| vec![plan.clone()]);
+        for failure in &mut report.failures {
+            failure.timeline = failure.trace.timeline(REPLAYED);
+        }
+        report
     }
 
     fn run_plans(&self, plans: impl FnOnce(&Outcome) -> Vec<Plan>) -> Report {
