@@ -13,6 +13,8 @@ use crate::part::Part;
 /// A part as it was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
+    /// The version of its Deployment, under which alone it may be changed.
+    pub version: Option<String>,
     /// The image in the template of its Deployment.
     pub image: String,
     /// How far its pods are with that.

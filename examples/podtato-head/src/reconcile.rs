@@ -60,6 +60,7 @@ fn seen_of(deployment: &Deployment) -> Seen {
     let container = template.and_then(|pod| pod.containers.first());
     let image = container.and_then(|container| container.image.clone());
     Seen {
+        version: deployment.resource_version(),
         image: image.unwrap_or_default(),
         progress: progress(deployment),
     }
@@ -103,16 +104,20 @@ async fn act(app: &PodtatoHeadApp, plan: &Plan, figure: &Figure, cx: &Context) -
             own(app, cx.client().apply_owned(app, &key, fill).await, cx)?;
         }
     }
-    // What a part gets depends on the app, and on what the part was seen to run. After a restart either may be the past, and a part
-    // that is upgraded already would go back: a Deployment is changed only as it was seen, and its image only for the app as it is.
-    let client = cx.client().optimistic_lock();
+    // What a part gets depends on the app, and on what the part was seen to run. After a restart either may be the past, and the
+    // cache may catch up meanwhile: a Deployment is changed only in the version that was seen, and its image only for the app as it
+    // is. Otherwise a part that is upgraded already would go back.
+    let client = cx.client();
     for (part, image) in &plan.images {
-        let runs_it = |seen: &Seen| seen.image == *image;
-        if !figure.get(part).is_some_and(runs_it) {
+        let seen = figure.get(part);
+        if seen.is_none_or(|seen| seen.image != *image) {
             client.live().ensure_current(app).await?;
         }
         let key = cx.key().sibling(&desired::name(&name, *part));
-        let fill = |it: &mut Deployment| desired::deployment(&name, &app.spec, *part, image, it);
+        let fill = |it: &mut Deployment| {
+            it.metadata.resource_version = seen.and_then(|seen| seen.version.clone());
+            desired::deployment(&name, &app.spec, *part, image, it);
+        };
         own(app, client.apply_owned(app, &key, fill).await, cx)?;
     }
     Ok(())
