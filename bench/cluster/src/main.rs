@@ -161,7 +161,7 @@ mod tests {
         );
         assert!(text.contains("`0123456789abcdef`"), "{text}");
         assert!(
-            text.contains("| 5,000 | 50,000 | 2.00 s | 60.0 s |"),
+            text.contains("| 5,000 | 50,000 | 2.00 s | 60.00 s |"),
             "{text}"
         );
         assert!(text.contains("| 25 % | 30,000 |"), "{text}");
