@@ -114,17 +114,15 @@ impl Session {
         let mut reports = Reports { from, child, entry };
         let mut init = None;
         let answer = async {
-            asks.write_all(&message::frame(launch)?).await?;
-            let mut answer = None;
-            // Two processes report, and either may be first.
-            while answer.is_none() || (call.is_contained() && init.is_none()) {
+            if call.is_contained() {
+                // Asked for its program later, or a short one would have ended before this is reported.
                 match reports.next().await? {
                     Some(Report::Contained(pid)) => init = i32::try_from(pid).ok(),
-                    Some(Report::Started) => answer = Some(Report::Started),
                     other => return io::Result::Ok(other),
                 }
             }
-            Ok(answer)
+            asks.write_all(&message::frame(launch)?).await?;
+            reports.next().await
         };
         match tokio::time::timeout(START_WITHIN, answer).await {
             Err(_) => Err(SessionError::Late),
@@ -209,5 +207,41 @@ pub(crate) fn exit_code(report: &Report) -> i32 {
         Report::Exited(code) => *code,
         Report::Killed(signal) => 128 + signal,
         Report::Contained(_) | Report::Started | Report::Failed(_) => 128,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A helper that is slow to report the namespaces, and whose program ends as soon as it was asked for.
+    const SLOW_TO_CONTAIN: &str = r#"{
+    head -c 5 > /dev/null
+    printf '\000\000\000\011"Started"\000\000\000\014{"Exited":0}' >&0
+} <&0 &
+sleep 0.2
+printf '\000\000\000\017{"Contained":1}' >&0
+wait
+"#;
+
+    #[tokio::test]
+    async fn a_program_may_end_before_its_namespaces_are_reported() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let script = directory.path().join("helper");
+        std::fs::write(&script, SLOW_TO_CONTAIN).expect("written");
+        let script = script.to_str().expect("a name").to_owned();
+        let call = Call {
+            helper: PathBuf::from("/bin/sh"),
+            subcommand: Some(script.leak()),
+            role: vec!["contain".to_owned()],
+            ledger: Ledger {
+                directory: directory.path().to_owned(),
+                id: "test".to_owned(),
+            },
+        };
+        let started = Session::start(&call, &Launch::default(), None).await;
+        let session = started.expect("it starts");
+        assert_eq!(session.init, Some(1));
+        assert_eq!(session.reports.end().await, Report::Exited(0));
     }
 }
