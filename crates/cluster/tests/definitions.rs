@@ -3,11 +3,11 @@
 //!
 //! `KUBEWRIGHT_DEFINITIONS` and `KUBEWRIGHT_DEFINITION_RUNS` set how many definitions there are and how many clusters.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, PostParams,
 };
@@ -50,17 +50,25 @@ fn schema(bytes: usize) -> Value {
     }})
 }
 
-fn definition(number: usize) -> CustomResourceDefinition {
-    // From 100 to 500 KB, in all orders.
-    let bytes = 100_000 + (number * 137) % 5 * 100_000;
+/// Schemas of 100 to 500 KB as text: hundreds of definitions are made of them, and it is not their making that is tested.
+static SCHEMAS: LazyLock<[String; 5]> =
+    LazyLock::new(|| [1, 2, 3, 4, 5].map(|size| schema(size * 100_000).to_string()));
+
+/// The text of a definition; one after another they have all sizes.
+fn definition(number: usize) -> String {
+    let schema = &SCHEMAS[number % SCHEMAS.len()];
     let (plural, kind) = (format!("fruit{number}s"), format!("Fruit{number}"));
-    let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema(bytes)}});
-    let definition = json!({
+    let mut definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.example.com")},
-        "spec": {"group": "example.com", "scope": "Namespaced", "versions": [version],
+        "spec": {"group": "example.com", "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": "SCHEMA"}}],
             "names": {"plural": plural, "singular": format!("fruit{number}"), "kind": kind, "listKind": format!("{kind}List")}},
-    });
-    serde_json::from_value(definition).expect("the test's definition is one")
+    })
+    .to_string();
+    let at = definition.find("\"SCHEMA\"").expect("its place");
+    definition.replace_range(at..at + "\"SCHEMA\"".len(), schema);
+    definition
 }
 
 fn fruits(cluster: &Cluster, number: usize) -> Api<DynamicObject> {
@@ -75,6 +83,7 @@ async fn first_fruit(cluster: &Cluster, number: usize) -> DynamicObject {
     let fruit = json!({"apiVersion": "example.com/v1", "kind": format!("Fruit{number}"), "metadata": {"name": "first"}});
     let fruit: DynamicObject = serde_json::from_value(fruit).expect("an object");
     let end = Instant::now() + PATIENCE;
+    let mut pause = Duration::from_millis(5);
     loop {
         match api.create(&PostParams::default(), &fruit).await {
             Ok(fruit) => return fruit,
@@ -83,16 +92,19 @@ async fn first_fruit(cluster: &Cluster, number: usize) -> DynamicObject {
                 "fruit{number}s are not served: {error}"
             ),
         }
-        sleep(Duration::from_millis(5)).await;
+        sleep(pause).await;
+        // Hundreds that ask at once would leave the server no time for what they ask for.
+        pause = (pause * 2).min(Duration::from_millis(500));
     }
 }
 
 /// Defines a kind, makes an object of it that owns another, and deletes it at once.
 async fn live_and_die(cluster: &Cluster, number: usize) {
-    let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client());
-    let created = definitions
-        .create(&PostParams::default(), &definition(number))
-        .await;
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let request = http::Request::post(path).header("Content-Type", "application/json");
+    let request = request.body(definition(number).into_bytes());
+    let request = request.expect("a request");
+    let created = cluster.client().request_text(request).await;
     created.expect("the server takes the definition");
     let fruit = first_fruit(cluster, number).await;
     let owner = json!({"apiVersion": "example.com/v1", "kind": format!("Fruit{number}"), "name": "first",
