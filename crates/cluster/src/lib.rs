@@ -21,11 +21,11 @@
 //! The controllers are written with `kubewright-runtime` and use nothing that an operator could not use.
 
 mod agents;
-mod announce;
 mod builder;
 mod clock;
 mod cluster;
 mod controllers;
+mod events;
 mod identity;
 mod kinds;
 mod metrics;

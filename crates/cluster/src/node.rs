@@ -11,6 +11,7 @@ mod logs;
 mod machine;
 mod memory;
 mod news;
+mod recorders;
 mod run;
 pub mod runtime;
 pub(crate) mod script;

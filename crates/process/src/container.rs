@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::{Container, LifecycleHandler};
 use kubewright_cluster::node::runtime::{
-    ContainerConfig, ContainerId, EventWriter, Exit, LogWriter, StartError,
+    ContainerConfig, ContainerEvents, ContainerId, Exit, LogWriter, StartError,
 };
 use tokio::sync::{Mutex, broadcast, mpsc, watch};
 
@@ -49,7 +49,7 @@ pub(crate) struct Running {
     pub(crate) id: ContainerId,
     /// What the pod says about the container.
     pub(crate) container: Container,
-    pub(crate) events: EventWriter,
+    pub(crate) events: ContainerEvents,
     pub(crate) address: Option<Ipv4Addr>,
     /// The process that is the helper.
     pub(crate) pid: i32,

@@ -109,6 +109,8 @@ pub(crate) struct Occurrence {
     kind: EventKind,
     reason: String,
     message: String,
+    /// The machine that it happened on, if that matters.
+    host: Option<Arc<str>>,
     at: Timestamp,
 }
 
@@ -120,6 +122,7 @@ pub struct Recorder {
     environment: Environment,
     /// Who sends its events, if not the writer's client.
     sender: Option<Client>,
+    host: Option<Arc<str>>,
 }
 
 /// An event in the queue, and who sends it, if not the writer's client.
@@ -142,6 +145,7 @@ impl Recorder {
             dropped: Arc::default(),
             environment,
             sender: None,
+            host: None,
         };
         (recorder, writer)
     }
@@ -155,6 +159,15 @@ impl Recorder {
         }
     }
 
+    /// The same recorder, whose events name the machine that they come from, as those of agents on nodes do.
+    #[must_use]
+    pub fn with_host(&self, host: &str) -> Self {
+        Self {
+            host: Some(host.into()),
+            ..self.clone()
+        }
+    }
+
     /// Records that something happened to an object. The reason is a word in CamelCase, the message is for people; what
     /// is longer than the API takes is cut.
     pub fn event(&self, reference: &ObjectReference, kind: EventKind, reason: &str, message: &str) {
@@ -163,6 +176,7 @@ impl Recorder {
             kind,
             reason: cut(reason, REASON).into(),
             message: cut(message, MESSAGE).into(),
+            host: self.host.clone(),
             at: self.environment.now(),
         };
         let recorded = Recorded {

@@ -13,7 +13,7 @@ pub struct Behaviour {
     pub ready_delay: Duration,
     /// How long a container runs that is meant to finish: one of a pod that is not restarted always.
     pub run_time: Duration,
-    /// How long a container takes to stop when it is told to.
+    /// How long a container takes to stop when it is asked to.
     pub stop_delay: Duration,
     /// What the delays of probes mean.
     pub probes: Probes,

@@ -214,7 +214,7 @@ pub(crate) struct Found {
     pub(crate) sources: Cached,
 }
 
-/// Why nodes did not do as they were told.
+/// Why nodes did not carry out a command.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NodesError {

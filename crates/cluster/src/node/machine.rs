@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, Pod};
+use kubewright_runtime::EventKind;
 
 use super::behaviour::Behaviour;
 use super::engine::Engine;
@@ -23,9 +24,9 @@ use super::kubelet::volumes;
 use super::run::{Ended, Run, State, Stopping, Volumes};
 use super::runtime::{Exit, Life, ProbeKind, interpret};
 use super::script::{Known, Restart, Role, Script, containers, scripts};
-use super::signal::{Order, Signal, Told, What};
+use super::signal::{Order, Report, Signal, What};
 use super::status;
-use super::step::{Fate, Note, Output, Severity, Step, Written};
+use super::step::{Fate, Note, Output, Step, Written};
 
 /// More changes than a pod can go through at one moment.
 const MOST_CHANGES: usize = 100_000;
@@ -136,7 +137,7 @@ impl<'a> PodMachine<'a> {
         for problem in problems {
             if !self.run.complained.contains(&problem) {
                 let text = problem.clone();
-                self.note(Severity::Warning, "InvalidSimulation", text, None);
+                self.note(EventKind::Warning, "InvalidSimulation", text, None);
                 self.run.complained.push(problem);
             }
         }
@@ -147,11 +148,11 @@ impl<'a> PodMachine<'a> {
             match signal {
                 Signal::Rejected { reason, message } => {
                     let text = message.clone();
-                    self.note(Severity::Warning, reason.clone(), text, None);
+                    self.note(EventKind::Warning, reason.clone(), text, None);
                     self.run.ended = Some(Ended::Rejected { reason, message });
                 }
                 Signal::Evicted { message } => {
-                    self.note(Severity::Warning, "Evicted", message.clone(), None);
+                    self.note(EventKind::Warning, "Evicted", message.clone(), None);
                     self.run.ended = Some(Ended::Evicted { message });
                 }
                 Signal::Crash { container, exit } => {
@@ -164,30 +165,33 @@ impl<'a> PodMachine<'a> {
                         self.run.containers[index].hung = true;
                     }
                 }
-                Signal::Told {
+                Signal::Reported {
                     container,
                     run,
-                    what,
+                    report,
                 } => {
                     if let Some(index) = self.run.find(&container, run) {
-                        self.told(index, what);
+                        self.reported(index, report);
                     }
                 }
             }
         }
     }
 
-    /// What the runtime says of the current run of a container.
-    fn told(&mut self, index: usize, what: Told) {
+    /// Takes what the runtime reports about the current run of a container.
+    fn reported(&mut self, index: usize, report: Report) {
         let starting = matches!(self.run.containers[index].state, State::Starting);
-        match what {
-            Told::MountFailed(why) if starting => self.mount_failed(index, why),
-            Told::PullFailed(why) if starting => self.pull_failed(index, why),
-            Told::StartFailed(why) if starting => self.start_failed(index, why),
-            Told::Started if starting => self.start(index),
-            Told::Exited(exit) => self.exited(index, &exit),
-            Told::Probed(kind, health) => self.probed(index, kind, health),
-            Told::MountFailed(_) | Told::PullFailed(_) | Told::StartFailed(_) | Told::Started => {}
+        match report {
+            Report::MountFailed(why) if starting => self.mount_failed(index, why),
+            Report::PullFailed(why) if starting => self.pull_failed(index, why),
+            Report::StartFailed(why) if starting => self.start_failed(index, why),
+            Report::Started if starting => self.start(index),
+            Report::Exited(exit) => self.exited(index, &exit),
+            Report::Probed(kind, health) => self.probed(index, kind, health),
+            Report::MountFailed(_)
+            | Report::PullFailed(_)
+            | Report::StartFailed(_)
+            | Report::Started => {}
         }
     }
 
@@ -219,7 +223,7 @@ impl<'a> PodMachine<'a> {
         for index in 0..self.run.containers.len() {
             if matches!(self.run.containers[index].state, State::Running { .. }) {
                 let text = format!("Stopping container {}", self.run.containers[index].name);
-                self.container_note(index, Severity::Normal, "Killing", text);
+                self.container_note(index, EventKind::Normal, "Killing", text);
             }
         }
     }
@@ -273,7 +277,7 @@ impl<'a> PodMachine<'a> {
     fn exceed_deadline(&mut self) {
         self.run.ended = Some(Ended::DeadlineExceeded);
         let text = status::DEADLINE_MESSAGE.to_owned();
-        self.note(Severity::Normal, "DeadlineExceeded", text, None);
+        self.note(EventKind::Normal, "DeadlineExceeded", text, None);
     }
 
     /// When volumes are looked at next; nothing when they are there, or when the pod does not need them any more.
@@ -295,7 +299,7 @@ impl<'a> PodMachine<'a> {
             return;
         }
         for failure in failures {
-            self.note(Severity::Warning, "FailedMount", failure.message, None);
+            self.note(EventKind::Warning, "FailedMount", failure.message, None);
         }
         self.mount_later(pause);
     }
@@ -308,7 +312,7 @@ impl<'a> PodMachine<'a> {
 
     /// The runtime could not mount a volume: the container waits until it is tried again.
     fn mount_failed(&mut self, index: usize, why: String) {
-        self.note(Severity::Warning, "FailedMount", why, None);
+        self.note(EventKind::Warning, "FailedMount", why, None);
         let container = &mut self.run.containers[index];
         container.state = State::Waiting;
         container.live = super::run::Live::Unknown;
@@ -329,13 +333,13 @@ impl<'a> PodMachine<'a> {
 
     fn note(
         &mut self,
-        severity: Severity,
+        kind: EventKind,
         reason: impl Into<Cow<'static, str>>,
         message: String,
         part: Option<String>,
     ) {
         self.step.notes.push(Note {
-            severity,
+            kind,
             reason: reason.into(),
             message,
             part,
@@ -345,7 +349,7 @@ impl<'a> PodMachine<'a> {
     fn container_note(
         &mut self,
         index: usize,
-        severity: Severity,
+        kind: EventKind,
         reason: &'static str,
         message: String,
     ) {
@@ -356,7 +360,7 @@ impl<'a> PodMachine<'a> {
             Role::Ephemeral => "ephemeralContainers",
         };
         let part = format!("spec.{list}{{{}}}", container.name);
-        self.note(severity, reason, message, Some(part));
+        self.note(kind, reason, message, Some(part));
     }
 
     fn write(&mut self, index: usize, what: Written) {

@@ -87,7 +87,7 @@ impl Memory {
     /// Remembers what the status of a pod does not tell.
     pub(crate) fn looked_at(&self, key: &Key, run: &Run) {
         let mut contents = self.0.lock();
-        if is_told(run) {
+        if is_in_status(run) {
             contents.runs.remove(key);
         } else {
             contents.runs.insert(key.clone(), run.clone());
@@ -107,7 +107,7 @@ impl Memory {
 }
 
 /// Whether the status of a pod tells all that its node knows.
-fn is_told(run: &Run) -> bool {
+fn is_in_status(run: &Run) -> bool {
     let plain = run.containers.iter().all(|container| {
         let settled = matches!(
             container.state,

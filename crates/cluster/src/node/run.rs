@@ -51,7 +51,7 @@ pub(crate) enum Volumes {
     Mounted,
 }
 
-/// The pod has been told to stop.
+/// The pod has been asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stopping {
     pub(crate) since: Timestamp,

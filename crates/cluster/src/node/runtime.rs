@@ -44,7 +44,7 @@ use kubewright_server::{Streams, Usage};
 use tokio::io::DuplexStream;
 
 pub use config::{
-    ContainerConfig, ContainerId, EventWriter, LogWriter, MountedFile, PodId, ResourceLimits,
+    ContainerConfig, ContainerEvents, ContainerId, LogWriter, MountedFile, PodId, ResourceLimits,
 };
 pub use image::{ImagePattern, ImagePull, PullCredentials, PullError};
 pub use program::{Health, ProbeKind, Program};

@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::{
 };
 use kubewright_cache::{Key, Reader};
 use kubewright_runtime::client::Registrations;
+use kubewright_runtime::events::EventKind;
 use kubewright_runtime::{Client, Environment};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -24,12 +25,12 @@ use super::kubelet::eviction::first_victim;
 use super::kubelet::sources::{Cached, Sources};
 use super::logs::Keep;
 use super::news::{News, NodeEar, PodEar};
+use super::recorders::Recorders;
 use super::runtime::{PodId, Runtime as _};
 use super::signal::Signal;
 use super::spec::{Network, NodeSpec, SIMULATE, lease};
-use super::step::{Fate, Note, Severity};
+use super::step::{Fate, Note};
 use super::writes::{self, PodWrite};
-use crate::announce::{Announcer, Told};
 use crate::identity::{self, Acting};
 
 /// How many writes are under way at most.
@@ -47,7 +48,8 @@ enum Done {
     /// The name and uid of a node.
     Registered(String, Result<String, kube::Error>, Option<Reply>),
     Removed(Result<(), kube::Error>, Reply),
-    Told(Result<(), kube::Error>),
+    /// The status of a node was written.
+    Reported(Result<(), kube::Error>),
     /// The name and uid of a node, and its lease as it is now.
     Renewed(String, String, Result<Arc<Lease>, kube::Error>),
 }
@@ -58,7 +60,7 @@ struct Shell<'a> {
     client: kube::Client,
     environment: Environment,
     views: Views,
-    announcer: Announcer,
+    recorders: Recorders,
     /// Where the runtime reports pods that use too much. It does not keep the channel open.
     news: mpsc::WeakSender<News>,
     writes: JoinSet<Done>,
@@ -108,7 +110,7 @@ pub(super) async fn run(
     pods.synced().await.map_err(NodesError::Watch)?;
     nodes.synced().await.map_err(NodesError::Watch)?;
     let sources = sources(&client).await?;
-    let (announcer, writer) = Announcer::new(client.kube().clone(), environment.clone(), "kubelet");
+    let (recorders, writer) = Recorders::new(client.kube().clone(), environment.clone());
     let mut background = JoinSet::new();
     background.spawn(writer.run(cancel.clone()));
     let mut shell = Shell {
@@ -121,7 +123,7 @@ pub(super) async fn run(
             nodes: nodes.reader(),
             sources,
         },
-        announcer,
+        recorders,
         news: sender.downgrade(),
         writes: JoinSet::new(),
         live: JoinSet::new(),
@@ -274,8 +276,9 @@ impl Shell<'_> {
             .spec
             .status(node.address, &node.pressures, before.as_ref(), now);
         let (kubelet, name) = (self.kubelet(name), name.to_owned());
-        self.writes
-            .spawn(async move { Done::Told(writes::report(kubelet, name, before, status).await) });
+        self.writes.spawn(async move {
+            Done::Reported(writes::report(kubelet, name, before, status).await)
+        });
     }
 
     /// A node that is low on something lets a pod go.
@@ -322,7 +325,7 @@ impl Shell<'_> {
             .logs
             .write(&key, &uid, now, step.output, Keep::Lines);
         for note in step.notes {
-            self.tell(pod, &node, note, now);
+            self.record(pod, &node, note);
         }
         for order in step.orders {
             self.carry_out(&key, pod, &node, order);
@@ -341,25 +344,16 @@ impl Shell<'_> {
             .spawn(async move { Done::Pod(key, write.send(kubelet).await) });
     }
 
-    fn tell(&self, pod: &Pod, node: &str, note: Note, now: Timestamp) {
-        if self.options.events == PodEvents::Warnings && note.severity == Severity::Normal {
+    fn record(&mut self, pod: &Pod, node: &str, note: Note) {
+        if self.options.events == PodEvents::Warnings && note.kind == EventKind::Normal {
             return;
         }
         let about = ObjectReference {
             field_path: note.part,
             ..kube::Resource::object_ref(pod, &())
         };
-        self.announcer.tell(Told {
-            about,
-            kind: match note.severity {
-                Severity::Normal => "Normal",
-                Severity::Warning => "Warning",
-            },
-            reason: note.reason,
-            message: note.message,
-            host: Some(node.to_owned()),
-            at: now,
-        });
+        let recorder = self.recorders.of(node);
+        recorder.event(&about, note.kind, &note.reason, &note.message);
     }
 
     fn forget(&mut self, key: &Key) {
@@ -369,7 +363,7 @@ impl Shell<'_> {
         self.options.logs.forget(key);
     }
 
-    /// A pod has left its node: the runtimes are told.
+    /// A pod has left its node: the runtimes hear of it.
     fn leave(&self, pod: &PodId) {
         self.options.engine.simulation.remove(pod);
         if let Some(other) = &self.options.engine.other {
@@ -440,6 +434,7 @@ impl Shell<'_> {
             Command::Add(node, reply) => return self.add(node, Some(reply)),
             Command::Remove(name, reply) => {
                 if self.take_away(&name) {
+                    self.recorders.forget(&name);
                     self.options.memory.removed(&name);
                     let kubelet = self.kubelet(&name);
                     self.writes.spawn(async move {
@@ -516,7 +511,7 @@ impl Shell<'_> {
         let kubelet = self.kubelet(&name);
         self.writes.spawn(async move {
             let registered = match reply {
-                // Whoever asked is told, and may ask again.
+                // Whoever asked has the error, and may ask again.
                 Some(_) => writes::register(kubelet, object).await,
                 None => writes::register_in_the_end(kubelet, object).await,
             };
@@ -547,8 +542,8 @@ impl Shell<'_> {
                 tracing::warn!(%error, node = name, "a node could not renew its lease");
                 self.fleet.renewed(&name, &uid, None);
             }
-            Done::Told(Ok(())) => {}
-            Done::Told(Err(error)) => tracing::warn!(%error, "a node could not report"),
+            Done::Reported(Ok(())) => {}
+            Done::Reported(Err(error)) => tracing::warn!(%error, "a node could not report"),
         }
     }
 

@@ -18,17 +18,17 @@ pub(crate) enum Signal {
     },
     /// A container, or the first one that runs, does nothing any more.
     Hang { container: Option<String> },
-    /// The runtime tells of a run of a container.
-    Told {
+    /// The runtime reports about a run of a container.
+    Reported {
         container: String,
         run: u32,
-        what: Told,
+        report: Report,
     },
 }
 
-/// What a runtime tells.
+/// What a runtime reports about a run.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum Report {
     /// A volume of the pod cannot be mounted.
     MountFailed(String),
     PullFailed(String),

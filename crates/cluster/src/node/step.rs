@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodStatus;
+use kubewright_runtime::EventKind;
 
 use super::signal::Order;
 
@@ -35,18 +36,11 @@ pub(crate) enum Fate {
 /// An event about a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note {
-    pub(crate) severity: Severity,
+    pub(crate) kind: EventKind,
     pub(crate) reason: Cow<'static, str>,
     pub(crate) message: String,
     /// The part of the pod that it is about: `spec.containers{app}`.
     pub(crate) part: Option<String>,
-}
-
-/// Whether an event is bad news.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Severity {
-    Normal,
-    Warning,
 }
 
 /// Something in the log of a container.

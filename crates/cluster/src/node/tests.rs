@@ -456,7 +456,7 @@ fn readiness_gates_keep_a_pod_from_being_ready() {
 }
 
 #[test]
-fn annotations_change_a_pod_that_runs_and_wrong_ones_are_told_once() {
+fn annotations_change_a_pod_that_runs_and_wrong_ones_are_reported_once() {
     let mut life = Life::new(json!({}), json!({}));
     life.until(1_000);
     let annotations = life.pod.metadata.annotations.get_or_insert_default();

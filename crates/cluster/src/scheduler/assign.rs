@@ -6,13 +6,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kubewright_cache::Key;
+use kubewright_runtime::EventKind;
 
 use super::bind::{self, Bound};
 use super::board::NodeName;
 use super::demand::Demand;
 use super::shell::{Shell, identity};
 use super::volumes::{Storage, Volumes};
-use crate::announce::Told;
 use crate::controllers::volumes::objects::{claim_of, is_bound};
 
 /// How long volumes may take until a pod is put elsewhere.
@@ -21,7 +21,8 @@ const VOLUME_PATIENCE: Duration = Duration::from_secs(600);
 /// What came of a write.
 pub(super) enum Done {
     Bound(Key, Result<Bound, kube::Error>),
-    Told(Key, Result<(), kube::Error>),
+    /// What was to be said of a pod, or bound for it, was written.
+    Written(Key, Result<(), kube::Error>),
 }
 
 /// A pod that has a node and waits for its volumes.
@@ -62,7 +63,7 @@ impl Shell {
             .collect();
         let (client, at, pod_key) = (self.client.clone(), node.clone(), key.clone());
         self.writes.spawn(async move {
-            Done::Told(pod_key, bind::bind_volumes(client, choices, &at).await)
+            Done::Written(pod_key, bind::bind_volumes(client, choices, &at).await)
         });
         let claims: Vec<Key> = volumes.waiting.into_iter().map(|one| one.claim).collect();
         self.claimants.put(key, claims.iter().cloned());
@@ -129,20 +130,14 @@ impl Shell {
     pub(super) fn refuse(&mut self, key: &Key, pod: &Arc<Pod>, message: String) {
         let now = self.environment.now();
         self.queue.failed(key, now);
-        self.announcer.tell(Told {
-            about: kube::Resource::object_ref(&**pod, &()),
-            kind: "Warning",
-            reason: "FailedScheduling".into(),
-            message: message.clone(),
-            host: None,
-            at: now,
-        });
+        self.recorder
+            .about(pod, EventKind::Warning, "FailedScheduling", &message);
         if bind::says(pod, &message) {
             return;
         }
         let (client, key, pod) = (self.client.clone(), key.clone(), pod.clone());
         self.writes.spawn(async move {
-            Done::Told(key, bind::unschedulable(client, &pod, &message, now).await)
+            Done::Written(key, bind::unschedulable(client, &pod, &message, now).await)
         });
     }
 
@@ -151,26 +146,21 @@ impl Shell {
             Done::Bound(_, Ok(Bound { pod, node })) => {
                 let meta = &pod.metadata;
                 let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
-                self.announcer.tell(Told {
-                    message: format!(
-                        "Successfully assigned {}/{} to {node}",
-                        namespace.unwrap_or(""),
-                        name.unwrap_or("")
-                    ),
-                    about: kube::Resource::object_ref(&*pod, &()),
-                    kind: "Normal",
-                    reason: "Scheduled".into(),
-                    host: None,
-                    at: self.environment.now(),
-                });
+                let message = format!(
+                    "Successfully assigned {}/{} to {node}",
+                    namespace.unwrap_or(""),
+                    name.unwrap_or("")
+                );
+                self.recorder
+                    .about(&pod, EventKind::Normal, "Scheduled", &message);
             }
             Done::Bound(key, Err(error)) => {
                 tracing::debug!(%key, %error, "a pod could not be bound");
                 self.forget(&key);
                 self.queue.failed_for_now(&key);
             }
-            Done::Told(_, Ok(())) => {}
-            Done::Told(key, Err(error)) => {
+            Done::Written(_, Ok(())) => {}
+            Done::Written(key, Err(error)) => {
                 tracing::debug!(%key, %error, "the scheduling condition of a pod could not be written");
                 if self.waiting.remove(&key).is_some() {
                     self.forget(&key);

@@ -10,6 +10,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kubewright_cache::{Key, Reader};
+use kubewright_runtime::EventKind;
 use serde_json::json;
 
 use super::assign::Done;
@@ -19,7 +20,6 @@ use super::preemption::{Eviction, Needy, choose};
 use super::shell::Shell;
 use super::verdict::{ineligible, without_preemption};
 use super::volumes::Volumes;
-use crate::announce::Told;
 use crate::pods::disruption::Disruption;
 
 /// The name under which this is written.
@@ -150,7 +150,7 @@ impl Shell {
             let (client, key, pod) = (self.client.clone(), key.clone(), pod.clone());
             self.writes.spawn(async move {
                 let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": {"nominatedNodeName": null}});
-                Done::Told(key, patch_status(&client, &pod, patch).await)
+                Done::Written(key, patch_status(&client, &pod, patch).await)
             });
         }
     }
@@ -177,19 +177,14 @@ impl Shell {
             .filter_map(|key| self.stores.pods.get(key));
         let victims: Vec<Arc<Pod>> = found.collect();
         for victim in &victims {
-            self.announcer.tell(Told {
-                about: kube::Resource::object_ref(&**victim, &()),
-                kind: "Normal",
-                reason: "Preempted".into(),
-                message: format!("Preempted by pod {uid} on node {node}"),
-                host: None,
-                at: now,
-            });
+            let message = format!("Preempted by pod {uid} on node {node}");
+            self.recorder
+                .about(victim, EventKind::Normal, "Preempted", &message);
         }
         let (client, key, pod) = (self.client.clone(), key.clone(), pod.clone());
         self.writes.spawn(async move {
             let written = write(client, &pod, &node, &victims, now).await;
-            Done::Told(key, written)
+            Done::Written(key, written)
         });
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kubewright_cache::Key;
-use kubewright_runtime::{Client, Environment};
+use kubewright_runtime::{Client, Environment, Recorder};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -22,7 +22,7 @@ use super::stores::{Listening, News, Stores, keys, store};
 use super::verdict::refused_everywhere;
 use super::volumes::assess;
 use super::{SchedulerError, SchedulerOptions};
-use crate::announce::Announcer;
+use crate::events;
 
 /// How many bindings are under way at most.
 const BINDINGS: usize = 64;
@@ -39,7 +39,7 @@ pub(super) struct Shell {
     pub(super) client: kube::Client,
     pub(super) environment: Environment,
     pub(super) stores: Stores,
-    pub(super) announcer: Announcer,
+    pub(super) recorder: Recorder,
     pub(super) writes: JoinSet<Done>,
     stirred: BTreeSet<Key>,
     /// Pods that were bound to a node, as long as the informer has not reported it.
@@ -70,8 +70,7 @@ pub(super) async fn run(
         heard: Vec::new(),
     };
     listening.follow_surroundings(&client)?;
-    let (announcer, writer) =
-        Announcer::new(client.kube().clone(), environment.clone(), super::NAME);
+    let (recorder, writer) = events::recorder(client.kube(), super::NAME, environment.clone());
     let mut background = JoinSet::new();
     background.spawn(writer.run(cancel.clone()));
     let mut shell = Shell {
@@ -81,7 +80,7 @@ pub(super) async fn run(
         client: client.kube().clone(),
         environment,
         stores,
-        announcer,
+        recorder,
         writes: JoinSet::new(),
         stirred: BTreeSet::new(),
         assumed: BTreeMap::new(),

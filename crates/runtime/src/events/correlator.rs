@@ -6,6 +6,7 @@
 //! 3. One source gets 25 events on one object, and then one in five minutes. What is cut still counts.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use jiff::Timestamp;
 
@@ -20,6 +21,9 @@ const SIMILAR_SECONDS: i64 = 600;
 const BURST: f64 = 25.0;
 /// Then one in so many seconds.
 const SECONDS_EACH: f64 = 300.0;
+
+/// Sources differ in their names by less than a millisecond, in nanoseconds.
+const OFFSETS: u64 = 1_000_000;
 
 const COMBINED: &str = "(combined from similar events): ";
 
@@ -53,6 +57,9 @@ pub(super) struct Correlator {
     allowances: Recent<Allowance>,
     /// The number in the latest name. Names grow even if the clock does not.
     latest: i128,
+    /// What this source adds to the time in names: another source may record about the same object at the same moment, which
+    /// happens whenever the clock stands still.
+    offset: i128,
 }
 
 #[derive(Debug)]
@@ -75,6 +82,16 @@ struct Allowance {
 }
 
 impl Correlator {
+    /// A correlator of one source.
+    pub(super) fn of(component: &str, instance: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (component, instance).hash(&mut hasher);
+        Self {
+            offset: i128::from(hasher.finish() % OFFSETS),
+            ..Self::default()
+        }
+    }
+
     /// Takes note of an event, and says what to write.
     pub(super) fn observe(&mut self, now: Timestamp, occurrence: Occurrence) -> Write {
         let (occurrence, key) = self.combine(now, occurrence);
@@ -112,7 +129,7 @@ impl Correlator {
     }
 
     fn count(&mut self, now: Timestamp, occurrence: Occurrence, key: &str) -> Record {
-        let stamp = now.as_nanosecond().max(self.latest + 1);
+        let stamp = (now.as_nanosecond() + self.offset).max(self.latest + 1);
         let object = occurrence.reference.name.as_deref().unwrap_or_default();
         let counted = self.counted.entry(key, || Counted {
             name: event_name(object, stamp),

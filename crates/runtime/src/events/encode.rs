@@ -22,10 +22,10 @@ pub(super) fn core(record: &Record, options: &RecorderOptions) -> CoreEvent {
         last_timestamp: Some(Time(record.last)),
         source: Some(EventSource {
             component: Some(options.component.clone()),
-            host: None,
+            host: occurrence.host.as_deref().map(str::to_owned),
         }),
         reporting_component: Some(options.component.clone()),
-        reporting_instance: Some(options.instance.clone()),
+        reporting_instance: Some(instance(record, options)),
         ..CoreEvent::default()
     }
 }
@@ -51,7 +51,7 @@ pub(super) fn series(record: &Record, options: &RecorderOptions) -> SeriesEvent 
         action: Some(occurrence.reason.clone()),
         note: Some(occurrence.message.clone()),
         reporting_controller: Some(options.component.clone()),
-        reporting_instance: Some(options.instance.clone()),
+        reporting_instance: Some(instance(record, options)),
         ..SeriesEvent::default()
     }
 }
@@ -61,6 +61,12 @@ pub(super) fn series_patch(record: &Record) -> Value {
     json!({
         "series": {"count": record.count, "lastObservedTime": MicroTime(record.last)},
     })
+}
+
+/// Which of the component's processes reports: the one on the event's machine, if it names one.
+fn instance(record: &Record, options: &RecorderOptions) -> String {
+    let host = record.occurrence.host.as_deref();
+    host.unwrap_or(&options.instance).to_owned()
 }
 
 fn metadata(record: &Record) -> ObjectMeta {

@@ -36,6 +36,7 @@ fn occurrence(second: i64, object: &str, message: &str) -> Occurrence {
         kind: EventKind::Normal,
         reason: "Synced".into(),
         message: message.into(),
+        host: None,
         at: at(second),
     }
 }
@@ -80,6 +81,19 @@ fn events_at_one_moment_have_different_names() {
     let names = ["x", "y", "z"].map(|m| created(observe(&mut correlator, 0, "a", m)).name);
     assert_ne!(names[0], names[1]);
     assert_ne!(names[1], names[2]);
+}
+
+#[test]
+fn two_sources_name_their_events_differently() {
+    let name = |component: &str| {
+        let mut correlator = Correlator::of(component, component);
+        match correlator.observe(at(0), occurrence(0, "a", "fine")) {
+            Write::Create(record) => record.name,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_ne!(name("scheduler"), name("kubelet"));
+    assert_eq!(name("kubelet"), name("kubelet"));
 }
 
 #[test]
@@ -203,6 +217,21 @@ async fn describe_shows_how_often_and_over_what_time() {
         .as_ref()
         .and_then(|source| source.component.as_deref());
     assert_eq!(component, Some("test-controller"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_name_their_machine() {
+    let scene = Scene::start(EventApi::Core).await;
+    let agent = scene.recorder.with_host("node-1");
+    agent.event(&reference("a"), EventKind::Normal, "Started", "it runs");
+    drop(agent);
+    let api: Api<CoreEvent> = Api::default_namespaced(limit(scene.finish()).await);
+    let events = api.list(&ListParams::default()).await.expect("listed");
+    let event = &events.items[0];
+    let source = event.source.as_ref().expect("it has one");
+    assert_eq!(source.component.as_deref(), Some("test-controller"));
+    assert_eq!(source.host.as_deref(), Some("node-1"));
+    assert_eq!(event.reporting_instance.as_deref(), Some("node-1"));
 }
 
 #[tokio::test(start_paused = true)]

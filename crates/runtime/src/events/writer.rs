@@ -48,12 +48,13 @@ impl EventWriter {
         environment: Environment,
         waiting: mpsc::Receiver<Recorded>,
     ) -> Self {
+        let correlator = Correlator::of(&options.component, &options.instance);
         Self {
             client,
             options,
             environment,
             waiting,
-            correlator: Correlator::default(),
+            correlator,
         }
     }
 

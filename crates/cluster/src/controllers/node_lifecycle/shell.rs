@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
 use kubewright_cache::{Key, Object, Reader};
-use kubewright_runtime::{Client, Environment};
+use kubewright_runtime::{Client, Environment, EventKind, Recorder};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +20,7 @@ use super::news::{Ear, LeaseEar, News};
 use super::writes;
 use super::zones::{Eviction, Health, Mode, Zones};
 use super::{LEASES, NodeLifecycle, NodeLifecycleError};
-use crate::announce::{Announcer, Told};
+use crate::events;
 
 /// How much news may wait.
 const NEWS: usize = 1_024;
@@ -36,7 +36,7 @@ struct Shell {
     nodes: Reader<Node>,
     leases: Reader<Lease>,
     pods: Reader<Pod>,
-    announcer: Announcer,
+    recorder: Recorder,
     monitor: Monitor,
     zones: Zones,
     evictions: Evictions,
@@ -97,7 +97,7 @@ pub(super) async fn run(
     ];
     drop(sender);
     let name = "node-controller";
-    let (announcer, writer) = Announcer::new(client.kube().clone(), environment.clone(), name);
+    let (recorder, writer) = events::recorder(client.kube(), name, environment.clone());
     let mut background = JoinSet::new();
     background.spawn(writer.run(cancel.clone()));
     let mut shell = Shell {
@@ -108,7 +108,7 @@ pub(super) async fn run(
         nodes: nodes.reader(),
         leases: leases.reader(),
         pods: pods.reader(),
-        announcer,
+        recorder,
         monitor: Monitor::default(),
         zones: Zones::default(),
         evictions: Evictions::default(),
@@ -306,7 +306,8 @@ impl Shell {
             };
             self.known.insert(name.clone(), known);
             let text = format!("Node {name} event: Registered Node {name} in Controller");
-            self.tell(&*node, "Normal", "RegisteredNode", text);
+            self.recorder
+                .about(&node, EventKind::Normal, "RegisteredNode", &text);
         }
         let lease = self.leases.get(&Key::new(LEASES, &name));
         let voice = self
@@ -386,11 +387,13 @@ impl Shell {
             return;
         }
         let text = format!("Node {name} status is now: NodeNotReady");
-        self.tell(&**node, "Normal", "NodeNotReady", text);
+        self.recorder
+            .about(node, EventKind::Normal, "NodeNotReady", &text);
         for key in self.on_node.get(name).cloned().unwrap_or_default() {
             if let Some(pod) = self.pods.get(&key).filter(|pod| says_ready(pod)) {
-                let text = "Node is not ready".to_owned();
-                self.tell(&*pod, "Warning", "NodeNotReady", text);
+                let text = "Node is not ready";
+                self.recorder
+                    .about(&pod, EventKind::Warning, "NodeNotReady", text);
                 self.tasks.push_back(Task::NotReady(pod));
             }
         }
@@ -453,7 +456,8 @@ impl Shell {
         let now = self.environment.now();
         if self.evictions.consider(key, pod, taints, now) == Change::Cancelled {
             let text = format!("Cancelling deletion of Pod {key}");
-            self.tell(&**pod, "Normal", "TaintManagerEviction", text);
+            self.recorder
+                .about(pod, EventKind::Normal, "TaintManagerEviction", &text);
         }
     }
 
@@ -463,22 +467,9 @@ impl Shell {
         };
         tracing::debug!(%key, %now, "a taint evicts a pod");
         let text = format!("Marking for deletion Pod {key}");
-        self.tell(&*pod, "Normal", "TaintManagerEviction", text);
+        self.recorder
+            .about(&pod, EventKind::Normal, "TaintManagerEviction", &text);
         self.tasks.push_back(Task::Evict(pod));
-    }
-
-    fn tell<K>(&self, about: &K, kind: &'static str, reason: &'static str, message: String)
-    where
-        K: kube::Resource<DynamicType = ()>,
-    {
-        self.announcer.tell(Told {
-            about: about.object_ref(&()),
-            kind,
-            reason: reason.into(),
-            message,
-            host: None,
-            at: self.environment.now(),
-        });
     }
 }
 

@@ -1,12 +1,14 @@
 //! How a container ends, and whether it comes back.
 
+use kubewright_runtime::EventKind;
+
 use super::super::kubelet::restart::{Again, again};
 use super::super::run::{ContainerRun, End, FIRST_PAUSE, LAST_PAUSE, Live, RESET_AFTER, State};
 use super::super::runtime::{Exit, Life};
 use super::super::script::Role;
 use super::super::signal::What;
 use super::super::status;
-use super::super::step::{Severity, Written};
+use super::super::step::Written;
 use super::PodMachine;
 
 impl PodMachine<'_> {
@@ -95,7 +97,7 @@ impl PodMachine<'_> {
                     container.name,
                     status::full_name(self.pod)
                 );
-                self.container_note(index, Severity::Warning, "BackOff", text);
+                self.container_note(index, EventKind::Warning, "BackOff", text);
             }
         }
     }

@@ -1,13 +1,13 @@
 //! Probes of containers: who answers them, and what follows.
 
 use jiff::Timestamp;
+use kubewright_runtime::EventKind;
 
 use super::super::kubelet::prober::{Found, Verdict, spec};
 use super::super::run::{State, Stopping};
 use super::super::runtime::{Health, Life, ProbeKind};
 use super::super::script::Role;
 use super::super::signal::What;
-use super::super::step::Severity;
 use super::PodMachine;
 
 impl PodMachine<'_> {
@@ -80,7 +80,7 @@ impl PodMachine<'_> {
             Health::Healthy => Found::Good,
             Health::Unhealthy(output) => {
                 let text = format!("{} probe failed: {output}", kind.name());
-                self.container_note(index, Severity::Warning, "Unhealthy", text);
+                self.container_note(index, EventKind::Warning, "Unhealthy", text);
                 Found::Bad
             }
         };
@@ -112,7 +112,7 @@ impl PodMachine<'_> {
             "Container {name} failed {} probe, will be restarted",
             kind.name().to_lowercase()
         );
-        self.container_note(index, Severity::Normal, "Killing", text);
+        self.container_note(index, EventKind::Normal, "Killing", text);
         self.run.containers[index].killing = Some(Stopping {
             since: self.now,
             deadline: self.now + grace,

@@ -4,13 +4,15 @@
 
 use std::time::Duration;
 
+use kubewright_runtime::EventKind;
+
 use super::super::kubelet::environment;
 use super::super::kubelet::sources::pull_secrets;
 use super::super::run::{Blocked, FIRST_PAUSE, LAST_PAUSE, Live, State};
 use super::super::runtime::{Exit, ImagePull, Life, PullError};
 use super::super::script::Pull;
 use super::super::signal::What;
-use super::super::step::{Severity, Written};
+use super::super::step::Written;
 use super::{PodMachine, place};
 
 /// When a container that lacks something is tried again: `backOffPeriod` of a kubelet.
@@ -34,7 +36,7 @@ impl PodMachine<'_> {
                 missing.join(", ")
             );
             self.note(
-                Severity::Warning,
+                EventKind::Warning,
                 "FailedToRetrieveImagePullSecret",
                 text,
                 None,
@@ -115,7 +117,7 @@ impl PodMachine<'_> {
             message: message.clone(),
         };
         if self.is_news(index, &blocked) {
-            self.container_note(index, Severity::Warning, "ErrImageNeverPull", message);
+            self.container_note(index, EventKind::Warning, "ErrImageNeverPull", message);
         }
         self.block(index, blocked, SYNC_BACK_OFF);
     }
@@ -125,14 +127,14 @@ impl PodMachine<'_> {
         let image = self.image(index);
         self.container_note(
             index,
-            Severity::Normal,
+            EventKind::Normal,
             "Pulling",
             format!("Pulling image {image:?}"),
         );
         let text = format!("Failed to pull image {image:?}: {why}");
-        self.container_note(index, Severity::Warning, "Failed", text);
+        self.container_note(index, EventKind::Warning, "Failed", text);
         let text = "Error: ErrImagePull".to_owned();
-        self.container_note(index, Severity::Warning, "Failed", text);
+        self.container_note(index, EventKind::Warning, "Failed", text);
         let container = &mut self.run.containers[index];
         let pause = container
             .pull_pause
@@ -164,9 +166,9 @@ impl PodMachine<'_> {
             reason: "ImagePullBackOff",
             message: format!("{text}: ErrImagePull: {}", why.message),
         };
-        self.container_note(index, Severity::Normal, "BackOff", text);
+        self.container_note(index, EventKind::Normal, "BackOff", text);
         let error = "Error: ImagePullBackOff".to_owned();
-        self.container_note(index, Severity::Warning, "Failed", error);
+        self.container_note(index, EventKind::Warning, "Failed", error);
         let pause = self.run.containers[index].pull_pause.unwrap_or(FIRST_PAUSE);
         self.run.containers[index].state = State::Blocked {
             why: blocked,
@@ -198,7 +200,7 @@ impl PodMachine<'_> {
             "CreateContainerConfigError" => format!("Error: {}", blocked.message),
             reason => format!("Error: {reason}"),
         };
-        self.container_note(index, Severity::Warning, "Failed", text);
+        self.container_note(index, EventKind::Warning, "Failed", text);
         self.run.containers[index].state = State::Blocked {
             why: blocked,
             until: self.now + pause,
@@ -208,7 +210,7 @@ impl PodMachine<'_> {
     /// The runtime could not start a container: a run that failed at once.
     pub(super) fn start_failed(&mut self, index: usize, why: String) {
         let text = format!("Error: {why}");
-        self.container_note(index, Severity::Warning, "Failed", text);
+        self.container_note(index, EventKind::Warning, "Failed", text);
         self.run.containers[index].begin_run(self.now);
         let exit = Exit {
             code: 128,
@@ -228,7 +230,7 @@ impl PodMachine<'_> {
         let image = self.image(index);
         let pulled = if pulls {
             let text = format!("Pulling image {image:?}");
-            self.container_note(index, Severity::Normal, "Pulling", text);
+            self.container_note(index, EventKind::Normal, "Pulling", text);
             format!(
                 "Successfully pulled image {image:?} in 0s (0s including waiting). Image size: 0 bytes."
             )
@@ -240,7 +242,7 @@ impl PodMachine<'_> {
             ("Created", "Container created".to_owned()),
             ("Started", "Container started".to_owned()),
         ] {
-            self.container_note(index, Severity::Normal, reason, text);
+            self.container_note(index, EventKind::Normal, reason, text);
         }
         if self.life(index) == Life::Live {
             // Its log began when the runtime was asked to start it, and has something already.

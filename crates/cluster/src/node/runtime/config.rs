@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Amount;
 use kubewright_cache::Key;
+use kubewright_runtime::{EventKind, Recorder};
 use kubewright_schema::quantity::Quantity;
 use tokio_util::sync::CancellationToken;
 
-use crate::announce::{Announcer, Told};
 use crate::node::logs::{Keep, Logs};
 use crate::node::step::{Output, Written};
 
@@ -149,7 +149,7 @@ pub struct ContainerConfig {
     /// Where its output goes.
     pub log: LogWriter,
     /// Takes events about the container.
-    pub events: EventWriter,
+    pub events: ContainerEvents,
     /// Cancelled when the container is asked to end: its SIGTERM.
     pub stopping: CancellationToken,
 }
@@ -230,30 +230,23 @@ impl fmt::Debug for LogWriter {
 
 /// Takes events about one container, as a kubelet writes them. Cheap to clone.
 #[derive(Clone)]
-pub struct EventWriter {
-    pub(crate) announcer: Announcer,
+pub struct ContainerEvents {
+    pub(crate) recorder: Recorder,
     pub(crate) about: ObjectReference,
-    pub(crate) node: String,
-    pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
-impl EventWriter {
+impl ContainerEvents {
     /// Reports something bad about the container, such as `FailedPostStartHook`.
-    pub fn warn(&self, reason: &'static str, message: impl Into<String>) {
-        self.announcer.tell(Told {
-            about: self.about.clone(),
-            kind: "Warning",
-            reason: reason.into(),
-            message: message.into(),
-            host: Some(self.node.clone()),
-            at: (self.clock)(),
-        });
+    pub fn warn(&self, reason: &str, message: impl AsRef<str>) {
+        let message = message.as_ref();
+        self.recorder
+            .event(&self.about, EventKind::Warning, reason, message);
     }
 }
 
-impl fmt::Debug for EventWriter {
+impl fmt::Debug for ContainerEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.about.name.as_deref().unwrap_or("");
-        write!(f, "EventWriter({name})")
+        write!(f, "ContainerEvents({name})")
     }
 }

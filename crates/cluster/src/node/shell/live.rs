@@ -14,11 +14,11 @@ use crate::node::kubelet::sources::pull_secrets;
 use crate::node::kubelet::{prober, volumes};
 use crate::node::runtime::tokens::Tokens;
 use crate::node::runtime::{
-    ContainerConfig, ContainerId, EventWriter, ExecTarget, Exit, Health, ImagePull, LogWriter,
+    ContainerConfig, ContainerEvents, ContainerId, ExecTarget, Exit, Health, ImagePull, LogWriter,
     PodId, PodVolumes, ResourceLimits, Runtime,
 };
 use crate::node::script::containers;
-use crate::node::signal::{Order, Signal, Told, What};
+use crate::node::signal::{Order, Report, Signal, What};
 
 /// What came of something that the runtime was asked for.
 pub(super) struct Heard {
@@ -29,7 +29,7 @@ pub(super) struct Heard {
 
 /// What a runtime says.
 enum Said {
-    Told(Told),
+    Reported(Report),
     /// It runs; this resolves when it has ended.
     Running(BoxFuture<'static, Exit>),
 }
@@ -55,7 +55,7 @@ impl Shell<'_> {
                     let probe = tokio::time::timeout(limit, runtime.probe(target, kind));
                     let late = || Health::Unhealthy("context deadline exceeded".to_owned());
                     let health = probe.await.unwrap_or_else(|_| late());
-                    let what = Said::Told(Told::Probed(kind, health));
+                    let what = Said::Reported(Report::Probed(kind, health));
                     Heard { key, id, what }
                 });
             }
@@ -83,7 +83,7 @@ impl Shell<'_> {
         self.live.spawn(async move {
             let what = match run(&*runtime, volumes, pull, config).await {
                 Ok(exit) => Said::Running(exit),
-                Err(told) => Said::Told(told),
+                Err(report) => Said::Reported(report),
             };
             Heard { key, id, what }
         });
@@ -135,7 +135,7 @@ impl Shell<'_> {
         }
     }
 
-    fn config(&self, target: ExecTarget, node: &str) -> ContainerConfig {
+    fn config(&mut self, target: ExecTarget, node: &str) -> ContainerConfig {
         let known = target.env.iter().cloned().collect();
         let none = Default::default();
         let expanded = |words: &Option<Vec<String>>| -> Vec<String> {
@@ -148,16 +148,14 @@ impl Shell<'_> {
             self.options.logs.clone(),
             &target.id.pod,
             &target.id.container,
-            clock.clone(),
+            clock,
         );
-        let events = EventWriter {
-            announcer: self.announcer.clone(),
+        let events = ContainerEvents {
+            recorder: self.recorders.of(node).clone(),
             about: ObjectReference {
                 field_path: Some(format!("spec.containers{{{}}}", target.id.container)),
                 ..kube::Resource::object_ref(&*target.pod, &())
             },
-            node: node.to_owned(),
-            clock,
         };
         let key = Key::new(&target.id.pod.namespace, &target.id.pod.name);
         ContainerConfig {
@@ -180,21 +178,21 @@ impl Shell<'_> {
     /// The runtime has reported something.
     pub(super) fn hear_live(&mut self, heard: Heard) {
         let Heard { key, id, what } = heard;
-        let what = match what {
-            Said::Told(told) => told,
+        let report = match what {
+            Said::Reported(report) => report,
             Said::Running(exit) => {
                 let (key, id) = (key.clone(), id.clone());
                 self.live.spawn(async move {
-                    let what = Said::Told(Told::Exited(exit.await));
+                    let what = Said::Reported(Report::Exited(exit.await));
                     Heard { key, id, what }
                 });
-                Told::Started
+                Report::Started
             }
         };
-        let signal = Signal::Told {
+        let signal = Signal::Reported {
             container: id.container,
             run: id.run,
-            what,
+            report,
         };
         let same = self.fleet.uid(&key) == Some(&*id.pod.uid);
         if same && self.fleet.signal(&key, signal) {
@@ -212,12 +210,12 @@ async fn run(
     volumes: PodVolumes,
     pull: ImagePull,
     config: ContainerConfig,
-) -> Result<BoxFuture<'static, Exit>, Told> {
+) -> Result<BoxFuture<'static, Exit>, Report> {
     let mounted = runtime.mount(volumes).await;
-    mounted.map_err(|error| Told::MountFailed(error.to_string()))?;
+    mounted.map_err(|error| Report::MountFailed(error.to_string()))?;
     let pulled = runtime.pull(pull).await;
-    pulled.map_err(|error| Told::PullFailed(error.0))?;
+    pulled.map_err(|error| Report::PullFailed(error.0))?;
     config.log.begin();
     let started = runtime.start(config).await;
-    started.map_err(|error| Told::StartFailed(error.0))
+    started.map_err(|error| Report::StartFailed(error.0))
 }
