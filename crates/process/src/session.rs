@@ -215,12 +215,13 @@ mod tests {
     use super::*;
 
     /// A helper that is slow to report the namespaces, and whose program ends as soon as it was asked for.
-    const SLOW_TO_CONTAIN: &str = r#"{
-    head -c 5 > /dev/null
-    printf '\000\000\000\011"Started"\000\000\000\014{"Exited":0}' >&0
-} <&0 &
+    const SLOW_TO_CONTAIN: &str = r#"exec 3<&0
+{
+    head -c 5 <&3 > /dev/null
+    printf '\000\000\000\011"Started"\000\000\000\014{"Exited":0}' >&3
+} &
 sleep 0.2
-printf '\000\000\000\017{"Contained":1}' >&0
+printf '\000\000\000\017{"Contained":1}' >&3
 wait
 "#;
 
