@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, ensure};
 
 /// The version of mdBook that the pages are written for.
-const MDBOOK: &str = "0.5";
+const MDBOOK: &str = "^0.5";
 
 /// Build the pages below `docs` as a book
 ///
