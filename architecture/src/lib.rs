@@ -6,6 +6,7 @@
 
 pub mod counts;
 pub mod doc_comments;
+pub mod examples;
 pub mod modules;
 pub mod pages;
 pub mod reference;

@@ -98,11 +98,22 @@ impl Key {
     }
 
     /// The namespace, if the object has one.
+    ///
+    /// ```
+    /// # use kubewright_cache::Key;
+    /// assert_eq!(Key::new("default", "web").namespace(), Some("default"));
+    /// assert_eq!(Key::cluster("node-1").namespace(), None);
+    /// ```
     pub fn namespace(&self) -> Option<&str> {
         self.0.split_once('/').map(|(namespace, _)| namespace)
     }
 
     /// Returns the object's name, without the namespace.
+    ///
+    /// ```
+    /// # use kubewright_cache::Key;
+    /// assert_eq!(Key::new("default", "web").name(), "web");
+    /// ```
     pub fn name(&self) -> &str {
         self.0.split_once('/').map_or(&*self.0, |(_, name)| name)
     }

@@ -48,6 +48,12 @@ impl Scope {
     }
 
     /// Restricts the scope to one namespace.
+    ///
+    /// ```
+    /// # use kubewright_cache::Scope;
+    /// let scope = Scope::all().namespace("default");
+    /// # drop(scope);
+    /// ```
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
         self

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_in_the_words_of_go() {
+    fn faults_are_said_in_the_words_of_go() {
         let cases = [
             ("(a", "error parsing regexp: missing closing ): `(a`"),
             ("a)", "error parsing regexp: unexpected ): `a)`"),

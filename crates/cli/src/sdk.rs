@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn installed_programs_are_told_from_those_of_a_checkout() {
+    fn installed_programs_are_distinguished_from_those_of_a_checkout() {
         let around = tempfile::tempdir().expect("a temporary directory can be made");
         let program = around.path().join("bin/kubewright");
         assert!(!is_installed(&program));

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told() {
+    fn what_is_missing_is_reported() {
         check(
             quote!(),
             quote! { struct ASpec {} },

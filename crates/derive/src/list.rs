@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_argument_is_named_and_the_right_ones_told() {
+    fn a_wrong_argument_is_named_and_the_right_ones_listed() {
         let check = |tokens, expected: &str| {
             let error = Arguments::parse(tokens, &["verbs", "groups"])
                 .err()

@@ -108,6 +108,18 @@ impl Context {
     }
 
     /// The key that is reconciled: that of the object, or [that of the request](crate::Request::key).
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # use kubewright_runtime::{Context, Error, EventKind, Key, Outcome};
+    /// # async fn reconcile(secret: Arc<Secret>, cx: Context) -> Result<Outcome, Error> {
+    /// // The copy of a Secret has its name, in a namespace of its own.
+    /// let copy = Key::new("copies", cx.key().name());
+    /// # drop(copy);
+    /// # Ok(Outcome::done())
+    /// # }
+    /// ```
     pub fn key(&self) -> &Key {
         &self.0.key
     }
@@ -129,12 +141,37 @@ impl Context {
     }
 
     /// The client: reads from the cache, writes to the server.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # use kubewright_runtime::{Context, Error, EventKind, Key, Outcome};
+    /// # async fn reconcile(secret: Arc<Secret>, cx: Context) -> Result<Outcome, Error> {
+    /// let settings = cx.client().get::<ConfigMap>(&cx.key().sibling("settings")).await?;
+    /// # drop(settings);
+    /// # Ok(Outcome::done())
+    /// # }
+    /// ```
     pub fn client(&self) -> &Client {
         let run = &*self.0;
         run.client.get_or_init(|| run.lent.client.with_trail())
     }
 
     /// The present moment, by the manager's clock.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # use kubewright_runtime::{Context, Error, EventKind, Key, Outcome};
+    /// # async fn reconcile(secret: Arc<Secret>, cx: Context) -> Result<Outcome, Error> {
+    /// let Some(created) = &secret.metadata.creation_timestamp else {
+    ///     return Ok(Outcome::done());
+    /// };
+    /// let age = cx.now().duration_since(created.0);
+    /// # drop(age);
+    /// # Ok(Outcome::done())
+    /// # }
+    /// ```
     pub fn now(&self) -> Timestamp {
         self.0.lent.environment.now()
     }
@@ -146,6 +183,16 @@ impl Context {
 
     /// Tells users of the object what happened, as an event. It is sent in the background, and counted rather than
     /// repeated.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// # use kubewright_runtime::{Context, Error, EventKind, Key, Outcome};
+    /// # async fn reconcile(secret: Arc<Secret>, cx: Context) -> Result<Outcome, Error> {
+    /// cx.event(&secret, EventKind::Warning, "TooShort", "a password needs twelve characters");
+    /// # Ok(Outcome::done())
+    /// # }
+    /// ```
     pub fn event<K: Described>(
         &self,
         object: impl AsObject<K>,

@@ -181,6 +181,21 @@ impl Manager {
     /// something keeps the process from ending, a thread ends it before another replica can lead. Use
     /// [`run_until`](Manager::run_until) where the process does other things too.
     ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Context, Controller, Error, Manager, Outcome, from_fn};
+    /// #[tokio::main]
+    /// async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    ///     let kube = kube::Client::try_default().await?;
+    ///     let reconciler = from_fn(|_: Arc<Deployment>, _| async { Ok(Outcome::done()) });
+    ///     let controller = Controller::of::<Deployment>("example").reconciler(reconciler);
+    ///     Manager::new(kube).name("example").controller(controller).run().await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// When a part fails or does not end in time.
     pub async fn run(self) -> Result<(), ManagerError> {

@@ -141,6 +141,22 @@ impl Campaign {
     }
 
     /// Adds a step to the workload. The next step begins when the cluster has come to rest after this one.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Secret;
+    /// # use kubewright_sim::Campaign;
+    /// # fn example(campaign: Campaign) {
+    /// campaign
+    ///     .step("create", async |user| {
+    ///         let mut secret = Secret::default();
+    ///         secret.metadata.name = Some("a".to_owned());
+    ///         secret.metadata.namespace = Some("default".to_owned());
+    ///         user.create(&secret).await?;
+    ///         Ok(())
+    ///     })
+    ///     .check();
+    /// # }
+    /// ```
     pub fn step(
         mut self,
         name: &str,
@@ -273,12 +289,29 @@ impl Campaign {
     }
 
     /// Runs this many plans, evenly spread over all of them, unless the variable `KUBEWRIGHT_SIM` is `full`.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Secret;
+    /// # use kubewright_sim::Campaign;
+    /// # fn example(campaign: Campaign) {
+    /// // Enough for every `cargo test`; `KUBEWRIGHT_SIM=full` runs them all.
+    /// campaign.sample(50).check();
+    /// # }
+    /// ```
     pub fn sample(mut self, plans: usize) -> Self {
         self.sample = Some(plans.max(1));
         self
     }
 
     /// Runs the campaign, or the one plan that `KUBEWRIGHT_REPLAY` names, and panics with a report if anything failed.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Secret;
+    /// # use kubewright_sim::Campaign;
+    /// # fn example(campaign: Campaign) {
+    /// campaign.check();
+    /// # }
+    /// ```
     ///
     /// # Panics
     /// When a plan fails, and when the token in `KUBEWRIGHT_REPLAY` cannot be read.
@@ -346,6 +379,15 @@ impl Campaign {
     }
 
     /// Runs the reference and every plan, and reports what failed.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Secret;
+    /// # use kubewright_sim::Campaign;
+    /// # fn example(campaign: Campaign) {
+    /// let report = campaign.run();
+    /// println!("{report}");
+    /// # }
+    /// ```
     pub fn run(&self) -> Report {
         self.run_plans(|reference| {
             let plans = planner::plans(reference, &self.step_names(), &self.kinds);

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verbs_are_told_from_paths() {
+    fn verbs_are_distinguished_from_paths() {
         for (method, uri, verb) in [
             ("GET", "/api/v1/pods", Verb::List),
             ("GET", "/api/v1/namespaces", Verb::List),

@@ -291,7 +291,7 @@ subjects: [{kind: ServiceAccount, name: robot, namespace: default}]
     }
 
     #[test]
-    fn manifests_without_a_part_are_told() {
+    fn manifests_without_a_part_are_reported() {
         let without = |kind: &str| {
             let documents = MANIFEST.split("---\n");
             let left: Vec<&str> = documents
@@ -314,7 +314,7 @@ subjects: [{kind: ServiceAccount, name: robot, namespace: default}]
     }
 
     #[tokio::test(start_paused = true)]
-    async fn verbs_that_nobody_needs_are_told() {
+    async fn verbs_that_nobody_needs_are_reported() {
         let grant = Grant::read(MANIFEST).expect("a grant");
         let reads = async |grant: &Grant| {
             let server = Server::builder()

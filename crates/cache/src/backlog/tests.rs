@@ -58,7 +58,7 @@ fn deleted(last: &Arc<Object>) -> Change {
 }
 
 #[test]
-fn every_change_is_told_while_there_is_room() {
+fn every_change_is_reported_while_there_is_room() {
     let mut backlog = Backlog::new(10);
     let (a1, a2) = (object("a", 1, 1), object("a", 1, 2));
     for change in [added(&a1), updated(&a1, &a2), deleted(&a2)] {
@@ -95,7 +95,7 @@ fn changes_beyond_the_capacity_are_merged_by_key() {
 }
 
 #[test]
-fn recreated_object_is_told_as_deleted_and_added() {
+fn recreated_object_is_reported_as_deleted_and_added() {
     let mut backlog = Backlog::new(1);
     let (a1, a2, other) = (object("a", 1, 1), object("a", 1, 2), object("a", 2, 3));
     for change in [added(&a1), updated(&a1, &a2), deleted(&a2), added(&other)] {

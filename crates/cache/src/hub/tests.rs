@@ -102,7 +102,7 @@ fn relist_tells_deletions_that_nobody_saw_first() {
 }
 
 #[test]
-fn state_that_is_known_is_not_told_again() {
+fn state_that_is_known_is_not_reported_again() {
     check(vec![
         (everything(&[object("a", 1, 1)]), &["initial a@1"]),
         (Delta::Apply(object("a", 1, 1)), &[]),
@@ -149,7 +149,7 @@ fn delta_that_was_prepared_before_an_index_came_is_prepared_again() {
 }
 
 #[test]
-fn object_that_came_before_the_first_list_and_is_not_in_it_is_told_as_gone() {
+fn object_that_came_before_the_first_list_and_is_not_in_it_is_reported_as_gone() {
     check(vec![
         (Delta::Apply(object("a", 1, 1)), &["added a@1"]),
         (Delta::Delete(object("b", 2, 2)), &[]),

@@ -415,7 +415,7 @@ fn retry_after_is_obeyed_where_it_is_longer() {
 }
 
 #[test]
-fn expired_watch_is_followed_by_a_list_whether_it_is_told_by_code_or_by_event() {
+fn expired_watch_is_followed_by_a_list_whether_it_is_reported_by_code_or_by_event() {
     for input in [Input::Refused(failure(Kind::Expired)), error(Kind::Expired)] {
         let mut script = vec![
             (Input::Start, "list rv=0 limit=500"),

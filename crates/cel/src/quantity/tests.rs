@@ -249,7 +249,7 @@ fn resource_lists_round_up_to_milli() {
 }
 
 #[test]
-fn signs_are_told() {
+fn signs_are_reported() {
     for (text, positive, negative) in [
         ("1n", true, false),
         ("0Gi", false, false),

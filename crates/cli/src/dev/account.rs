@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn program_of_a_namespaced_project_is_told_where_to_work() {
+    fn program_of_a_namespaced_project_knows_where_to_work() {
         let mut project = Project::new("guestbook", "my.domain", "0");
         project.namespaced = true;
         let account = Account::of(&project, &Inventory::default()).expect("it can be made");

@@ -92,7 +92,7 @@ impl Reconciler<HorizontalPodAutoscaler> for Autoscaler {
         };
         let _: Result<(), Stopped> = self.look(&mut look).await;
         let status = look.status;
-        report(cx.client(), &*scaler, |told| told.status = Some(status)).await?;
+        report(cx.client(), &*scaler, |scaler| scaler.status = Some(status)).await?;
         Ok(Outcome::requeue_after(PERIOD))
     }
 

@@ -95,11 +95,11 @@ async fn account(budget: &PodDisruptionBudget, cx: &Context) -> Result<Outcome, 
         );
     }
     let expected = expected(budget, &pods, cx).await?;
-    let mut told = budget.clone();
-    let again = assess(&mut told, &pods, expected, cx.now()).map_err(Error::msg)?;
+    let mut assessed = budget.clone();
+    let again = assess(&mut assessed, &pods, expected, cx.now()).map_err(Error::msg)?;
     // The server spends from what is written here: whoever was faster is not overwritten.
-    if told.status != budget.status {
-        cx.client().update_status(&told).await?;
+    if assessed.status != budget.status {
+        cx.client().update_status(&assessed).await?;
     }
     Ok(again.map_or_else(Outcome::done, Outcome::requeue_after))
 }

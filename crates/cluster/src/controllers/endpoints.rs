@@ -228,7 +228,7 @@ fn number(port: &ServicePort, pod: &Pod) -> Option<i32> {
             let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
             let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
             let found = ports.find(|known| {
-                let protocol = |told: &Option<String>| told.clone().unwrap_or("TCP".to_owned());
+                let protocol = |given: &Option<String>| given.clone().unwrap_or("TCP".to_owned());
                 known.name.as_ref() == Some(name)
                     && protocol(&known.protocol) == protocol(&port.protocol)
             });

@@ -100,8 +100,8 @@ async fn carry_out(cx: &Context, job: &Job, plan: Plan) -> Result<(), Error> {
     let after = before + saturate(made.done) - saturate(plan.delete.len());
     status.active = super::nonzero(after.max(0));
     report(cx.client(), job, |job| job.status = Some(status)).await?;
-    for told in plan.events {
-        cx.event(job, told.kind, told.reason, told.message);
+    for event in plan.events {
+        cx.event(job, event.kind, event.reason, event.message);
     }
     for freed in join_all(plan.release.iter().map(|pod| free(cx, pod))).await {
         freed?;

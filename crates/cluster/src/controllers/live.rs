@@ -67,8 +67,8 @@ impl Cluster {
     }
 
     /// Creates an object from what a user would write.
-    async fn create<K: TypedObject + DeserializeOwned>(&self, told: serde_json::Value) -> K {
-        let object: K = serde_json::from_value(told).expect("the test writes valid objects");
+    async fn create<K: TypedObject + DeserializeOwned>(&self, text: serde_json::Value) -> K {
+        let object: K = serde_json::from_value(text).expect("the test writes valid objects");
         self.client
             .create(&object)
             .await
@@ -132,7 +132,7 @@ impl Cluster {
     }
 
     /// Waits until an event says this.
-    async fn until_told(&self, reason: &str, message: &str) {
+    async fn until_event(&self, reason: &str, message: &str) {
         let is_it = |event: &Arc<Event>| {
             event.reason.as_deref() == Some(reason) && event.message.as_deref() == Some(message)
         };

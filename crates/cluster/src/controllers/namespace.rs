@@ -59,9 +59,9 @@ impl Reconciler<Namespace> for Emptying {
         let mut findings = Findings::default();
         let name = cx.key().name();
         let wait = empty(cx.client(), name, deleted_at.0, cx.now(), &mut findings).await;
-        let mut told = (*namespace).clone();
-        set_conditions(&mut told, &findings, cx.now());
-        report(cx.client(), &*namespace, |namespace| *namespace = told).await?;
+        let mut reported = (*namespace).clone();
+        set_conditions(&mut reported, &findings, cx.now());
+        report(cx.client(), &*namespace, |namespace| *namespace = reported).await?;
         if findings.is_empty() {
             finalize(cx.client(), &namespace).await?;
             return Ok(Outcome::done());

@@ -99,13 +99,13 @@ enum Next {
 struct Changed {
     /// Their number is that of all pods at most.
     pods: Mutex<BTreeSet<Key>>,
-    told: Notify,
+    wake: Notify,
 }
 
 impl Changed {
     fn pod(&self, event: &Event<Pod>) {
         self.pods.lock().insert(event.object().key().clone());
-        self.told.notify_one();
+        self.wake.notify_one();
     }
 
     /// A node that is there and in service strands nobody.
@@ -118,14 +118,14 @@ impl Changed {
                 .is_some_and(|node| is_out_of_service(&node)),
         };
         if strands {
-            self.told.notify_one();
+            self.wake.notify_one();
         }
     }
 
     /// Waits until it is time to look.
     async fn rest(&self, next: Next) {
         if next == Next::WhenSomethingChanges {
-            self.told.notified().await;
+            self.wake.notified().await;
         }
         tokio::time::sleep(EVERY).await;
     }
@@ -443,7 +443,7 @@ mod tests {
         };
         assert_eq!(within(Next::WhenSomethingChanges).await, None);
         assert_eq!(within(Next::InAnyCase).await, Some(EVERY));
-        changed.told.notify_one();
+        changed.wake.notify_one();
         assert_eq!(within(Next::WhenSomethingChanges).await, Some(EVERY));
         assert_eq!(within(Next::WhenSomethingChanges).await, None);
     }

@@ -77,13 +77,13 @@ impl Reconciler<ResourceQuota> for Quotas {
             .keys()
             .map(|name| (name.clone(), Text(tally.get(name).to_string())))
             .collect();
-        let mut told = (*quota).clone();
-        let status = told.status.get_or_insert_default();
+        let mut counted = (*quota).clone();
+        let status = counted.status.get_or_insert_default();
         status.hard = Some(hard);
         status.used = Some(used);
-        if told.status != quota.status {
+        if counted.status != quota.status {
             // The server adds to the same numbers: whoever was faster is not overwritten.
-            cx.client().update_status(&told).await?;
+            cx.client().update_status(&counted).await?;
         }
         Ok(match watched {
             Watched::All => Outcome::done(),

@@ -81,8 +81,8 @@ pub(crate) fn released(object: &ObjectMeta, by: &str) -> Vec<OwnerReference> {
 
 /// A selector that can be asked. One that says nothing, or does not read, selects nothing: a controller without a
 /// selector must not take all pods of its namespace.
-pub(crate) fn selector(told: &LabelSelector) -> Option<Selector> {
-    let selector = Selector::try_from(told.clone()).ok()?;
+pub(crate) fn selector(labels: &LabelSelector) -> Option<Selector> {
+    let selector = Selector::try_from(labels.clone()).ok()?;
     (!selector.selects_all()).then_some(selector)
 }
 

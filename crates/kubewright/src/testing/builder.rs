@@ -116,6 +116,17 @@ impl Builder {
     }
 
     /// Sets the number of simulated nodes, by default one.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright::prelude::*;
+    /// # use kubewright::testing::World;
+    /// # async fn test() {
+    /// let world = World::builder().nodes(3).start().await;
+    /// # drop(world);
+    /// # }
+    /// ```
     pub fn nodes(self, count: usize) -> Self {
         self.cluster(move |cluster| cluster.nodes(count))
     }
@@ -222,6 +233,17 @@ impl Builder {
     }
 
     /// Starts the cluster, installs what is registered, and runs the operator.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright::prelude::*;
+    /// # use kubewright::testing::World;
+    /// # async fn test() {
+    /// let world = World::builder().as_admin().start().await;
+    /// # drop(world);
+    /// # }
+    /// ```
     ///
     /// # Panics
     /// When the cluster does not start, or does not accept an object.

@@ -39,6 +39,19 @@ pub(super) enum Stop {
 impl World {
     /// Waits until the object of this key is as it should be, and gives it. One that does not exist is `None`.
     ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright::prelude::*;
+    /// # use kubewright::testing::World;
+    /// # async fn test() {
+    /// # let world = World::start().await;
+    /// let key = Key::new("default", "settings");
+    /// let map = world.until(&key, |map: Option<&ConfigMap>| map.is_some()).await;
+    /// assert!(map.is_some());
+    /// # }
+    /// ```
+    ///
     /// # Panics
     /// When it is not within the time limit, when the operator ends, or when its role refuses a request: with the object, its
     /// conditions and events, the last reconciles and their causes, and the last refused requests.
@@ -108,6 +121,19 @@ impl World {
 
     /// Waits until something is found that is not an object: what a webhook received, what a file has in it.
     ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright::prelude::*;
+    /// # use kubewright::testing::World;
+    /// # async fn test() {
+    /// # let world = World::start().await;
+    /// let file = "/tmp/written-by-the-operator";
+    /// let text = world.until_some("a file", async || std::fs::read_to_string(file).ok()).await;
+    /// assert_eq!(text, "done");
+    /// # }
+    /// ```
+    ///
     /// # Panics
     /// As [`until`](World::until), with `what` was looked for.
     #[track_caller]
@@ -131,6 +157,18 @@ impl World {
     }
 
     /// Waits until the operator has not written for a second.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright::prelude::*;
+    /// # use kubewright::testing::World;
+    /// # async fn test() {
+    /// # let world = World::start().await;
+    /// world.settled().await;
+    /// world.assert_no_writes(Duration::from_secs(5)).await;
+    /// # }
+    /// ```
     ///
     /// # Panics
     /// When it keeps writing until the time limit, with the last writes and why they were made; also as
@@ -165,6 +203,18 @@ impl World {
     }
 
     /// Fails when the operator writes within this time: an operator does not write when nothing changes.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright::prelude::*;
+    /// # use kubewright::testing::World;
+    /// # async fn test() {
+    /// # let world = World::start().await;
+    /// # world.settled().await;
+    /// world.assert_no_writes(Duration::from_secs(60)).await;
+    /// # }
+    /// ```
     ///
     /// # Panics
     /// When it does, with its writes and the reconciles that made them.

@@ -39,6 +39,17 @@ pub struct World {
 impl World {
     /// Starts a cluster, installs everything that is registered, and runs it with the role that is generated for it.
     ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright::prelude::*;
+    /// # use kubewright::testing::World;
+    /// # async fn test() {
+    /// let world = World::start().await;
+    /// world.until_event("Synced").await;
+    /// # }
+    /// ```
+    ///
     /// # Panics
     /// When a definition or configuration is not accepted.
     pub async fn start() -> Self {
@@ -46,6 +57,17 @@ impl World {
     }
 
     /// Configures a world: clock, seed, nodes, faults, roles, other people's objects.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright::prelude::*;
+    /// # use kubewright::testing::World;
+    /// # async fn test() {
+    /// let world = World::builder().seed(7).nodes(3).start().await;
+    /// # drop(world);
+    /// # }
+    /// ```
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -117,6 +139,22 @@ impl World {
     }
 
     /// Stops the operator as a signal would, and completes when it has ended.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright::prelude::*;
+    /// # use kubewright::testing::World;
+    /// # async fn test() {
+    /// # let world = World::start().await;
+    /// # let (key, map) = (Key::new("default", "settings"), ConfigMap::default());
+    /// // What happens while nobody watches is found after the start.
+    /// world.stop_operator().await.expect("it ends in order");
+    /// world.client.create(&map).await.expect("created");
+    /// world.start_operator().await.expect("it starts again");
+    /// world.until(&key, |map: Option<&ConfigMap>| map.is_some_and(|map| map.data.is_some())).await;
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// When a part of it failed, or did not end in time.

@@ -9,7 +9,7 @@ pub(super) const METRICS_PORT: u16 = 8443;
 /// Where webhooks are served.
 pub(super) const WEBHOOK_PORT: u16 = 9443;
 const PROBE_PORT: u16 = 8081;
-/// Longer than the manager waits for its reconciles when it is told to stop.
+/// Longer than the manager waits for its reconciles when it is asked to stop.
 const GRACE_SECONDS: u32 = 40;
 /// The Service of metrics.
 pub(super) const METRICS_SERVICE: &str = "controller-manager-metrics-service";

@@ -181,6 +181,15 @@ enum Version {
 
 impl Delete {
     /// The object goes at once, its dependents afterwards.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::batch::v1::Job;
+    /// # use kubewright_runtime::{Client, ClientError, Delete};
+    /// # async fn example(client: Client, job: Job) -> Result<(), ClientError> {
+    /// client.delete(&job, Delete::background()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn background() -> Self {
         Self {
             propagation: Some(PropagationPolicy::Background),

@@ -295,6 +295,23 @@ impl Client {
 
     /// Changes the status of a copy of an object and sends what is different; nothing when nothing is.
     ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Client, ClientError};
+    /// # async fn example(client: Client, deployment: Arc<Deployment>) -> Result<(), ClientError> {
+    /// let written = client
+    ///     .modify_status(&deployment, |deployment| {
+    ///         deployment.status.get_or_insert_default().observed_generation = deployment.metadata.generation;
+    ///     })
+    ///     .await?;
+    /// if !written.is_changed() {
+    ///     tracing::debug!("the status was right already");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// When the closure [refuses](Mutate), in which case nothing is sent, or the server does.
     pub async fn modify_status<K: TypedObject>(

@@ -25,6 +25,20 @@ pub struct Primary<K> {
 
 impl Controller {
     /// Describes a controller of objects of a type. The name is in logs, metrics and events.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Context, Controller, Error, Manager, Outcome, from_fn};
+    /// async fn reconcile(deployment: Arc<Deployment>, cx: Context) -> Result<Outcome, Error> {
+    ///     tracing::info!(key = %cx.key(), generation = deployment.metadata.generation, "seen");
+    ///     Ok(Outcome::done())
+    /// }
+    ///
+    /// let controller = Controller::of::<Deployment>("observer").reconciler(from_fn(reconcile));
+    /// # drop(controller);
+    /// ```
     pub fn of<K: TypedObject>(name: &str) -> Builder<Primary<K>> {
         let reach = if is_cluster_scoped::<K>() {
             OwnerScope::Cluster
@@ -88,6 +102,17 @@ impl<K: Object> Builder<Primary<K>> {
     }
 
     /// Reconciles the object that controls an object of this type when that one changes.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Context, Controller, Error, Manager, Outcome, from_fn};
+    /// # let reconciler = from_fn(|_: Arc<Deployment>, _| async { Ok(Outcome::done()) });
+    /// // A ConfigMap that somebody edits or deletes has its Deployment reconciled.
+    /// let controller = Controller::of::<Deployment>("example").owns::<ConfigMap>().reconciler(reconciler);
+    /// # drop(controller);
+    /// ```
     pub fn owns<T: TypedObject>(self) -> Self {
         let watch = self.owned::<T>(OwnedBy::Controller);
         self.watches(watch)
@@ -106,6 +131,20 @@ impl<K: Object> Builder<Primary<K>> {
     }
 
     /// The controller, with what it does for each object.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Context, Controller, Error, Manager, Outcome, from_fn};
+    /// let reconciler = from_fn(|deployment: Arc<Deployment>, _cx: Context| async move {
+    ///     let ready = deployment.status.as_ref().and_then(|status| status.ready_replicas);
+    ///     tracing::info!(?ready, "looked at");
+    ///     Ok(Outcome::done())
+    /// });
+    /// let controller = Controller::of::<Deployment>("example").reconciler(reconciler);
+    /// # drop(controller);
+    /// ```
     pub fn reconciler(mut self, reconciler: impl Reconciler<K>) -> Controller {
         let Primary {
             resource,

@@ -95,6 +95,19 @@ impl Manager {
     }
 
     /// Adds a controller. Each needs a name of its own.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Context, Controller, Error, Manager, Outcome, from_fn};
+    /// # async fn example(kube: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let reconciler = from_fn(|_: Arc<Deployment>, _| async { Ok(Outcome::done()) });
+    /// let controller = Controller::of::<Deployment>("example").reconciler(reconciler);
+    /// Manager::new(kube).name("example").controller(controller).run().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn controller<R: Request>(mut self, controller: Controller<R>) -> Self {
         self.controllers.push(Box::new(controller));
         self

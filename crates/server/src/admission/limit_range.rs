@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_told_in_the_words_of_kubernetes() {
+    fn bounds_are_said_in_the_words_of_kubernetes() {
         let memory = |side: &str, amount: &str| json!({side: {"memory": amount}});
         let container =
             |field: &str, bound: &str| json!({"type": "Container", field: {"memory": bound}});

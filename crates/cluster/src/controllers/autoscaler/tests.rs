@@ -10,7 +10,7 @@ use crate::pods::samples::at;
 
 /// A pod as a test writes it: phase, since when, whether it is ready, what it uses of its 1000m.
 #[derive(Clone, Copy)]
-struct Told {
+struct PodCase {
     phase: &'static str,
     ready: bool,
     uses: Option<&'static str>,
@@ -18,8 +18,8 @@ struct Told {
     leaving: bool,
 }
 
-const fn running(uses: &'static str) -> Told {
-    Told {
+const fn running(uses: &'static str) -> PodCase {
+    PodCase {
         phase: "Running",
         ready: true,
         uses: Some(uses),
@@ -28,11 +28,11 @@ const fn running(uses: &'static str) -> Told {
     }
 }
 
-const UNMEASURED: Told = Told {
+const UNMEASURED: PodCase = PodCase {
     uses: None,
     ..running("0")
 };
-const PENDING: Told = Told {
+const PENDING: PodCase = PodCase {
     phase: "Pending",
     ready: false,
     uses: None,
@@ -41,22 +41,22 @@ const PENDING: Told = Told {
 /// Far into the life of the pods that start at zero.
 const NOW: i64 = 10_000;
 
-fn pods(told: &[Told], container: Value) -> Vec<Arc<Pod>> {
-    let made = told.iter().enumerate().map(|(index, told)| {
+fn pods(case: &[PodCase], container: Value) -> Vec<Arc<Pod>> {
+    let made = case.iter().enumerate().map(|(index, case)| {
         let mut annotations = json!({});
-        if let Some(uses) = told.uses {
+        if let Some(uses) = case.uses {
             annotations["sim.kubewright.dev/cpu"] = json!(uses);
             annotations["sim.kubewright.dev/metric-hits"] = json!(uses);
         }
-        let ready = if told.ready { "True" } else { "False" };
-        let leaving = told.leaving.then(|| at(NOW).to_string());
+        let ready = if case.ready { "True" } else { "False" };
+        let leaving = case.leaving.then(|| at(NOW).to_string());
         let pod = json!({
             "metadata": {"namespace": "n", "name": format!("p{index}"), "annotations": annotations,
                 "deletionTimestamp": leaving},
             "spec": {"containers": [container]},
-            "status": {"phase": told.phase, "startTime": at(told.started).to_string(),
+            "status": {"phase": case.phase, "startTime": at(case.started).to_string(),
                 "conditions": [{"type": "Ready", "status": ready,
-                    "lastTransitionTime": at(told.started).to_string()}]},
+                    "lastTransitionTime": at(case.started).to_string()}]},
         });
         Arc::new(serde_json::from_value(pod).expect("it is a pod"))
     });
@@ -92,9 +92,9 @@ fn verdict(metrics: &Metrics, pods: &[Arc<Pod>], current: i32, specs: &[Value]) 
     assess(&specs, &scene)
 }
 
-fn check(what: &str, told: &[Told], spec: Value, expected: i32) {
-    let current = i32::try_from(told.len()).expect("few pods");
-    let found = verdict(&Metrics::default(), &pods(told, asking()), current, &[spec]);
+fn check(what: &str, case: &[PodCase], spec: Value, expected: i32) {
+    let current = i32::try_from(case.len()).expect("few pods");
+    let found = verdict(&Metrics::default(), &pods(case, asking()), current, &[spec]);
     let replicas = found.asked.as_ref().map(|(replicas, _)| *replicas);
     assert_eq!(replicas, Some(expected), "{what}: {found:?}");
 }
@@ -119,24 +119,24 @@ fn replicas_follow_the_ratio_of_use_to_target() {
 #[test]
 fn pods_that_say_nothing_never_make_a_scaling_larger() {
     let busy = running("1");
-    let young = Told {
+    let young = PodCase {
         started: NOW - 60,
         ready: false,
         ..running("1")
     };
-    let leaving = Told {
+    let leaving = PodCase {
         leaving: true,
         ..running("1")
     };
-    let failed = Told {
+    let failed = PodCase {
         phase: "Failed",
         ..running("1")
     };
-    let late = Told {
+    let late = PodCase {
         started: NOW - 60,
         ..busy
     };
-    let cases: [(&str, &[Told], i32); 11] = [
+    let cases: [(&str, &[PodCase], i32); 11] = [
         (
             "pending pods count as idle on the way up",
             &[busy, busy, PENDING],
@@ -187,8 +187,8 @@ fn pods_that_say_nothing_never_make_a_scaling_larger() {
             2,
         ),
     ];
-    for (what, told, expected) in cases {
-        check(what, told, cpu(50), expected);
+    for (what, case, expected) in cases {
+        check(what, case, cpu(50), expected);
     }
 }
 
@@ -300,7 +300,7 @@ fn the_greatest_number_counts_and_a_missing_metric_forbids_to_go_down() {
 }
 
 #[test]
-fn what_cannot_be_had_is_told_in_the_words_of_the_real_controller() {
+fn what_cannot_be_had_is_said_in_the_words_of_the_real_controller() {
     let silent = json!({"name": "c"});
     let cases = [
         (
@@ -314,7 +314,7 @@ fn what_cannot_be_had_is_told_in_the_words_of_the_real_controller() {
             "failed to get cpu utilization: missing request for cpu in container c of Pod p0",
         ),
         (
-            vec![Told {
+            vec![PodCase {
                 started: NOW - 10,
                 ready: false,
                 ..running("1")
@@ -323,8 +323,8 @@ fn what_cannot_be_had_is_told_in_the_words_of_the_real_controller() {
             "failed to get cpu utilization: did not receive metrics for any ready pods",
         ),
     ];
-    for (told, container, message) in cases {
-        let found = verdict(&Metrics::default(), &pods(&told, container), 1, &[cpu(50)]);
+    for (case, container, message) in cases {
+        let found = verdict(&Metrics::default(), &pods(&case, container), 1, &[cpu(50)]);
         let failure = found.failures.first().expect("it fails");
         assert_eq!(
             (failure.reason, &*failure.message),
@@ -336,11 +336,11 @@ fn what_cannot_be_had_is_told_in_the_words_of_the_real_controller() {
 }
 
 fn rules(spec: Value) -> HorizontalPodAutoscalerSpec {
-    let mut told = json!({"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "minReplicas": 2, "maxReplicas": 20});
+    let mut whole = json!({"scaleTargetRef": {"kind": "Deployment", "name": "d"}, "minReplicas": 2, "maxReplicas": 20});
     for (key, value) in spec.as_object().into_iter().flatten() {
-        told[key] = value.clone();
+        whole[key] = value.clone();
     }
-    serde_json::from_value(told).expect("it is a spec")
+    serde_json::from_value(whole).expect("it is a spec")
 }
 
 /// Goes through recommendations at their times, following them, and compares where that leads.
@@ -418,12 +418,12 @@ fn without_rules_it_doubles_at_most_and_goes_down_after_five_minutes() {
 #[test]
 fn rules_limit_how_fast_it_goes() {
     let behavior = |up: Value, down: Value| {
-        let policies = |told: Value| json!({"selectPolicy": "Max", "stabilizationWindowSeconds": 0, "policies": [told]});
-        let whole = |told: Value| {
-            if told.is_object() && told["policies"].is_array() {
-                told
+        let policies = |given: Value| json!({"selectPolicy": "Max", "stabilizationWindowSeconds": 0, "policies": [given]});
+        let whole = |given: Value| {
+            if given.is_object() && given["policies"].is_array() {
+                given
             } else {
-                policies(told)
+                policies(given)
             }
         };
         json!({"behavior": {"scaleUp": whole(up), "scaleDown": whole(down)}})

@@ -63,7 +63,7 @@ pub(crate) fn tolerate(spec: &mut PodSpec) {
             ..Toleration::default()
         };
         // One with the same key and effect but a time limit would let the daemon be evicted.
-        tolerations.retain(|told| !is_same(told, &toleration));
+        tolerations.retain(|existing| !is_same(existing, &toleration));
         tolerations.push(toleration);
     }
 }

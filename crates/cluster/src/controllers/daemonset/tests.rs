@@ -80,7 +80,7 @@ fn a_pod_is_tied_to_its_node_and_tolerates_its_troubles() {
         .tolerations
         .iter()
         .flatten()
-        .filter_map(|told| told.key.clone())
+        .filter_map(|toleration| toleration.key.clone())
         .collect();
     assert_eq!(keys.len(), 6);
     assert!(keys.contains(&"node.kubernetes.io/unschedulable".to_owned()));

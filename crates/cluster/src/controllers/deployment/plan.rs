@@ -1,7 +1,7 @@
 //! What a Deployment does next: which sets it creates, scales, deletes, and what it reports. Pure.
 //!
 //! One pass of the real controller, with two differences. A Recreate Deployment that is scaled in the middle of a rollout
-//! goes on with the rollout, where the real one waits forever if two sets have pods. And a set that was just told
+//! goes on with the rollout, where the real one waits forever if two sets have pods. And a set that was just asked
 //! to shrink counts only the available pods that it may keep, where the real one gives up on the pass.
 
 use std::sync::Arc;
@@ -172,7 +172,7 @@ impl<'a> Pass<'a> {
             return;
         };
         hand_down(self.deployment, &mut new.after, revision);
-        let seconds = |told: Option<i32>| told.unwrap_or_default();
+        let seconds = |given: Option<i32>| given.unwrap_or_default();
         let wanted = self.deployment.spec.min_ready_seconds;
         if seconds(new.after.spec.min_ready_seconds) != seconds(wanted) {
             new.after.spec.min_ready_seconds = wanted;

@@ -10,7 +10,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// A set of `desired` pods of which `available` serve. A set that was just told to shrink may still report pods
+    /// A set of `desired` pods of which `available` serve. A set that was just asked to shrink may still report pods
     /// that it is about to delete; those do not count.
     pub(crate) fn new(desired: i32, available: i32) -> Self {
         Self {

@@ -120,7 +120,7 @@ pub(crate) fn make(deployment: &Deployment) -> ReplicaSet {
     let labels = template
         .metadata
         .as_ref()
-        .and_then(|told| told.labels.clone());
+        .and_then(|meta| meta.labels.clone());
     ReplicaSet {
         metadata: ObjectMeta {
             name: Some(name(deployment, &hash)),

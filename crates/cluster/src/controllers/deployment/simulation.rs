@@ -77,7 +77,7 @@ impl World {
         self.sets.iter().map(|member| desired(&member.set)).sum()
     }
 
-    /// The pods that serve and will go on to, whatever the sets were told.
+    /// The pods that serve and will go on to, whatever size the sets were given.
     fn safe(&self) -> i32 {
         let safe = |member: &Member| member.serving.min(desired(&member.set));
         self.sets.iter().map(safe).sum()

@@ -96,7 +96,7 @@ fn the_first_set_has_all_pods() {
         .as_ref()
         .and_then(|template| template.metadata.as_ref());
     assert_eq!(
-        template.and_then(|told| told.labels.as_ref()),
+        template.and_then(|meta| meta.labels.as_ref()),
         Some(&labels)
     );
     assert_eq!(plan.revision, Some(1));
@@ -165,7 +165,7 @@ fn a_rollout_moves_within_its_limits() {
 
 #[test]
 fn pods_about_to_go_do_not_count_as_serving() {
-    // The old set was told to shrink from 4 to 3 and still reports 4.
+    // The old set was asked to shrink from 4 to 3 and still reports 4.
     let bounds = Bounds::of(&deployment("b", 4, "1", "1"));
     let sizes = rolling::old_sizes(&bounds, Size::new(2, 1), &[Size::new(3, 4)]);
     assert_eq!(sizes, [2]);

@@ -194,10 +194,10 @@ mod tests {
     use super::*;
 
     fn endpoints(metadata: Value, subsets: Value) -> Endpoints {
-        let mut told = json!({"metadata": metadata, "subsets": subsets});
-        told["metadata"]["name"] = json!("db");
-        told["metadata"]["namespace"] = json!("n");
-        serde_json::from_value(told).expect("they are endpoints")
+        let mut object = json!({"metadata": metadata, "subsets": subsets});
+        object["metadata"]["name"] = json!("db");
+        object["metadata"]["namespace"] = json!("n");
+        serde_json::from_value(object).expect("they are endpoints")
     }
 
     fn service(spec: Value) -> Service {

@@ -42,7 +42,7 @@ fn conditions(service: &Service, pod: Arc<Pod>) -> Option<[bool; 3]> {
         .flat_map(|slice| slice.endpoints.iter().flatten());
     let mut all = endpoints.filter_map(|endpoint| endpoint.conditions.clone());
     let found = all.next()?;
-    Some([found.ready, found.serving, found.terminating].map(|told| told == Some(true)))
+    Some([found.ready, found.serving, found.terminating].map(|flag| flag == Some(true)))
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn an_endpoint_says_where_it_is_and_whose() {
 }
 
 #[test]
-fn a_host_name_is_told_where_the_pod_is_of_the_service_domain() {
+fn a_host_name_is_kept_where_the_pod_is_of_the_service_domain() {
     for (subdomain, expected) in [("web", Some("first")), ("other", None)] {
         let named = pod(
             "p",

@@ -99,9 +99,10 @@ pub(crate) fn set(
 pub(crate) fn end(job: &Job, spec: &JobSpec, count: &Count, now: Timestamp) -> Option<End> {
     let status = job.status.clone().unwrap_or_default();
     for (kind, good) in [(SUCCESS, Good::Yes), (FAILURE, Good::No)] {
-        if let Some(told) = find(&status, kind).filter(|told| told.status == "True") {
-            let reason = told.reason.as_deref().unwrap_or_default();
-            let message = told.message.clone().unwrap_or_default();
+        if let Some(condition) = find(&status, kind).filter(|condition| condition.status == "True")
+        {
+            let reason = condition.reason.as_deref().unwrap_or_default();
+            let message = condition.message.clone().unwrap_or_default();
             return Some(End::new(good, reason, message));
         }
     }

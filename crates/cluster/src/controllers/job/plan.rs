@@ -32,7 +32,7 @@ pub(crate) struct Plan {
     pub(crate) delete: Vec<Removal>,
     /// Pods to be freed of the finalizer, once the status is written.
     pub(crate) release: Vec<Arc<Pod>>,
-    pub(crate) events: Vec<Told>,
+    pub(crate) events: Vec<PlannedEvent>,
     /// When to look again without a change.
     pub(crate) again: Option<Duration>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Removal {
 
 /// An event about the job.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Told {
+pub(crate) struct PlannedEvent {
     pub(crate) kind: EventKind,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
@@ -115,9 +115,9 @@ fn finishing(plan: &mut Plan, count: &Count, end: &End, now: Timestamp) {
     plan.events.push(match end.good {
         Good::Yes => {
             plan.status.completion_time = Some(Time(now));
-            told(EventKind::Normal, "Completed", "Job completed")
+            event(EventKind::Normal, "Completed", "Job completed")
         }
-        Good::No => told(EventKind::Warning, reason(end), &end.message),
+        Good::No => event(EventKind::Warning, reason(end), &end.message),
     });
 }
 
@@ -147,7 +147,7 @@ fn suspend(plan: &mut Plan, count: &Count, now: Timestamp) {
         finish::set(&mut plan.status, SUSPENDED, "True", words, now);
         plan.status.start_time = None;
         plan.events
-            .push(told(EventKind::Normal, "Suspended", "Job suspended"));
+            .push(event(EventKind::Normal, "Suspended", "Job suspended"));
     }
 }
 
@@ -157,13 +157,13 @@ fn resume(plan: &mut Plan, now: Timestamp) {
         finish::set(&mut plan.status, SUSPENDED, "False", words, now);
         plan.status.start_time = Some(Time(now));
         plan.events
-            .push(told(EventKind::Normal, "Resumed", "Job resumed"));
+            .push(event(EventKind::Normal, "Resumed", "Job resumed"));
     }
 }
 
-fn told(kind: EventKind, reason: &'static str, message: &str) -> Told {
+fn event(kind: EventKind, reason: &'static str, message: &str) -> PlannedEvent {
     let message = message.to_owned();
-    Told {
+    PlannedEvent {
         kind,
         reason,
         message,

@@ -13,7 +13,7 @@ use super::{TRACKING, per_index, template};
 use crate::pods::samples::at;
 
 fn job(spec: Value, status: Value) -> Job {
-    let mut told = json!({
+    let mut object = json!({
         "metadata": {"name": "j", "namespace": "default", "uid": "uid-j"},
         "spec": {
             "completions": 1, "parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed",
@@ -23,24 +23,24 @@ fn job(spec: Value, status: Value) -> Job {
         "status": status,
     });
     for (key, value) in spec.as_object().into_iter().flatten() {
-        told["spec"][key] = value.clone();
+        object["spec"][key] = value.clone();
     }
-    serde_json::from_value(told).expect("the test's job is one")
+    serde_json::from_value(object).expect("the test's job is one")
 }
 
 /// A pod with the finalizer, in a phase; ended at 0 where it has ended.
 fn one(name: &str, phase: &str) -> Arc<Pod> {
-    let mut told = json!({
+    let mut object = json!({
         "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}"), "finalizers": [TRACKING]},
         "status": {"phase": phase},
     });
     if phase == "Failed" {
         let ended = json!({"exitCode": 3, "finishedAt": at(0).to_string()});
-        told["status"]["containerStatuses"] = json!([
+        object["status"]["containerStatuses"] = json!([
             {"name": "main", "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": {"terminated": ended}},
         ]);
     }
-    Arc::new(serde_json::from_value(told).expect("the test's pod is one"))
+    Arc::new(serde_json::from_value(object).expect("the test's pod is one"))
 }
 
 fn freed(pod: &Arc<Pod>) -> Arc<Pod> {

@@ -117,7 +117,7 @@ async fn a_pod_that_failed_is_replaced() {
         .await
         .expect("it fails");
     let message = format!("Found failed daemon pod default/{name} on node a, will try to kill it");
-    cluster.until_told("FailedDaemonPod", &message).await;
+    cluster.until_event("FailedDaemonPod", &message).await;
     cluster
         .until::<Pod>("another pod", |pods| {
             pods.len() == 1 && pods[0].metadata.uid != pod.metadata.uid

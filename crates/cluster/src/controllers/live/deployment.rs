@@ -90,7 +90,7 @@ async fn a_deployment_is_rolled_out_updated_and_rolled_back() {
     let set = cluster.list::<ReplicaSet>().await.remove(0);
     let name = set.metadata.name.expect("sets have names");
     cluster
-        .until_told(
+        .until_event(
             "ScalingReplicaSet",
             &format!("Scaled up replica set {name} from 0 to 3"),
         )
@@ -99,7 +99,7 @@ async fn a_deployment_is_rolled_out_updated_and_rolled_back() {
         let pod = pod.metadata.name.expect("pods have names");
         assert!(pod.starts_with(&format!("{name}-")), "{pod}");
         cluster
-            .until_told("SuccessfulCreate", &format!("Created pod: {pod}"))
+            .until_event("SuccessfulCreate", &format!("Created pod: {pod}"))
             .await;
     }
 
@@ -111,7 +111,7 @@ async fn a_deployment_is_rolled_out_updated_and_rolled_back() {
         .await;
     assert_eq!(sizes(&cluster).await, [pair("a", 0), pair("b", 3)]);
     cluster
-        .until_told(
+        .until_event(
             "ScalingReplicaSet",
             &format!("Scaled down replica set {name} from 1 to 0"),
         )
@@ -176,10 +176,10 @@ async fn a_deployment_is_scaled_and_paused() {
 #[tokio::test(start_paused = true)]
 async fn recreate_and_a_short_history_leave_one_set() {
     let cluster = Cluster::start().await;
-    let mut told = deployment("a", 2);
-    told["spec"]["strategy"] = json!({"type": "Recreate"});
-    told["spec"]["revisionHistoryLimit"] = json!(0);
-    cluster.create::<Deployment>(told).await;
+    let mut object = deployment("a", 2);
+    object["spec"]["strategy"] = json!({"type": "Recreate"});
+    object["spec"]["revisionHistoryLimit"] = json!(0);
+    cluster.create::<Deployment>(object).await;
     cluster
         .until_one("web", |web| is_complete(web, 2, "1"))
         .await;

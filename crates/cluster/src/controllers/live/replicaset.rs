@@ -109,10 +109,10 @@ async fn an_orphan_that_matches_is_adopted_and_counted() {
 #[tokio::test(start_paused = true)]
 async fn a_set_counts_pods_as_available_only_after_a_while() {
     let cluster = Cluster::start().await;
-    let mut told = set(1);
-    told["spec"]["minReadySeconds"] = json!(60);
+    let mut object = set(1);
+    object["spec"]["minReadySeconds"] = json!(60);
     let start = tokio::time::Instant::now();
-    cluster.create::<ReplicaSet>(told).await;
+    cluster.create::<ReplicaSet>(object).await;
     let is_ready = |set: &ReplicaSet| {
         let status = set.status.clone().unwrap_or_default();
         status.ready_replicas == Some(1) && status.available_replicas.is_none()
@@ -126,10 +126,10 @@ async fn a_set_counts_pods_as_available_only_after_a_while() {
 #[tokio::test(start_paused = true)]
 async fn pods_that_the_server_refuses_are_a_condition() {
     let cluster = Cluster::start().await;
-    let mut told = set(1);
+    let mut object = set(1);
     // Nobody looks at the finalizers of a template before a pod has them.
-    told["spec"]["template"]["metadata"]["finalizers"] = json!(["not a name"]);
-    cluster.create::<ReplicaSet>(told).await;
+    object["spec"]["template"]["metadata"]["finalizers"] = json!(["not a name"]);
+    cluster.create::<ReplicaSet>(object).await;
     cluster
         .until_one::<ReplicaSet>("web", |set| {
             let conditions = set.status.clone().and_then(|status| status.conditions);

@@ -67,13 +67,13 @@ async fn a_set_has_named_pods_with_claims_that_outlive_them() {
         (Some("web-1"), Some("headless"))
     );
     cluster
-        .until_told(
+        .until_event(
             "SuccessfulCreate",
             "Create Claim data-web-0 Pod web-0 in StatefulSet web success",
         )
         .await;
     cluster
-        .until_told(
+        .until_event(
             "SuccessfulCreate",
             "Create Pod web-2 in StatefulSet web successful",
         )
@@ -86,7 +86,7 @@ async fn a_set_has_named_pods_with_claims_that_outlive_them() {
     assert_eq!(names(&cluster.list::<Pod>().await), ["web-0"]);
     assert_eq!(cluster.list::<PersistentVolumeClaim>().await.len(), 3);
     cluster
-        .until_told(
+        .until_event(
             "SuccessfulDelete",
             "Delete Pod web-1 in StatefulSet web successful",
         )
@@ -97,10 +97,10 @@ async fn a_set_has_named_pods_with_claims_that_outlive_them() {
 #[tokio::test(start_paused = true)]
 async fn an_update_stops_at_the_partition_and_goes_on_without_it() {
     let cluster = Cluster::start().await;
-    let mut told = set("a", 3);
-    told["spec"]["updateStrategy"] =
+    let mut object = set("a", 3);
+    object["spec"]["updateStrategy"] =
         json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}});
-    cluster.create::<StatefulSet>(told).await;
+    cluster.create::<StatefulSet>(object).await;
     cluster.until_one("web", |set| is_complete(set, 3)).await;
     let use_image = |set: &mut StatefulSet, image: &str| {
         set.spec.template.spec.get_or_insert_default().containers[0].image = Some(image.to_owned());

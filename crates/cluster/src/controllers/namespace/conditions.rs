@@ -63,7 +63,7 @@ impl Findings {
     }
 
     /// All conditions with status, reason and message, in the order of Kubernetes.
-    fn conditions(&self) -> [(&'static str, Told); 5] {
+    fn conditions(&self) -> [(&'static str, Verdict); 5] {
         let listed = |counts: &BTreeMap<String, usize>, verb: &str| {
             let parts = counts
                 .iter()
@@ -97,7 +97,7 @@ impl Findings {
         [
             (
                 "NamespaceDeletionDiscoveryFailure",
-                told(
+                verdict(
                     discovery,
                     "ResourcesDiscovered",
                     "All resources successfully discovered",
@@ -105,7 +105,7 @@ impl Findings {
             ),
             (
                 "NamespaceDeletionGroupVersionParsingFailure",
-                told(
+                verdict(
                     None,
                     "ParsedGroupVersions",
                     "All legacy kube types successfully parsed",
@@ -113,7 +113,7 @@ impl Findings {
             ),
             (
                 "NamespaceDeletionContentFailure",
-                told(
+                verdict(
                     content,
                     "ContentDeleted",
                     "All content successfully deleted, may be waiting on finalization",
@@ -121,7 +121,7 @@ impl Findings {
             ),
             (
                 "NamespaceContentRemaining",
-                told(
+                verdict(
                     remaining,
                     "ContentRemoved",
                     "All content successfully removed",
@@ -129,7 +129,7 @@ impl Findings {
             ),
             (
                 "NamespaceFinalizersRemaining",
-                told(
+                verdict(
                     finalizers,
                     "ContentRemoved",
                     "All content successfully removed",
@@ -140,9 +140,9 @@ impl Findings {
 }
 
 /// What a condition says: status, reason, message.
-type Told = (&'static str, &'static str, String);
+type Verdict = (&'static str, &'static str, String);
 
-fn told(problem: Option<(&'static str, String)>, reason: &'static str, fine: &str) -> Told {
+fn verdict(problem: Option<(&'static str, String)>, reason: &'static str, fine: &str) -> Verdict {
     match problem {
         Some((reason, message)) => ("True", reason, message),
         None => ("False", reason, fine.to_owned()),

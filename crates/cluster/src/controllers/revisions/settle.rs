@@ -33,7 +33,7 @@ pub(crate) async fn settle<K: Selecting>(
     label: &str,
     mut collisions: Option<i32>,
 ) -> Result<Settled, Error> {
-    let selector = owner.label_selector().and_then(|told| selector(&told));
+    let selector = owner.label_selector().and_then(|labels| selector(&labels));
     let matches = |revision: &ControllerRevision| {
         selector
             .as_ref()

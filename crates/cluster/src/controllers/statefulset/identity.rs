@@ -128,7 +128,7 @@ fn claim_name(set: &StatefulSet, template: &PersistentVolumeClaim, ordinal: i32)
 }
 
 /// The volumes of a pod: its claims, and what else the template mounts.
-fn mounted(set: &StatefulSet, ordinal: i32, told: Vec<Volume>) -> Vec<Volume> {
+fn mounted(set: &StatefulSet, ordinal: i32, declared: Vec<Volume>) -> Vec<Volume> {
     let templates = set.spec.volume_claim_templates.iter().flatten();
     let claim = |template: &PersistentVolumeClaim| Volume {
         name: template.metadata.name.clone().unwrap_or_default(),
@@ -140,7 +140,7 @@ fn mounted(set: &StatefulSet, ordinal: i32, told: Vec<Volume>) -> Vec<Volume> {
     };
     let mut volumes: Vec<Volume> = templates.map(claim).collect();
     let claimed = volumes.len();
-    for volume in told {
+    for volume in declared {
         if !volumes[..claimed]
             .iter()
             .any(|claim| claim.name == volume.name)

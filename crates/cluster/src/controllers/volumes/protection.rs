@@ -103,7 +103,7 @@ fn uses(pod: &Pod, claim: &PersistentVolumeClaim) -> bool {
         .iter()
         .flat_map(|spec| spec.volumes.iter().flatten());
     let mut volumes = volumes.filter(|volume| match &volume.persistent_volume_claim {
-        Some(told) => told.claim_name == name,
+        Some(claimed) => claimed.claim_name == name,
         None => {
             let own = || is_of(claim, pod) && claim_name(pod, &volume.name) == name;
             volume.ephemeral.is_some() && !is_finished(pod) && own()
@@ -126,7 +126,7 @@ fn claims(pod: &Pod) -> Vec<Key> {
         .iter()
         .flat_map(|spec| spec.volumes.iter().flatten());
     let names = volumes.filter_map(|volume| match &volume.persistent_volume_claim {
-        Some(told) => Some(told.claim_name.clone()),
+        Some(claimed) => Some(claimed.claim_name.clone()),
         None => volume
             .ephemeral
             .as_ref()

@@ -146,7 +146,7 @@ async fn one_deadline_is_for_the_whole_shutdown_and_names_all_that_are_late() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn panic_while_stopping_is_told_and_holds_nobody_up() {
+async fn panic_while_stopping_is_reported_and_holds_nobody_up() {
     let mut supervisor = supervisor();
     supervisor.add(part(Stage::Servers, "probe server"), |stop| {
         obeys(stop, Duration::ZERO)

@@ -49,7 +49,7 @@ fn unknown_fields_of_metadata_come_first() {
 
 /// The server walks properties in random order; ours is by name.
 #[test]
-fn many_schema_errors_are_all_told() {
+fn many_schema_errors_are_all_reported() {
     check_create(
         json!({"num": -1, "mode": "z", "name": "yyyy", "items": [{"k": "a"}, {"k": "a"}, {"v": 1}]}),
         &[
@@ -65,7 +65,7 @@ fn many_schema_errors_are_all_told() {
 }
 
 #[test]
-fn wrong_type_is_told_by_schema_and_scale() {
+fn wrong_type_is_reported_by_schema_and_scale() {
     check_create(
         json!({"num": "x"}),
         &[
@@ -77,7 +77,7 @@ fn wrong_type_is_told_by_schema_and_scale() {
 }
 
 #[test]
-fn required_field_is_told() {
+fn required_field_is_reported() {
     check_create(json!({}), &["spec.num: Required value", UNCHECKED]);
 }
 

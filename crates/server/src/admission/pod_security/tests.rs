@@ -93,7 +93,7 @@ fn the_baseline_refuses_what_reaches_the_node() {
 }
 
 #[test]
-fn volumes_are_told_by_their_kind() {
+fn volumes_are_known_by_their_kind() {
     let mut spec = container(json!({
         "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": true,
         "seccompProfile": {"type": "RuntimeDefault"},

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_none_are_told_apart() {
+    fn answers_that_are_none_are_distinguished() {
         let patch = "W10=";
         for (review, role, expect) in [
             (json!({}), Role::Mutating, "webhook response was absent"),

@@ -227,7 +227,7 @@ fn rows_carry_what_was_asked_for() {
 }
 
 #[test]
-fn end_of_initial_events_is_told_even_without_objects() {
+fn end_of_initial_events_is_reported_even_without_objects() {
     let end = json!({"metadata": {"annotations": {"k8s.io/initial-events-end": "true"}}});
     let row = row("ServiceAccount", IncludeObject::None, &end, b"{}");
     assert!(row.contains("PartialObjectMetadata"), "{row}");
