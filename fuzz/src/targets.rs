@@ -16,10 +16,10 @@ mod text;
 use anyhow::{Result, bail};
 
 /// What was made of an input.
-pub(crate) struct Told(pub(crate) String);
+pub(crate) struct Verdict(pub(crate) String);
 
 /// Reads one input.
-pub(crate) type Read = Box<dyn Fn(&[u8]) -> Told + Send>;
+pub(crate) type Read = Box<dyn Fn(&[u8]) -> Verdict + Send>;
 
 /// One of them.
 pub(crate) struct Target {
@@ -27,7 +27,7 @@ pub(crate) struct Target {
     make: fn() -> Read,
 }
 
-impl Told {
+impl Verdict {
     /// The input was taken; this is what it was.
     fn accepted(what: impl std::fmt::Display) -> Self {
         Self(format!("accepted {what}"))

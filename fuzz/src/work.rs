@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::corpus::Corpus;
 use crate::novelty::Novelty;
 use crate::progress::Writer;
-use crate::targets::{Read, Target, Told};
+use crate::targets::{Read, Target, Verdict};
 use crate::{finding, mutate};
 
 /// The stack that the server's own threads have: what overflows it here does so there.
@@ -94,11 +94,11 @@ fn try_inputs(work: &Work) -> Result<()> {
         };
         number += 1;
         progress.note(number as u64, &input)?;
-        let Some(told) = worker.try_one(&input)? else {
+        let Some(verdict) = worker.try_one(&input)? else {
             continue;
         };
-        accepted += u64::from(told.is_accepted());
-        if novelty.is_new(&told.0) {
+        accepted += u64::from(verdict.is_accepted());
+        if novelty.is_new(&verdict.0) {
             corpus.keep(input, &mut random);
         }
     }
@@ -112,9 +112,9 @@ fn try_inputs(work: &Work) -> Result<()> {
 
 impl Worker {
     /// The target's outcome for an input; nothing when it panicked.
-    fn try_one(&mut self, input: &[u8]) -> Result<Option<Told>> {
+    fn try_one(&mut self, input: &[u8]) -> Result<Option<Verdict>> {
         match catch_unwind(AssertUnwindSafe(|| (self.read)(input))) {
-            Ok(told) => Ok(Some(told)),
+            Ok(verdict) => Ok(Some(verdict)),
             Err(_) => {
                 self.panicked(input)?;
                 // What the target keeps between inputs may have been left half done.

@@ -165,7 +165,7 @@ fn same_as_installed(helm: &Path, chart: &Path, kubeconfig: &Path) -> Result<usi
     let made = made.map_err(|Missing(why)| anyhow::anyhow!(why))?;
     let mut made = objects::read(kubeconfig, &made.stdout)?;
     for object in made.values_mut() {
-        // What Helm is told about definitions, which nobody else reads.
+        // What Helm alone reads about.
         if object["kind"] == "CustomResourceDefinition"
             && let Some(metadata) = object["metadata"].as_object_mut()
         {

@@ -64,13 +64,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         seen.exchange(line)?;
     }
     ensure!(!seen.kinds.is_empty(), "Go made nothing");
-    let Ok((end, told)) = go_program(&["check"], &seen.written)? else {
+    let Ok((end, printed)) = go_program(&["check"], &seen.written)? else {
         bail!("Go's program is gone");
     };
     for wrong in &seen.wrong {
         println!("read wrong: {wrong}");
     }
-    print!("{told}");
+    print!("{printed}");
     let objects: usize = seen.kinds.values().sum();
     println!("{objects} objects of {} kinds", seen.kinds.len());
     println!("{} kinds of Go are not in our table", seen.unknown.len());

@@ -1,4 +1,4 @@
-//! The objects that the source serves, and what becomes of them when it is told to change them.
+//! The objects that the source serves, and what becomes of them when it is asked to change them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,7 +19,7 @@ const STRIDE: usize = 7_919;
 /// One in so many objects changes while nobody watches.
 const MISSED: usize = 100;
 
-/// What a watch is told to do.
+/// What a watch is asked to do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Order {
     /// Change so many objects, at once or so many a second.

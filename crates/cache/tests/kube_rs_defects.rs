@@ -28,7 +28,7 @@ use support::wire::{Break, World, late_ones, stored, until};
 
 /// A. A subscriber that hears of an object which is gone by then loses its wake-up, and with it everybody stands still.
 #[tokio::test(start_paused = true)]
-async fn object_that_is_gone_before_it_is_told_stops_nobody() {
+async fn object_that_is_gone_before_it_is_reported_stops_nobody() {
     let world = World::new().await;
     let running = run(source(&world), options());
     let (story, record) = Story::slow(Duration::from_secs(1));
@@ -135,7 +135,7 @@ async fn stream_asks_for_the_newest_state_and_gives_way_to_a_list() {
 
 /// G. Deletions that happen while nobody watches are never reported.
 #[tokio::test(start_paused = true)]
-async fn deletion_across_a_relist_is_told_as_not_observed() {
+async fn deletion_across_a_relist_is_reported_as_not_observed() {
     for streaming in [StreamingList::Try, StreamingList::No] {
         let world = World::new().await;
         world.create("a").await;
@@ -358,7 +358,7 @@ async fn deletions_of_unreadable(shape: Shape) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletion_of_an_object_that_can_no_longer_be_read_is_told() {
+async fn deletion_of_an_object_that_can_no_longer_be_read_is_reported() {
     let refuse = |value: &mut serde_json::Value| {
         if value["data"]["n"] == "x" {
             Err("not this one".to_owned())

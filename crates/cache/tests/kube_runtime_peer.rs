@@ -69,7 +69,7 @@ fn reconcile(controller: Controller<ConfigMap>) -> (JoinSet<()>, Arc<Mutex<Vec<S
 
 /// A.
 #[tokio::test(start_paused = true)]
-async fn kube_runtime_stands_still_after_an_object_that_is_gone_before_it_is_told() {
+async fn kube_runtime_stands_still_after_an_object_that_is_gone_before_it_is_reported() {
     let (store, writer) = reflector::store_shared::<ConfigMap>(8);
     let subscriber = writer.subscribe().expect("it is shared");
     let heard = Arc::new(Mutex::new(0));

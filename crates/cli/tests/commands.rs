@@ -191,7 +191,7 @@ fn broken_project_file_is_named_and_left_alone() {
 }
 
 #[test]
-fn outside_of_a_project_people_are_told_how_to_make_one() {
+fn outside_of_a_project_people_learn_how_to_make_one() {
     let (_around, place) = folder("nothing");
     for line in ["generate", "lint", "deploy", "edit", "image build"] {
         let said = call(&place, line).fails();
@@ -777,7 +777,7 @@ fn every_command_has_an_example_in_its_help() {
 }
 
 #[test]
-fn shells_are_completed_and_versions_told() {
+fn shells_are_completed_and_versions_printed() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let said = call(Path::new("/"), &format!("completion {shell}")).works();
         assert!(said.contains("undeploy"), "{shell}");
@@ -790,7 +790,7 @@ fn shells_are_completed_and_versions_told() {
 }
 
 #[test]
-fn without_a_cluster_people_are_told_how_to_get_one() {
+fn without_a_cluster_people_learn_how_to_get_one() {
     let (_around, place) = project();
     let empty = r#"{"definitions":[],"rules":[],"webhooks":[],"controllers":[]}"#;
     fs::write(place.join("i.json"), empty).expect("it can be written");

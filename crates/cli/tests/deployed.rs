@@ -539,7 +539,7 @@ async fn objects_are_validated(place: &Place) {
     assert!(refused.contains("a book has a title"), "{refused}");
 }
 
-/// Writes through webhooks and conversions until it is told to stop. Gives how many writes there were, and what failed.
+/// Writes through webhooks and conversions until it is asked to stop. Gives how many writes there were, and what failed.
 async fn load(
     place: &Place,
     replicas: &[Replica],

@@ -158,7 +158,7 @@ fn dockerfile_has_a_static_program_that_does_not_run_as_root() {
 }
 
 #[test]
-fn failures_of_a_tool_are_told() {
+fn failures_of_a_tool_are_reported() {
     let desk = Desk::new("version=1.2.3");
     let said = desk.call("image build --container-tool buildah").fails();
     assert!(said.contains("buildah cannot be run"), "{said}");

@@ -195,7 +195,7 @@ fn dev_leads_the_server_to_the_webhooks_of_the_program() {
     let address = flag("--webhook-bind-address=");
     let certificates = flag("--webhook-cert-path=");
     assert!(Path::new(&certificates).join("tls.key").is_file());
-    // The stand-in does not listen: somebody has to in its place before the server is told.
+    // The stand-in does not listen: somebody has to in its place before the server hears of it.
     let _listens = std::net::TcpListener::bind(&address).expect("the port is free");
     dev.until("mutating-webhook-configuration created");
     dev.until("validating-webhook-configuration created");

@@ -14,7 +14,7 @@ use kubewright_cluster::Measured;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use world::{change, condition, create, here, is_true, start, told, until};
+use world::{change, condition, create, has_event, here, is_true, start, until};
 
 fn workload(annotations: Value, spec: Value) -> Value {
     let container =
@@ -69,7 +69,7 @@ async fn deployment_follows_its_load_up_and_down() {
     );
     let message =
         "New size: 4; reason: cpu resource utilization (percentage of request) above target";
-    assert!(told(&cluster, "web", "SuccessfulRescale", message).await);
+    assert!(has_event(&cluster, "web", "SuccessfulRescale", message).await);
     until(&deployments, "web", |d| d["status"]["readyReplicas"] == 4).await;
     // The same load on more pods asks for the greatest number.
     let top = until(&scalers, "web", |s| s["status"]["desiredReplicas"] == 5).await;
@@ -95,7 +95,7 @@ async fn deployment_follows_its_load_up_and_down() {
         "SucceededRescale"
     );
     assert!(
-        told(
+        has_event(
             &cluster,
             "web",
             "SuccessfulRescale",
@@ -157,7 +157,7 @@ async fn bounds_are_kept_without_metrics_and_zero_replicas_switch_it_off() {
     create(&scalers, scaler("Deployment", json!({}))).await;
     until(&deployments, "web", |d| d["spec"]["replicas"] == 5).await;
     let message = "New size: 5; reason: Current number of replicas above Spec.MaxReplicas";
-    assert!(told(&cluster, "web", "SuccessfulRescale", message).await);
+    assert!(has_event(&cluster, "web", "SuccessfulRescale", message).await);
     change(&deployments, "web", json!({"spec": {"replicas": 0}})).await;
     until(&scalers, "web", |s| {
         condition(s, "ScalingActive")["reason"] == "ScalingDisabled"

@@ -10,7 +10,7 @@ use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use world::{all, change, condition, create, here, is_true, start, told, until};
+use world::{all, change, condition, create, has_event, here, is_true, start, until};
 
 fn job(name: &str, annotations: Value, spec: Value) -> Value {
     let mut job = json!({
@@ -52,7 +52,7 @@ async fn a_job_completes_and_its_pods_are_counted() {
             "work"
         );
     }
-    assert!(told(&cluster, "work", "Completed", "Job completed").await);
+    assert!(has_event(&cluster, "work", "Completed", "Job completed").await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,7 +91,7 @@ async fn a_failing_job_hits_its_backoff_limit_after_growing_waits() {
         "10 s and 20 s of waiting, not {waited} s"
     );
     let message = "Job has reached the specified backoff limit";
-    assert!(told(&cluster, "broken", "BackoffLimitExceeded", message).await);
+    assert!(has_event(&cluster, "broken", "BackoffLimitExceeded", message).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -158,7 +158,7 @@ async fn an_hour_of_a_cron_job_passes() {
     assert!(tick["status"]["lastSuccessfulTime"].is_string());
     let first = "tick-31557605";
     assert!(
-        told(
+        has_event(
             &cluster,
             "tick",
             "SuccessfulCreate",
@@ -214,7 +214,7 @@ async fn an_index_that_keeps_failing_is_given_up_and_the_others_complete() {
     assert_eq!(failed["status"]["completedIndexes"], "0,2");
     assert_eq!(failed["status"]["failed"], 2);
     assert!(
-        told(
+        has_event(
             &cluster,
             "shards",
             "FailedIndexes",

@@ -46,7 +46,7 @@ async fn load_balancers_get_addresses_and_give_them_back() {
     create(&services, balanced("one", json!({}))).await;
     until(&services, "one", |one| ip(one) == Some("203.0.113.1")).await;
     assert!(
-        world::told(
+        world::has_event(
             &cluster,
             "one",
             "EnsuredLoadBalancer",

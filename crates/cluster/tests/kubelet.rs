@@ -22,7 +22,7 @@ use kubewright_server::{Streams, Usage};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use world::{all, condition, create, here, is_true, start, told, until};
+use world::{all, condition, create, has_event, here, is_true, start, until};
 
 fn web(replicas: i32) -> Value {
     json!({"metadata": {"name": "web"}, "spec": {
@@ -73,7 +73,7 @@ async fn deployment_before_its_secret_is_not_ready_and_says_why() {
     assert_eq!(pod["status"]["phase"], "Pending");
     assert!(!is_true(&pod, "Ready"));
     assert!(
-        told(
+        has_event(
             &cluster,
             name(&pod),
             "Failed",
@@ -179,7 +179,7 @@ async fn program_of_a_test_lives_in_its_container() {
     let pod = until(&pods, "db", running).await;
     assert!(!is_true(&pod, "Ready"));
     assert!(
-        told(
+        has_event(
             &cluster,
             "db",
             "Unhealthy",
@@ -289,7 +289,7 @@ async fn pod_on_a_node_without_room_is_rejected() {
         pod["status"]["message"],
         format!("Pod was rejected: {message}")
     );
-    assert!(told(&cluster, "large", "OutOfcpu", message).await);
+    assert!(has_event(&cluster, "large", "OutOfcpu", message).await);
     cluster.stop().await;
 }
 

@@ -516,7 +516,7 @@ async fn nodes_come_and_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn claim_that_waits_for_its_first_pod_is_told_the_node() {
+async fn claim_that_waits_for_its_first_pod_gets_the_node() {
     let world = World::new(three()).await;
     let class: StorageClass = serde_json::from_value(json!({
         "metadata": {"name": "lazy"}, "provisioner": "example.com/none", "volumeBindingMode": "WaitForFirstConsumer",

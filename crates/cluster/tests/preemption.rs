@@ -10,7 +10,7 @@ use kube::Api;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use world::{all, condition, create, here, start, told, until};
+use world::{all, condition, create, has_event, here, start, until};
 
 fn pod(name: &str, cpu: &str, class: Option<&str>) -> Value {
     let container =
@@ -84,7 +84,7 @@ async fn less_important_pods_make_way_for_a_more_important_one() {
     assert_eq!(nominated["status"]["nominatedNodeName"], node(&victim));
     let uid = vip["metadata"]["uid"].as_str().unwrap_or_default();
     let message = format!("Preempted by pod {uid} on node {}", node(&victim));
-    assert!(told(&cluster, "b", "Preempted", &message).await);
+    assert!(has_event(&cluster, "b", "Preempted", &message).await);
     // The one that waited longer did not take the room, and the older pod stays.
     assert_eq!(node(&until(&pods, "late", Value::is_object).await), "");
     assert!(until(&pods, "a", Value::is_object).await["metadata"]["deletionTimestamp"].is_null());

@@ -11,7 +11,7 @@ use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use world::{all, change, create, here, start, told, until};
+use world::{all, change, create, has_event, here, start, until};
 
 fn is_running(pod: &Value) -> bool {
     pod["status"]["phase"] == "Running"
@@ -85,7 +85,7 @@ async fn generic_ephemeral_volume_gets_a_claim_that_goes_with_its_pod() {
     create(&pods, pod("f")).await;
     let message =
         "ephemeral volume v: PVC default/f-v was not created for pod default/f (pod is not owner)";
-    assert!(told(&cluster, "f", "FailedBinding", message).await);
+    assert!(has_event(&cluster, "f", "FailedBinding", message).await);
     let waiting = until(&pods, "f", Value::is_object).await;
     assert_eq!(waiting["spec"]["nodeName"], Value::Null, "{waiting:#}");
 }
@@ -178,7 +178,7 @@ async fn cron_job_tells_of_schedules_that_never_come_and_of_jobs_it_did_not_make
     };
     create(&crons, cron("never", "59 23 31 2 *")).await;
     let text = "invalid schedule: \"59 23 31 2 *\" never comes";
-    assert!(told(&cluster, "never", "InvalidSchedule", text).await);
+    assert!(has_event(&cluster, "never", "InvalidSchedule", text).await);
     create(&crons, cron("often", "*/10 * * * *")).await;
     let often = until(&crons, "often", Value::is_object).await;
     let owner = json!([{"apiVersion": "batch/v1", "kind": "CronJob", "name": "often", "controller": true,
@@ -187,7 +187,7 @@ async fn cron_job_tells_of_schedules_that_never_come_and_of_jobs_it_did_not_make
     manual["metadata"] = json!({"name": "by-hand", "ownerReferences": owner});
     create(&jobs, manual).await;
     let text = "Saw a job that the controller did not create or forgot: by-hand";
-    assert!(told(&cluster, "often", "UnexpectedJob", text).await);
+    assert!(has_event(&cluster, "often", "UnexpectedJob", text).await);
     let seen = until(&crons, "often", Value::is_object).await;
     assert_eq!(
         seen["status"]["active"],
@@ -217,5 +217,5 @@ async fn cron_job_tells_of_a_run_that_went_missing() {
     deleted.expect("deleted");
     until(&crons, "hourly", |cron| cron["status"]["active"].is_null()).await;
     let text = format!("Active job went missing: {name}");
-    assert!(told(&cluster, "hourly", "MissingJob", &text).await);
+    assert!(has_event(&cluster, "hourly", "MissingJob", &text).await);
 }

@@ -21,13 +21,13 @@ async fn start() -> Cluster {
     builder.start().await.expect("starts")
 }
 
-async fn create<K>(cluster: &Cluster, told: Value)
+async fn create<K>(cluster: &Cluster, object: Value)
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
     K: Serialize + DeserializeOwned + Clone + Debug,
 {
     let api: Api<K> = Api::default_namespaced(cluster.client());
-    let object: K = serde_json::from_value(told).expect("the test's object is one");
+    let object: K = serde_json::from_value(object).expect("the test's object is one");
     let created = api.create(&PostParams::default(), &object).await;
     created.expect("the server takes it");
 }

@@ -11,7 +11,7 @@ use kube::api::{DeleteParams, LogParams};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use world::{all, change, create, here, start, told, until};
+use world::{all, change, create, has_event, here, start, until};
 
 fn claim(name: &str, class: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"storageClassName": class, "accessModes": ["ReadWriteOnce"],
@@ -47,7 +47,7 @@ async fn a_claim_that_waits_for_its_first_consumer_is_bound_where_the_pod_runs()
     let waiting = until(&claims, "data", Value::is_object).await;
     assert_eq!(waiting["status"]["phase"], "Pending");
     let message = "waiting for first consumer to be created before binding";
-    assert!(told(&cluster, "data", "WaitForFirstConsumer", message).await);
+    assert!(has_event(&cluster, "data", "WaitForFirstConsumer", message).await);
     create(&pods, pod("db", "data")).await;
     let running = until(&pods, "db", is_running).await;
     let bound = until(&claims, "data", |c| c["status"]["phase"] == "Bound").await;
@@ -218,7 +218,7 @@ async fn claim_that_names_the_volume_of_another_waits() {
     until(&claims, "a", phase("Bound")).await;
     create(&claims, named("b")).await;
     let message = "volume \"v\" already bound to a different claim.";
-    assert!(told(&cluster, "b", "FailedBinding", message).await);
+    assert!(has_event(&cluster, "b", "FailedBinding", message).await);
     sleep(Duration::from_secs(60)).await;
     assert!(phase("Pending")(
         &until(&claims, "b", Value::is_object).await
@@ -231,7 +231,7 @@ async fn claim_that_names_the_volume_of_another_waits() {
     create(&volumes, volume("w", json!({}))).await;
     create(&claims, large).await;
     let message = "Cannot bind to requested volume \"w\": requested PV is too small";
-    assert!(told(&cluster, "c", "VolumeMismatch", message).await);
+    assert!(has_event(&cluster, "c", "VolumeMismatch", message).await);
 }
 
 /// `pv_controller.go: syncVolume` and `syncBoundClaim`.
@@ -267,7 +267,7 @@ async fn retained_volume_is_free_once_its_claim_is_forgotten_and_a_claim_without
     until(&volumes, "v", Value::is_null).await;
     until(&claims, "b", phase("Lost")).await;
     let message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!";
-    assert!(told(&cluster, "b", "ClaimLost", message).await);
+    assert!(has_event(&cluster, "b", "ClaimLost", message).await);
 }
 
 /// `pv_controller.go: provisionClaimOperationExternal`, as an external provisioner sees it.
@@ -373,7 +373,7 @@ async fn claim_that_asks_for_more_gets_it() {
     })
     .await;
     assert!(
-        told(
+        has_event(
             &cluster,
             "data",
             "VolumeResizeSuccessful",

@@ -96,7 +96,7 @@ async fn a_rolling_update_under_load_fails_no_request() {
             (count > 0).then_some(()).ok_or(count.to_string())
         })
         .await;
-        // A long request is under way when its pod is told to end.
+        // A long request is under way when its pod is asked to end.
         let mut slow = Line::connect(address).await.expect("connected");
         let slow = tokio::spawn(async move { slow.ask("wait 150 slow").await });
         sleep(Duration::from_millis(10)).await;

@@ -608,7 +608,7 @@ async fn lists_select_by_namespace_labels_index_and_number() {
 }
 
 #[tokio::test]
-async fn apply_owns_its_fields_and_respects_others_where_told() {
+async fn apply_owns_its_fields_and_respects_others_where_asked() {
     let (_server, kube) = server().await;
     let client = Client::new(kube);
     let (one, two) = (client.field_owner("one"), client.field_owner("two"));

@@ -78,7 +78,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn reconcilers_get_the_state_of_their_manager_and_are_told_what_is_missing() {
+async fn reconcilers_get_the_state_of_their_manager_and_learn_what_is_missing() {
     let (world, ended) = start(|manager| manager).await;
     let [ended] = &ended[..] else {
         panic!("a missing state is terminal: {ended:?}")

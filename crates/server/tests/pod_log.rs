@@ -73,7 +73,7 @@ async fn log(server: &Server, query: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn log_is_told_whole_in_part_or_as_it_grows() {
+async fn log_is_read_whole_in_part_or_as_it_grows() {
     let server = server_with(json!({
         "metadata": {"name": "p"},
         "spec": {"nodeName": "n", "containers": [{"name": "a", "image": "i"}, {"name": "lazy", "image": "i"}]},

@@ -32,7 +32,7 @@ fn two(name: &str, schedule: Value) -> v2::CronJob {
 }
 
 /// The whole of an error, with what caused it.
-fn told(error: ClientError) -> String {
+fn whole(error: ClientError) -> String {
     Error::from(error).report()
 }
 
@@ -72,7 +72,7 @@ async fn what_is_wrong_is_refused_and_all_of_it_is_said() {
     let causes = details.into_iter().flat_map(|details| &details.causes);
     let fields: Vec<&str> = causes.map(|cause| cause.field.as_str()).collect();
     assert_eq!(fields, ["metadata.name", "spec.schedule"]);
-    let refused = told(refused);
+    let refused = whole(refused);
     assert!(refused.contains("no more than 52 characters"), "{refused}");
     assert!(refused.contains("hour \"25\""), "{refused}");
 
@@ -105,7 +105,7 @@ async fn objects_are_stored_as_one_version_and_shown_in_both() {
 
     let wrong = two("wrong", json!({"minute": "61"}));
     let refused = world.client.create(&wrong).await;
-    let refused = told(refused.expect_err("it is judged"));
+    let refused = whole(refused.expect_err("it is judged"));
     assert!(refused.contains("minute \"61\""), "{refused}");
 }
 

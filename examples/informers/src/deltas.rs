@@ -8,15 +8,15 @@ use kubewright_cache::delta::Delta;
 use kubewright_cache::{Reader, store};
 use tokio::sync::Notify;
 
-/// A store of ConfigMaps that tells what is put into it.
+/// A store of ConfigMaps that prints what is put into it.
 #[derive(Debug)]
-pub struct Told {
+pub struct PrintingStore {
     writer: store::Writer,
     reader: Reader<ConfigMap>,
     listed: Arc<Notify>,
 }
 
-impl Default for Told {
+impl Default for PrintingStore {
     fn default() -> Self {
         let (writer, reader) = store::new();
         Self {
@@ -27,13 +27,13 @@ impl Default for Told {
     }
 }
 
-impl Told {
+impl PrintingStore {
     /// The reading end of the store.
     pub fn reader(&self) -> Reader<ConfigMap> {
         self.reader.clone()
     }
 
-    /// Is told when everything has been listed.
+    /// Is notified when everything has been listed.
     pub fn listed(&self) -> Arc<Notify> {
         self.listed.clone()
     }

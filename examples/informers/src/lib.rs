@@ -14,7 +14,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use kubewright_server::Server;
 use serde_json::json;
 
-pub use deltas::{Told, sync};
+pub use deltas::{PrintingStore, sync};
 
 /// A cluster for one run of an example.
 pub struct Session {
@@ -57,7 +57,7 @@ impl Session {
         self.maps()
             .delete("shapes", &DeleteParams::default())
             .await?;
-        // Changes are told after they are made: leave them a moment before the program ends.
+        // Changes are reported after they are made: leave them a moment before the program ends.
         tokio::time::sleep(Duration::from_millis(500)).await;
         Ok(())
     }

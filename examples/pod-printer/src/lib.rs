@@ -51,7 +51,7 @@ impl<W: Write + Send + 'static> Reconciler<Pod> for PodPrinter<W> {
     }
 }
 
-/// The controller. Of the Pods that are known from another time those that are gone are told as well, as soon as it is
+/// The controller. Of the Pods that are known from another time those that are gone are printed as well, as soon as it is
 /// clear what is there.
 pub fn controller(out: impl Write + Send + 'static, known: &[Key]) -> Controller {
     let controller = Controller::of::<Pod>("pod-printer")

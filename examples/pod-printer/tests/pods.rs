@@ -138,7 +138,7 @@ async fn pods_of_other_namespaces_are_not_printed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pod_known_from_another_time_is_told_gone_after_the_first_sync() {
+async fn pod_known_from_another_time_is_reported_gone_after_the_first_sync() {
     let (world, paper) = world(&["mypod", "early"]).await;
     settle().await;
     let mut lines = paper.lines();

@@ -125,7 +125,7 @@ async fn events(user: &Client, reason: &str) -> Vec<Event> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn secret_is_copied_and_the_time_is_told() {
+async fn secret_is_copied_and_the_time_is_written() {
     let world = world().await;
     let user = &world.client;
     let mut source = read_secret(user, "default").await.expect("it is there");

@@ -7,7 +7,7 @@ use kubewright_schema::cel::{Expression, List, Text, Type, Value, Variable};
 use kubewright_schema::crd::{CompiledVersion, Version, validate};
 use serde_json::{Value as Json, json};
 
-use super::{Told, start};
+use super::{Verdict, start};
 
 /// What evaluating may cost.
 const BUDGET: u64 = 200_000;
@@ -23,19 +23,19 @@ static VARIABLES: LazyLock<Vec<Variable>> = LazyLock::new(|| {
     ]
 });
 
-pub(super) fn read(input: &[u8]) -> Told {
+pub(super) fn read(input: &[u8]) -> Verdict {
     let Ok(source) = str::from_utf8(input) else {
-        return Told::refused("not text");
+        return Verdict::refused("not text");
     };
     let by_variables = evaluate(source);
     let by_rule = rule(source);
-    Told(format!("{} {by_rule}", by_variables.0))
+    Verdict(format!("{} {by_rule}", by_variables.0))
 }
 
-fn evaluate(source: &str) -> Told {
+fn evaluate(source: &str) -> Verdict {
     let expression = match Expression::compile(source, &VARIABLES) {
         Ok(expression) => expression,
-        Err(error) => return Told::refused(start(&error.to_string())),
+        Err(error) => return Verdict::refused(start(&error.to_string())),
     };
     let list = [1, 2, 3].map(Value::Int);
     let variables = vec![
@@ -48,13 +48,13 @@ fn evaluate(source: &str) -> Told {
     ];
     let (result, _) = expression.evaluate(variables, BUDGET);
     match result {
-        Ok(_) => Told::accepted(
+        Ok(_) => Verdict::accepted(
             format!("{:?}", expression.ty())
                 .chars()
                 .take(40)
                 .collect::<String>(),
         ),
-        Err(error) => Told::accepted(start(&error.to_string())),
+        Err(error) => Verdict::accepted(start(&error.to_string())),
     }
 }
 

@@ -8,34 +8,34 @@ use kubewright_schema::crd::{
 use kubewright_schema::decode::{self, Format};
 use serde_json::Value;
 
-use super::{Told, start};
+use super::{Verdict, start};
 
-pub(super) fn read(input: &[u8]) -> Told {
+pub(super) fn read(input: &[u8]) -> Verdict {
     let mut value = match decode::parse(input, Format::Json) {
         Ok(parsed) => parsed.value,
-        Err(error) => return Told::refused(start(&error.to_string())),
+        Err(error) => return Verdict::refused(start(&error.to_string())),
     };
     let mut take = |name: &str| value.get_mut(name).map(Value::take).unwrap_or_default();
     let (mut definition, object) = (take("document"), take("patch"));
     if !definition["spec"].is_object() {
-        return Told::refused("no definition");
+        return Verdict::refused("no definition");
     }
     default_definition(&mut definition);
     let _ = definition_warnings(&definition, None);
     let errors = validate_definition(&definition);
     let _ = validate_definition_update(&definition, &definition);
     if let Some(error) = errors.first() {
-        return Told::refused(start(&error.to_string()));
+        return Verdict::refused(start(&error.to_string()));
     }
     use_it(&definition, &object)
 }
 
-fn use_it(definition: &Value, object: &Value) -> Told {
-    let mut told = String::new();
+fn use_it(definition: &Value, object: &Value) -> Verdict {
+    let mut verdict = String::new();
     for version in &Definition::parse(definition).versions {
         let compiled = match CompiledVersion::new(version, None) {
             Ok(compiled) => compiled,
-            Err(error) => return Told::refused(start(&error.to_string())),
+            Err(error) => return Verdict::refused(start(&error.to_string())),
         };
         let mut object = object.clone();
         let _ = prune(&compiled, &mut object);
@@ -48,7 +48,7 @@ fn use_it(definition: &Value, object: &Value) -> Told {
             "pruning leaves nothing to prune"
         );
         let errors = validate(&compiled, &object, None, Vec::new());
-        told.extend(errors.first().map(ToString::to_string));
+        verdict.extend(errors.first().map(ToString::to_string));
     }
-    Told::accepted(start(&told))
+    Verdict::accepted(start(&verdict))
 }

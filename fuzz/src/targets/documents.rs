@@ -4,20 +4,20 @@ use kubewright_schema::decode::{self, Format};
 use kubewright_schema::{Table, TypeId, encode, protobuf, yaml as writer};
 use serde_json::Value;
 
-use super::{Told, start};
+use super::{Verdict, start};
 
-pub(super) fn json(input: &[u8]) -> Told {
+pub(super) fn json(input: &[u8]) -> Verdict {
     read(input, Format::Json)
 }
 
-pub(super) fn yaml(input: &[u8]) -> Told {
+pub(super) fn yaml(input: &[u8]) -> Verdict {
     read(input, Format::Yaml)
 }
 
-fn read(input: &[u8], format: Format) -> Told {
+fn read(input: &[u8], format: Format) -> Verdict {
     let parsed = match decode::parse(input, format) {
         Ok(parsed) => parsed,
-        Err(error) => return Told::refused(start(&error.to_string())),
+        Err(error) => return Verdict::refused(start(&error.to_string())),
     };
     survives_json(&parsed.value);
     // YAML is read on a thread of its own, which costs more than all the rest.
@@ -25,11 +25,11 @@ fn read(input: &[u8], format: Format) -> Told {
         survives_yaml(&parsed.value);
     }
     let Some(ty) = type_of(&parsed.value) else {
-        return Told::accepted("nothing known");
+        return Verdict::accepted("nothing known");
     };
     let decoded = match decode::decode(Table::builtin(), ty, input, format) {
         Ok(decoded) => decoded,
-        Err(error) => return Told::refused(start(&error.to_string())),
+        Err(error) => return Verdict::refused(start(&error.to_string())),
     };
     let first = typed_bytes(ty, &decoded.value);
     let again = decode::decode(Table::builtin(), ty, &first, Format::Json)
@@ -41,7 +41,7 @@ fn read(input: &[u8], format: Format) -> Told {
         "writing what was written changes nothing"
     );
     survives_protobuf(ty, &again.value);
-    Told::accepted(format!(
+    Verdict::accepted(format!(
         "{} {}",
         kind(&decoded.value),
         decoded.strict.len().min(3)

@@ -9,7 +9,7 @@ use kubewright_schema::{Table, TypeId};
 use serde_json::Value;
 
 use super::documents::type_of;
-use super::{Told, start};
+use super::{Verdict, start};
 
 /// A document and what is to be done to it.
 struct Pair {
@@ -17,35 +17,35 @@ struct Pair {
     patch: Value,
 }
 
-fn pair(input: &[u8]) -> Result<Pair, Told> {
+fn pair(input: &[u8]) -> Result<Pair, Verdict> {
     let parsed = decode::parse(input, Format::Json);
     let mut value = parsed
-        .map_err(|error| Told::refused(start(&error.to_string())))?
+        .map_err(|error| Verdict::refused(start(&error.to_string())))?
         .value;
     let mut take = |name: &str| value.get_mut(name).map(Value::take);
     match (take("document"), take("patch")) {
         (Some(document), Some(patch)) => Ok(Pair { document, patch }),
-        _ => Err(Told::refused("no document or no patch")),
+        _ => Err(Verdict::refused("no document or no patch")),
     }
 }
 
-pub(super) fn json(input: &[u8]) -> Told {
+pub(super) fn json(input: &[u8]) -> Verdict {
     let pair = match pair(input) {
         Ok(pair) => pair,
-        Err(told) => return told,
+        Err(verdict) => return verdict,
     };
     let applied = json_patch::JsonPatch::decode(pair.patch.to_string().as_bytes())
         .and_then(|patch| patch.apply(pair.document));
     match applied {
-        Ok(_) => Told::accepted("patch"),
-        Err(error) => Told::refused(start(&error.to_string())),
+        Ok(_) => Verdict::accepted("patch"),
+        Err(error) => Verdict::refused(start(&error.to_string())),
     }
 }
 
-pub(super) fn merge(input: &[u8]) -> Told {
+pub(super) fn merge(input: &[u8]) -> Verdict {
     let pair = match pair(input) {
         Ok(pair) => pair,
-        Err(told) => return told,
+        Err(verdict) => return verdict,
     };
     match merge_patch::apply(pair.document, pair.patch.clone()) {
         Ok(once) => {
@@ -56,39 +56,39 @@ pub(super) fn merge(input: &[u8]) -> Told {
                 Some(without_nulls(once)),
                 "merging twice is merging once"
             );
-            Told::accepted("patch")
+            Verdict::accepted("patch")
         }
-        Err(error) => Told::refused(start(&error.to_string())),
+        Err(error) => Verdict::refused(start(&error.to_string())),
     }
 }
 
-pub(super) fn strategic(input: &[u8]) -> Told {
+pub(super) fn strategic(input: &[u8]) -> Verdict {
     let pair = match pair(input) {
         Ok(pair) => pair,
-        Err(told) => return told,
+        Err(verdict) => return verdict,
     };
     let Some((ty, document)) = typed(&pair.document) else {
-        return Told::refused("document of no kind");
+        return Verdict::refused("document of no kind");
     };
     match strategic_patch::apply(Table::builtin(), ty, &document, pair.patch) {
-        Ok(_) => Told::accepted("patch"),
-        Err(error) => Told::refused(start(&error.to_string())),
+        Ok(_) => Verdict::accepted("patch"),
+        Err(error) => Verdict::refused(start(&error.to_string())),
     }
 }
 
 /// Server-side apply: to nothing, then again, then as somebody else.
-pub(super) fn apply(input: &[u8]) -> Told {
+pub(super) fn apply(input: &[u8]) -> Verdict {
     let pair = match pair(input) {
         Ok(pair) => pair,
-        Err(told) => return told,
+        Err(verdict) => return verdict,
     };
     let (Some((ty, document)), Some((patch_ty, patch))) =
         (typed(&pair.document), typed(&pair.patch))
     else {
-        return Told::refused("document of no kind");
+        return Verdict::refused("document of no kind");
     };
     if ty != patch_ty {
-        return Told::refused("documents of two kinds");
+        return Verdict::refused("documents of two kinds");
     }
     let text = |name: &str| patch.get(name).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -110,8 +110,8 @@ pub(super) fn apply(input: &[u8]) -> Told {
     manager("first").update(None, &mut live);
     let applied = manager("second").apply(Some(&live), &patch, Force::No);
     let outcome = match &applied {
-        Ok(_) => Told::accepted("apply"),
-        Err(error) => Told::refused(start(&error.to_string())),
+        Ok(_) => Verdict::accepted("apply"),
+        Err(error) => Verdict::refused(start(&error.to_string())),
     };
     // What has no managers at all is taken for older than they are, and gets one with the next apply.
     if let Ok(once) = manager("second").apply(Some(&live), &patch, Force::Yes)

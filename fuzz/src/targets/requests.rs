@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 use tower::ServiceExt as _;
 
-use super::{Read, Told, start};
+use super::{Read, Verdict, start};
 
 /// Longest part of a URL; hyper reads no longer ones.
 const MAX_QUERY: usize = 4 * 1024;
@@ -72,9 +72,9 @@ impl Site {
         path: &str,
         content_type: &str,
         body: &[u8],
-    ) -> Told {
+    ) -> Verdict {
         let Some((status, bytes)) = self.send(method, path, content_type, body) else {
-            return Told::refused("not a request");
+            return Verdict::refused("not a request");
         };
         let text = String::from_utf8_lossy(&bytes);
         let message = serde_json::from_slice::<Value>(&bytes)
@@ -86,9 +86,9 @@ impl Site {
             "{status}: {text}"
         );
         if status.is_success() {
-            Told::accepted(status)
+            Verdict::accepted(status)
         } else {
-            Told::refused(format!("{status} {}", start(&message)))
+            Verdict::refused(format!("{status} {}", start(&message)))
         }
     }
 }
@@ -126,7 +126,7 @@ pub(super) fn create() -> Read {
     Box::new(move |input| {
         let parsed = decode::parse(input, Format::Json);
         let Some(path) = parsed.ok().and_then(|parsed| collection(&parsed.value)) else {
-            return Told::refused("of no kind");
+            return Verdict::refused("of no kind");
         };
         let path = format!("{path}?dryRun=All&fieldManager=fuzz");
         site.expect_no_failure(Method::POST, &path, "application/json", input)

@@ -6,7 +6,7 @@ use kube::CustomResource;
 use kubewright_webhook::{Answer, Converter, Spoke, Webhooks};
 use serde::{Deserialize, Serialize};
 
-use super::{Read, Told, start};
+use super::{Read, Verdict, start};
 
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug)]
 #[kube(group = "g", version = "v1", kind = "K", schema = "disabled")]
@@ -58,26 +58,26 @@ pub(super) fn read() -> Read {
         .converting("/convert", Converter::<K>::hub().spoke::<other::K>());
     Box::new(move |input| {
         let all = hooks.paths().map(|path| outcome(&hooks, path, input));
-        let outcomes: Vec<Told> = all.collect();
+        let outcomes: Vec<Verdict> = all.collect();
         let accepted = outcomes.iter().find(|it| it.is_accepted());
         let all: Vec<&str> = outcomes.iter().map(|it| it.0.as_str()).collect();
         match accepted {
-            Some(_) => Told::accepted(all.join(" ")),
-            None => Told::refused(all.join(" ")),
+            Some(_) => Verdict::accepted(all.join(" ")),
+            None => Verdict::refused(all.join(" ")),
         }
     })
 }
 
-fn outcome(hooks: &Webhooks, path: &str, input: &[u8]) -> Told {
+fn outcome(hooks: &Webhooks, path: &str, input: &[u8]) -> Verdict {
     let answer = hooks.answer(path, input).now_or_never();
     match answer.expect("these functions do not wait") {
         Answer::Review(review) => {
             let text = String::from_utf8_lossy(&review).into_owned();
             let read: serde_json::Value = serde_json::from_str(&text).expect("a review is JSON");
             assert!(read["response"]["uid"].is_string(), "{text}");
-            Told::accepted(start(&read["response"].to_string()))
+            Verdict::accepted(start(&read["response"].to_string()))
         }
-        Answer::BadRequest(problem) => Told::refused(start(&problem)),
-        other => Told::refused(format!("{other:?}")),
+        Answer::BadRequest(problem) => Verdict::refused(start(&problem)),
+        other => Verdict::refused(format!("{other:?}")),
     }
 }

@@ -2,11 +2,11 @@
 
 use kubewright_schema::selector::{FieldSelector, LabelSelector};
 
-use super::{Told, start};
+use super::{Verdict, start};
 
-pub(super) fn label(input: &[u8]) -> Told {
+pub(super) fn label(input: &[u8]) -> Verdict {
     let Ok(text) = str::from_utf8(input) else {
-        return Told::refused("not text");
+        return Verdict::refused("not text");
     };
     match LabelSelector::parse(text) {
         Ok(selector) => {
@@ -20,18 +20,18 @@ pub(super) fn label(input: &[u8]) -> Told {
             );
             let labels: [(Box<str>, Box<str>); 1] = [("a".into(), "1".into())];
             assert_eq!(again.matches(&labels[..]), selector.matches(&labels[..]));
-            Told::accepted(format!(
+            Verdict::accepted(format!(
                 "selector {:?}",
                 selector.requirements().first().map(|r| r.rule())
             ))
         }
-        Err(error) => Told::refused(start(&error.to_string())),
+        Err(error) => Verdict::refused(start(&error.to_string())),
     }
 }
 
-pub(super) fn field(input: &[u8]) -> Told {
+pub(super) fn field(input: &[u8]) -> Verdict {
     let Ok(text) = str::from_utf8(input) else {
-        return Told::refused("not text");
+        return Verdict::refused("not text");
     };
     match FieldSelector::parse(text) {
         Ok(selector) => {
@@ -39,11 +39,11 @@ pub(super) fn field(input: &[u8]) -> Told {
             let again = FieldSelector::parse(&printed);
             let again = again.unwrap_or_else(|error| panic!("{printed:?} reads, but {error}"));
             assert_eq!(again.terms(), selector.terms(), "printing keeps terms");
-            Told::accepted(format!(
+            Verdict::accepted(format!(
                 "selector {:?}",
                 selector.terms().first().map(|t| t.operator)
             ))
         }
-        Err(error) => Told::refused(start(&error.to_string())),
+        Err(error) => Verdict::refused(start(&error.to_string())),
     }
 }

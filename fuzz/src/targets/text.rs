@@ -4,11 +4,11 @@ use kubewright_schema::crd::JsonPath;
 use kubewright_schema::quantity::Quantity;
 use serde_json::json;
 
-use super::{Told, start};
+use super::{Verdict, start};
 
-pub(super) fn quantity(input: &[u8]) -> Told {
+pub(super) fn quantity(input: &[u8]) -> Verdict {
     let Ok(text) = str::from_utf8(input) else {
-        return Told::refused("not text");
+        return Verdict::refused("not text");
     };
     match Quantity::parse(text) {
         Ok(quantity) => {
@@ -25,21 +25,21 @@ pub(super) fn quantity(input: &[u8]) -> Told {
                 again.milli_value(),
                 again.checked_add(&quantity),
             );
-            Told::accepted(format!("{:?}", quantity.format()))
+            Verdict::accepted(format!("{:?}", quantity.format()))
         }
-        Err(error) => Told::refused(start(&error.to_string())),
+        Err(error) => Verdict::refused(start(&error.to_string())),
     }
 }
 
-pub(super) fn json_path(input: &[u8]) -> Told {
+pub(super) fn json_path(input: &[u8]) -> Verdict {
     let Ok(text) = str::from_utf8(input) else {
-        return Told::refused("not text");
+        return Verdict::refused("not text");
     };
     match JsonPath::parse(text) {
         Ok(path) => {
             let document = json!({"a": [{"b": 1, "c": "x"}, {"b": 2}], "d": {"e": null, "f.g": [[1], [2, 3]]}});
-            Told::accepted(format!("found {}", path.find(&document).len().min(1)))
+            Verdict::accepted(format!("found {}", path.find(&document).len().min(1)))
         }
-        Err(error) => Told::refused(start(&error.to_string())),
+        Err(error) => Verdict::refused(start(&error.to_string())),
     }
 }

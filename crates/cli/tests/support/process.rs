@@ -1,4 +1,4 @@
-//! A program that runs until it is told to end, and what it says meanwhile.
+//! A program that runs until it is asked to end, and what it says meanwhile.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -414,12 +414,12 @@ fn least(deployment: &Value) -> i64 {
 }
 
 /// A number, or a share of all; `round` is 99 to round up.
-fn share(told: &Value, of: i64, round: i64) -> i64 {
-    let percent = told
+fn share(given: &Value, of: i64, round: i64) -> i64 {
+    let percent = given
         .as_str()
         .and_then(|text| text.strip_suffix('%')?.parse::<i64>().ok());
     match percent {
         Some(percent) => (of * percent + round) / 100,
-        None => told.as_i64().unwrap_or_default(),
+        None => given.as_i64().unwrap_or_default(),
     }
 }

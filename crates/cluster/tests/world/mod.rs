@@ -28,11 +28,11 @@ where
     Api::default_namespaced(cluster.client())
 }
 
-pub(crate) async fn create<K>(api: &Api<K>, told: Value)
+pub(crate) async fn create<K>(api: &Api<K>, object: Value)
 where
     K: Serialize + DeserializeOwned + Clone + Debug,
 {
-    let object: K = serde_json::from_value(told).expect("the test's object is one");
+    let object: K = serde_json::from_value(object).expect("the test's object is one");
     let created = api.create(&PostParams::default(), &object).await;
     created.expect("the server takes it");
 }
@@ -78,8 +78,8 @@ where
     shown.collect()
 }
 
-/// Whether somebody told this of an object.
-pub(crate) async fn told(cluster: &Cluster, name: &str, reason: &str, message: &str) -> bool {
+/// Whether an event says this of an object.
+pub(crate) async fn has_event(cluster: &Cluster, name: &str, reason: &str, message: &str) -> bool {
     sleep(Duration::from_secs(5)).await;
     let events = all(&here::<Event>(cluster)).await;
     events.iter().any(|event| {

@@ -52,7 +52,7 @@ async fn server() -> Server {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn restricted_user_sees_what_they_may_and_is_told_why_not_the_rest() {
+async fn restricted_user_sees_what_they_may_and_learns_why_not_the_rest() {
     let server = server().await;
     let client = Wire::new(server.service_as(User::new("ann", ["system:authenticated"]))).client();
     let (_running, page) = support::open(Console::new(client).namespace("team")).await;

@@ -177,7 +177,7 @@ async fn the_stored_version_can_move() {
 }
 
 #[tokio::test]
-async fn a_conversion_that_fails_is_told() {
+async fn a_conversion_that_fails_is_reported() {
     let server = server().await;
     let hook = Webhook::raw(|review| {
         let answer = json!({

@@ -190,7 +190,7 @@ async fn a_policy_changes_objects_by_configuration_and_patch() {
 }
 
 #[tokio::test]
-async fn a_mutation_that_fails_is_told() {
+async fn a_mutation_that_fails_is_reported() {
     let server = server().await;
     let spec = json!({
         "matchConstraints": rules("", "pods"), "reinvocationPolicy": "Never",

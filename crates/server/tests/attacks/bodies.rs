@@ -275,7 +275,7 @@ const DUPLICATES: &str =
     r#"{"metadata":{"name":"twice"},"data":{"a":"1"},"data":{"a":"2"},"unknown":1}"#;
 
 #[tokio::test]
-async fn duplicate_and_unknown_fields_are_refused_told_or_dropped() {
+async fn duplicate_and_unknown_fields_are_refused_reported_or_dropped() {
     let host = Host::start().await;
     for strict in ["POST", "PUT"] {
         let path = if strict == "POST" {

@@ -101,7 +101,7 @@ async fn what_was_read_before_a_restart_can_be_written_after_it() {
 }
 
 #[tokio::test]
-async fn a_watch_from_before_a_restart_goes_on_or_is_told_to_list_again() {
+async fn a_watch_from_before_a_restart_goes_on_or_is_asked_to_list_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let host = Host::with(open(directory.path()).await.expect("starts")).await;
     let (old, now) = (3, host.server.revision());

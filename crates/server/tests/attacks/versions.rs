@@ -98,7 +98,7 @@ async fn a_read_of_the_future_times_out() {
 }
 
 #[tokio::test]
-async fn a_watch_of_the_forgotten_past_is_told_so() {
+async fn a_watch_of_the_forgotten_past_is_refused() {
     let host = Host::start().await;
     for i in 0..5 {
         host.must(Ask::post(CONFIG_MAPS, config_map(&format!("c{i}"))))

@@ -171,7 +171,7 @@ fn what_no_two_servers_share_is_overlooked() {
 }
 
 #[test]
-fn what_matters_is_told_by_its_place() {
+fn what_matters_is_known_by_its_place() {
     check(
         json!({"spec": {"replicas": 1, "a/b": true, "list": [1, 2]}, "status": {}}),
         json!({"spec": {"replicas": 2, "list": [1]}, "extra": "x"}),

@@ -6,7 +6,7 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kubewright_cache::reflector::{Options, Reflector};
 use kubewright_cache::{ListWatch, Scope, delta};
-use kubewright_example_informers::{Session, Told, sync};
+use kubewright_example_informers::{PrintingStore, Session, sync};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -20,11 +20,11 @@ async fn main() -> Result<()> {
     let mut tasks = JoinSet::new();
     tasks.spawn(Reflector::new(source, sender, Options::default()).run(cancel.clone()));
 
-    let mut told = Told::default();
-    let (reader, listed) = (told.reader(), told.listed());
+    let mut store = PrintingStore::default();
+    let (reader, listed) = (store.reader(), store.listed());
     let popping = async {
         while let Some(delta) = deltas.pop().await {
-            told.process(delta);
+            store.process(delta);
         }
     };
     tokio::select! {
