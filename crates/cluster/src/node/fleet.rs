@@ -21,7 +21,7 @@ use super::run::Run;
 use super::runtime::{ContainerId, PodId};
 use super::signal::Signal;
 use super::spec::NodeSpec;
-use super::status::{self, Host};
+use super::status::{self, Host, Published};
 use super::step::{Fate, Step};
 use crate::scheduler::resources::{Requests, Resources};
 
@@ -373,8 +373,8 @@ impl Fleet {
             Fate::Goes => Stage::Gone,
             Fate::Stays => Stage::Idle,
         };
-        if outcome.fingerprint.is_some() {
-            tenant.run.published = outcome.fingerprint;
+        if outcome.published.is_some() {
+            tenant.run.published = outcome.published;
         }
         if (outcome.ended == Ending::Over || outcome.fate == Fate::Goes)
             && let Some(node) = self.nodes.get_mut(&tenant.node)
@@ -584,7 +584,8 @@ impl Simulated {
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) uid: String,
-    pub(crate) fingerprint: Option<u64>,
+    /// The status that was written, if one was.
+    pub(crate) published: Option<Published>,
     pub(crate) fate: Fate,
     pub(crate) ended: Ending,
 }

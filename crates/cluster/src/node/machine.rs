@@ -122,8 +122,11 @@ impl<'a> PodMachine<'a> {
             host: self.around.host,
         };
         let status = view.status();
-        let hash = status::fingerprint(&status);
-        if self.run.published != Some(hash) {
+        let is_published = self.run.published.as_ref().is_some_and(|published| {
+            published.fingerprint == status::fingerprint(&status)
+                && !published.is_overwritten(self.pod, &status)
+        });
+        if !is_published {
             self.step.status = Some(status);
         }
         if self.run.stopping.is_some() && self.run.is_still() {

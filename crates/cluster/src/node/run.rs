@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, Conta
 use super::kubelet::prober::Prober;
 use super::script::{Role, containers};
 use super::signal::Signal;
+use super::status::Published;
 
 /// The first pause before a container is started yet again; it doubles up to the last one.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(10);
@@ -32,8 +33,8 @@ pub(crate) struct Run {
     pub(crate) stopping: Option<Stopping>,
     /// The pod was ended by the node, for this reason.
     pub(crate) ended: Option<Ended>,
-    /// A hash of the status that was written last.
-    pub(crate) published: Option<u64>,
+    /// The status that was written last.
+    pub(crate) published: Option<Published>,
     /// What was reported about the annotations, so that it is reported once.
     pub(crate) complained: Vec<String>,
     /// What happened to the pod since it was looked at last.

@@ -49,6 +49,37 @@ pub(crate) fn is_held(pod: &Pod) -> bool {
         && finalizers.is_some_and(|all| !all.is_empty())
 }
 
+/// A status as it was written last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Published {
+    /// The [fingerprint] of what was written.
+    pub(crate) fingerprint: u64,
+    /// The version of the pod after that, if the server said so.
+    pub(crate) version: Option<u64>,
+}
+
+impl Published {
+    /// Whether somebody has changed the phase or a condition of this status since it was written, as the node lifecycle controller
+    /// does when it takes a node for silent. A node says again how its pods are, as `needsReconcile` of the kubelet's status
+    /// manager has it. A view of the pod from before the write says nothing.
+    pub(crate) fn is_overwritten(&self, pod: &Pod, status: &PodStatus) -> bool {
+        let version = pod.metadata.resource_version.as_deref();
+        let seen = version.and_then(|version| version.parse::<u64>().ok());
+        let is_later = self.version.zip(seen).is_some_and(|(own, seen)| seen > own);
+        let Some(found) = pod.status.as_ref().filter(|_| is_later) else {
+            return false;
+        };
+        let of = |status: &PodStatus, kind: &str| {
+            let mut all = status.conditions.iter().flatten();
+            let condition = all.find(|condition| condition.type_ == kind);
+            condition.map(|condition| condition.status.clone())
+        };
+        let mut own = status.conditions.iter().flatten();
+        found.phase != status.phase
+            || own.any(|own| of(found, &own.type_).as_ref() != Some(&own.status))
+    }
+}
+
 /// A number that differs when statuses do.
 pub(crate) fn fingerprint(status: &PodStatus) -> u64 {
     // The default hasher has a fixed key: the same status gives the same number in every run.

@@ -19,7 +19,7 @@ use super::run::Run;
 use super::runtime::Exit;
 use super::script::parse_duration;
 use super::signal::Signal;
-use super::status::{Host, fingerprint};
+use super::status::{Host, Published, fingerprint};
 use super::step::{Fate, Step};
 
 pub(super) fn at(millis: u64) -> Timestamp {
@@ -88,6 +88,9 @@ impl Sources for Shelf {
     }
 }
 
+/// The version of a pod after its status was written.
+const WRITTEN: u64 = 10;
+
 impl Life {
     fn new(annotations: Value, spec: Value) -> Self {
         let pod = pod(annotations, spec);
@@ -123,7 +126,10 @@ impl Life {
             self.notes.push(note.reason.into_owned());
         }
         if let Some(status) = step.status.take() {
-            self.run.published = Some(fingerprint(&status));
+            self.run.published = Some(Published {
+                fingerprint: fingerprint(&status),
+                version: Some(WRITTEN),
+            });
             self.pod.status = Some(status);
             self.writes += 1;
         }
@@ -424,6 +430,34 @@ fn finished_pod_goes_when_it_is_deleted_and_nobody_holds_it() {
     assert_eq!(life.step().fate, Fate::Stays);
     life.pod.metadata.finalizers = None;
     assert_eq!(life.step().fate, Fate::Goes);
+}
+
+/// The node lifecycle controller takes a node for silent that has just come back.
+#[test]
+fn a_condition_that_others_overwrite_is_written_again() {
+    let mut life = Life::new(json!({}), json!({}));
+    life.until(10);
+    let is_ready = |life: &Life| {
+        let mut conditions = life.status().conditions.iter().flatten();
+        conditions.any(|it| it.type_ == "Ready" && it.status == "True")
+    };
+    assert!(is_ready(&life));
+    let overwrite = |life: &mut Life, version: u64| {
+        life.pod.metadata.resource_version = Some(version.to_string());
+        let status = life.pod.status.as_mut().expect("a status");
+        let mut conditions = status.conditions.iter_mut().flatten();
+        let ready = conditions.find(|it| it.type_ == "Ready").expect("there");
+        ready.status = "False".to_owned();
+    };
+    let writes = life.writes;
+    // A view from before the last write is not news.
+    overwrite(&mut life, WRITTEN - 1);
+    life.step();
+    assert_eq!(life.writes, writes);
+    overwrite(&mut life, WRITTEN + 1);
+    life.step();
+    assert_eq!(life.writes, writes + 1);
+    assert!(is_ready(&life));
 }
 
 #[test]

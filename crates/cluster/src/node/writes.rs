@@ -8,12 +8,13 @@ use k8s_openapi::api::core::v1::{Node, NodeStatus, Pod, PodStatus};
 use kube::Resource as _;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, Request};
 use kubewright_cache::Key;
+use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::fleet::{Ending, Outcome};
 use super::spec::LEASES;
-use super::status::fingerprint;
+use super::status::{Published, fingerprint};
 use super::step::Fate;
 use crate::identity::{self, Acting};
 
@@ -56,7 +57,7 @@ impl PodWrite {
         let namespace = self.key.namespace().unwrap_or("default");
         let mut outcome = Outcome {
             uid: self.uid.clone(),
-            fingerprint: None,
+            published: None,
             fate: Fate::Stays,
             ended: Ending::Open,
         };
@@ -64,9 +65,11 @@ impl PodWrite {
             let patch = Patch::Strategic(patch(&self.uid, status));
             let pod = (Some(namespace), self.key.name());
             let params = patching();
-            let written = kubelet.patch_status::<Pod, IgnoredAny>(pod, &params, &patch);
-            ignore_missing(written.await)?;
-            outcome.fingerprint = Some(fingerprint(status));
+            let written = kubelet.patch_status::<Pod, Written>(pod, &params, &patch);
+            outcome.published = Some(Published {
+                fingerprint: fingerprint(status),
+                version: if_there(written.await)?.and_then(|written| written.version()),
+            });
             if matches!(status.phase.as_deref(), Some("Succeeded" | "Failed")) {
                 outcome.ended = Ending::Over;
             }
@@ -118,9 +121,33 @@ impl PodWrite {
 
 /// What is not there needs no write.
 fn ignore_missing<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
+    if_there(result).map(drop)
+}
+
+/// The answer, unless the object is gone.
+fn if_there<T>(result: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
     match result {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
-        other => other.map(|_| ()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// All that is news in the answer to a write.
+#[derive(Debug, Deserialize)]
+struct Written {
+    metadata: Version,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    resource_version: String,
+}
+
+impl Written {
+    /// The version as a number, which those of this cluster are.
+    fn version(&self) -> Option<u64> {
+        self.metadata.resource_version.parse().ok()
     }
 }
 
@@ -271,16 +298,6 @@ async fn replace_lease(
     found: &Lease,
     wanted: &Lease,
 ) -> Result<Lease, kube::Error> {
-    /// All of the answer that is news.
-    #[derive(serde::Deserialize)]
-    struct Written {
-        metadata: Version,
-    }
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Version {
-        resource_version: String,
-    }
     let mut lease = Lease {
         metadata: found.metadata.clone(),
         spec: wanted.spec.clone(),

@@ -5,7 +5,9 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, ReplicationController, Service};
+use k8s_openapi::api::core::v1::{
+    PersistentVolumeClaim, Pod, PodCondition, ReplicationController, Service,
+};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use kubewright_cluster::Cluster;
@@ -104,6 +106,18 @@ async fn unsettled(cluster: &Cluster) -> Vec<String> {
         |pod: &&Pod| pod.status.as_ref().and_then(|it| it.phase.as_deref()) == Some("Pending");
     let waiting = pods.iter().filter(pending);
     found.extend(waiting.map(|pod| format!("pod {} does not run", pod.name_any())));
+    let unready = pods.iter().filter(|pod| {
+        let conditions = pod
+            .status
+            .iter()
+            .flat_map(|it| it.conditions.iter().flatten());
+        let is_unready = |it: &PodCondition| it.type_ == "Ready" && it.status != "True";
+        let is_over = |it: &PodCondition| it.reason.as_deref() == Some("PodCompleted");
+        conditions
+            .into_iter()
+            .any(|it| is_unready(it) && !is_over(it))
+    });
+    found.extend(unready.map(|pod| format!("pod {} is not ready", pod.name_any())));
     let leaving = pods
         .iter()
         .filter(|pod| pod.metadata.deletion_timestamp.is_some());
