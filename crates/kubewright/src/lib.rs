@@ -138,6 +138,11 @@ pub mod prelude {
 #[doc = include_str!("../../../docs/testing.md")]
 mod testing_page {}
 
+/// The page on simulation, whose blocks are compiled and run.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/simulation.md")]
+mod simulation_page {}
+
 /// For code that attributes write.
 #[doc(hidden)]
 pub mod __private {

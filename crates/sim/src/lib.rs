@@ -100,7 +100,3 @@ pub use walk::{Walk, WalkFailure, WalkReport};
 pub use workload::WorkloadError;
 
 pub use kubewright_cluster::BuiltIn;
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/simulation.md")]
-struct Guide;
