@@ -125,11 +125,18 @@ async fn carry_out(cx: &Context, deployment: &Deployment, plan: Plan) -> Result<
             .await
             .ignore_not_found()?;
     }
-    if let Some(revision) = plan.revision {
-        number(cx, deployment, revision).await?;
-    }
-    let tell = |deployment: &mut Deployment| deployment.status = Some(plan.status);
-    report(cx.client(), deployment, tell).await?;
+    let Plan {
+        revision, status, ..
+    } = plan;
+    let change = |deployment: &mut Deployment| {
+        deployment.status = Some(status);
+        if let Some(revision) = revision {
+            // With the status it does not count as a new wish; in a write of its own it would make that of the status a conflict.
+            let annotations = deployment.metadata.annotations.get_or_insert_default();
+            annotations.insert(annotations::REVISION.to_owned(), revision.to_string());
+        }
+    };
+    report(cx.client(), deployment, change).await?;
     Ok(match plan.check_after {
         Some(wait) => Outcome::requeue_after(wait),
         None => Outcome::done(),
@@ -236,17 +243,4 @@ fn tell_size(cx: &Context, deployment: &Deployment, set: &ReplicaSet, before: i3
     };
     let message = format!("Scaled {way} replica set {name} from {before} to {after}");
     cx.event(deployment, EventKind::Normal, "ScalingReplicaSet", message);
-}
-
-/// Shows the revision on the Deployment. It is written with the status, where it does not count as a new wish.
-async fn number(cx: &Context, deployment: &Deployment, revision: i64) -> Result<(), ClientError> {
-    let revision = revision.to_string();
-    let annotations = deployment.metadata.annotations.as_ref();
-    if annotations.and_then(|all| all.get(annotations::REVISION)) == Some(&revision) {
-        return Ok(());
-    }
-    let mut numbered = deployment.clone();
-    let annotations = numbered.metadata.annotations.get_or_insert_default();
-    annotations.insert(annotations::REVISION.to_owned(), revision);
-    cx.client().update_status(&numbered).await.map(drop)
 }

@@ -11,6 +11,11 @@ use super::bounds::Bounds;
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
 /// The numbers that a set had before it was rolled back to.
 const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
+/// The revision that a Deployment shows.
+pub(crate) fn shown_revision(deployment: &Deployment) -> Option<i64> {
+    get(&deployment.metadata, REVISION)?.parse().ok()
+}
+
 /// How many pods the Deployment wanted when the set was last scaled.
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 /// The most pods that the Deployment might have then.

@@ -178,7 +178,13 @@ impl<'a> Pass<'a> {
             new.after.spec.min_ready_seconds = wanted;
         }
         let name = new.after.metadata.name.clone().unwrap_or_default();
-        if conditions::find(&self.conditions, PROGRESSING).is_none() {
+        let said = conditions::reason_of(&self.conditions, PROGRESSING);
+        // The revision is written with the status. If it is still another one, what the condition says is about the rollout
+        // before: this set was created by a pass that could not write its status.
+        let shown = annotations::shown_revision(self.deployment);
+        let is_of_before = shown.is_some_and(|shown| shown != annotations::revision(&new.after));
+        let is_over = matches!(said, Some(reason::ARRIVED | reason::TIMED_OUT));
+        if said.is_none() || (is_of_before && is_over) {
             self.note_progress(reason::FOUND, format!("Found new replica set {name:?}"));
         }
     }

@@ -481,6 +481,25 @@ fn progress_is_judged_by_what_changed() {
     );
 }
 
+/// The pass that created the set could not write its status, and the set has its pods by now.
+#[test]
+fn a_rollout_is_not_judged_by_the_one_before() {
+    for before in ["NewReplicaSetAvailable", "ProgressDeadlineExceeded"] {
+        let mut wanted = deployment("b", 1, "1", "0");
+        let revision = [(REVISION.to_owned(), "1".to_owned())];
+        wanted.metadata.annotations = Some(revision.into());
+        wanted.status = Some(reported(1, 1, 1, Some(("True", before, -10_000))));
+        let sets = [set(&wanted, "a", 1, 1, 1), set(&wanted, "b", 2, 1, 0)];
+        let plan = plan_of(&wanted, &sets);
+        assert_eq!(
+            progress(&plan.status),
+            ("True", "FoundNewReplicaSet"),
+            "{before}"
+        );
+        assert!(plan.check_after.is_some());
+    }
+}
+
 #[test]
 fn without_a_deadline_nothing_is_said_of_progress() {
     for deadline in [None, Some(i32::MAX)] {
