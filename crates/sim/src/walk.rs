@@ -219,21 +219,19 @@ impl Walk {
         report
     }
 
-    /// A campaign whose workload is made of changes of this walk: an object is created, changed so many times and deleted.
+    /// A campaign whose workload is made of changes of this walk: an object is created, changed so many times and deleted. The
+    /// changes are updates, so that properties which cannot be changed stay as the object was created with them.
     pub fn into_campaign(self, changes: usize) -> Campaign {
         let base = self.campaign.prepare();
         let route = in_runtime(|| route::find(&self.terrain, &base));
         let subject = self.subject();
-        let updates: Vec<&Change> = route
-            .changes
-            .iter()
-            .filter(|it| it.how == How::Update)
-            .collect();
+        let updates = longest_stretch(&route.changes);
         let wanted = changes.clamp(1, updates.len().max(1));
         let chosen = (0..wanted).filter_map(|at| updates.get(at * updates.len() / wanted));
-        let mut campaign = self
-            .campaign
-            .with_step("create", create(&subject, &self.terrain.first));
+        let first = updates
+            .first()
+            .map_or(&self.terrain.first, |change| &change.before);
+        let mut campaign = self.campaign.with_step("create", create(&subject, first));
         for (at, change) in chosen.enumerate() {
             let name = format!("{} {}", at + 1, change.what);
             campaign = campaign.with_step(&name, write(&subject, change.how, &change.after));
@@ -419,6 +417,13 @@ impl Walk {
         let none = Plan::default();
         Some(in_runtime(|| execute(&shape, base, &none, None)))
     }
+}
+
+/// The most updates in a row, the earliest of those. Where an object is made anew, a property differs that no update can change:
+/// content from after that is refused for an object from before it.
+fn longest_stretch(changes: &[Change]) -> &[Change] {
+    let stretches = changes.split(|change| change.how == How::Anew);
+    stretches.rev().max_by_key(|it| it.len()).unwrap_or(&[])
 }
 
 /// The run that has a new object of the content that a change ends with. That of the next change begins with one, unless the walk

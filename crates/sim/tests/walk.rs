@@ -170,6 +170,65 @@ fn steps_of_a_walk_are_the_workload_of_a_campaign() {
     assert_eq!(report.plans, 12);
 }
 
+/// A setting of a program.
+#[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, Default)]
+#[kube(group = "walk.dev", version = "v1", kind = "Setting", namespaced)]
+struct SettingSpec {
+    /// Whether the setting applies.
+    enabled: bool,
+    /// The name of the setting, which stays what it is.
+    #[schemars(extend("x-kubernetes-validations" = [{"rule": "self == oldSelf", "message": "field is immutable"}]))]
+    key: String,
+    /// The values to choose from.
+    #[serde(default)]
+    variants: Vec<String>,
+}
+
+/// Publishes a setting as a ConfigMap.
+struct Settings;
+
+impl Reconciler<Setting> for Settings {
+    async fn reconcile(&self, setting: Arc<Setting>, cx: &Context) -> Result<Outcome, Error> {
+        let fill = |map: &mut ConfigMap| {
+            let data = map.data.get_or_insert_default();
+            data.insert("setting".to_owned(), format!("{:?}", setting.spec));
+            Ok(())
+        };
+        cx.client().create_or_update(cx.key(), fill).await?;
+        Ok(Outcome::done())
+    }
+
+    async fn cleanup(&self, _: Arc<Setting>, cx: &Context) -> Result<Cleanup<Outcome>, Error> {
+        if let Some(map) = cx.client().get::<ConfigMap>(cx.key()).await? {
+            let deleted = cx.client().delete(&*map, Delete::background()).await;
+            deleted.ignore_not_found()?;
+        }
+        Ok(Cleanup::Done)
+    }
+}
+
+/// The walk makes the object anew to change the key. The workload is of one object.
+#[test]
+fn workload_of_a_kind_with_an_immutable_property_leaves_that_as_it_is() {
+    let operator = |name| {
+        Campaign::new(name, |process| {
+            let controller = Controller::of::<Setting>("setting")
+                .finalizer("walk.dev/setting")
+                .reconciler(Settings);
+            process.manager().name("setting").controller(controller)
+        })
+        .cluster(|cluster| cluster.without_controllers())
+    };
+    for changes in 1..8 {
+        let campaign = Walk::new::<Setting>(operator("setting")).into_campaign(changes);
+        let report = campaign.only([FaultKind::Restart]).run();
+        assert!(report.is_clean(), "{changes} changes: {report}");
+        assert!(report.plans >= 3, "{changes} changes: {report}");
+    }
+    let report = Walk::new::<Setting>(operator("setting-walk")).run();
+    assert_eq!((report.changed, report.properties), (3, 3), "{report}");
+}
+
 /// The kind of the example `fruit`, which nobody reconciles.
 #[test]
 fn every_property_of_a_fruit_is_changed_and_what_is_forbidden_refused() {
