@@ -75,7 +75,7 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "DIR", requires = "program")]
     workload: Option<PathBuf>,
 
-    /// Run so many of the program's plans, evenly spread
+    /// Run so many of the program's plans: one of each kind of fault, and others evenly spread
     #[arg(long, value_name = "COUNT", requires = "program")]
     sample: Option<usize>,
 

@@ -58,9 +58,9 @@ const fn reconciler(path: &'static str) -> Edit {
     )
 }
 
-/// A campaign of another size.
+/// A walk of another size.
 const fn simulation(path: &'static str) -> Edit {
-    edit(path, "sample(12)", "sample(99)")
+    edit(path, "walk.sample(1)", "walk.sample(99)")
 }
 
 /// A test of the controller.
