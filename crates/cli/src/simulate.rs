@@ -1,9 +1,10 @@
 //! `kubewright simulate`: an operator through every single fault.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -100,25 +101,30 @@ impl Simulate {
         }
     }
 
-    /// Lets cargo take the place of this process, so that signals and the exit code are its own.
+    /// Lets cargo take the place of this process, so that signals and the exit code are its own. Only where one run is repeated,
+    /// this process stays: whether any campaign had that run is known when all have been asked.
     fn run_tests(self) -> anyhow::Result<()> {
         let folder = self.place.open()?;
-        let mut command = Command::new(cargo());
+        let wanted = self.test.as_deref().unwrap_or(TESTS);
+        let cargo_test = || {
+            let mut command = Command::new(cargo());
+            command.current_dir(&folder.root).arg("test");
+            command.args(self.release.then_some("--release"));
+            command
+        };
+        check_there_are(wanted, cargo_test())?;
+        let mut command = cargo_test();
         command
-            .current_dir(&folder.root)
-            .arg("test")
-            .args(self.release.then_some("--release"))
-            .arg(self.test.as_deref().unwrap_or(TESTS))
+            .arg(wanted)
             .args(["--", "--nocapture", "--test-threads=1"])
             .env("KUBEWRIGHT_SIM_PROGRESS", "1");
         if self.full {
             command.env("KUBEWRIGHT_SIM", "full");
         }
-        let report = self.report.map(std::path::absolute).transpose()?;
+        let report = self.report.as_ref().map(std::path::absolute).transpose()?;
         let settings = [
             ("KUBEWRIGHT_SIM_SEEDS", self.seeds.map(|it| it.to_string())),
             ("KUBEWRIGHT_SIM_JOBS", self.jobs.map(|it| it.to_string())),
-            ("KUBEWRIGHT_REPLAY", self.replay),
             (
                 "KUBEWRIGHT_REPORTS",
                 report.map(|it| it.display().to_string()),
@@ -128,6 +134,9 @@ impl Simulate {
             if let Some(value) = value {
                 command.env(name, value);
             }
+        }
+        if let Some(token) = &self.replay {
+            return replay(token, command);
         }
         bail!(anyhow::Error::new(command.exec()).context("cargo cannot be run"));
     }
@@ -187,6 +196,58 @@ impl Simulate {
             true => Ok(()),
             false => bail!("{} of {} plans failed", report.failures.len(), report.plans),
         }
+    }
+}
+
+/// Fails if no test has this in its name: cargo takes that for a success.
+fn check_there_are(wanted: &str, mut cargo_test: Command) -> anyhow::Result<()> {
+    let listed = cargo_test
+        .args(["--", "--list"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo cannot be run")?;
+    if !listed.status.success() {
+        bail!("the tests cannot be built");
+    }
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    let tests: Vec<&str> = listed
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"))
+        .collect();
+    if tests.iter().any(|test| test.contains(wanted)) {
+        return Ok(());
+    }
+    let known = tests.into_iter().filter(|test| test.contains(TESTS));
+    let known = known.collect::<Vec<_>>().join(", ");
+    match known.is_empty() {
+        true => bail!("there is no test with {wanted} in its name, and none of a simulation"),
+        false => bail!("there is no test with {wanted} in its name; there are: {known}"),
+    }
+}
+
+/// Repeats the one run of a token, and fails if no campaign has it.
+fn replay(token: &str, mut command: Command) -> anyhow::Result<()> {
+    let Some((name, _)) = token.split_once(':') else {
+        bail!("{token} is not a token, which is NAME:PLAN, as a report prints it");
+    };
+    let asked = tempfile::NamedTempFile::new().context("no temporary file can be made")?;
+    let status = command
+        .env("KUBEWRIGHT_REPLAY", token)
+        .env("KUBEWRIGHT_SIM_CAMPAIGNS", asked.path())
+        .status()
+        .context("cargo cannot be run")?;
+    if !status.success() {
+        bail!("the run failed");
+    }
+    let names = std::fs::read_to_string(asked.path()).context("no names of campaigns are there")?;
+    let names: BTreeSet<&str> = names.lines().collect();
+    if names.contains(name) {
+        return Ok(());
+    }
+    let names = names.into_iter().collect::<Vec<_>>().join(", ");
+    match names.is_empty() {
+        true => bail!("nothing was run: the tests have no campaign"),
+        false => bail!("nothing was run: no campaign is called {name}; there are: {names}"),
     }
 }
 

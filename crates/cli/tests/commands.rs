@@ -794,10 +794,63 @@ fn without_a_cluster_people_learn_how_to_get_one() {
     let (_around, place) = project();
     let empty = r#"{"definitions":[],"rules":[],"webhooks":[],"controllers":[]}"#;
     fs::write(place.join("i.json"), empty).expect("it can be written");
-    for line in ["deploy --inventory i.json", "undeploy --inventory i.json"] {
-        let said = call(&place, line).fails();
+    let lines = [
+        "deploy --inventory i.json",
+        "undeploy --inventory i.json",
+        "run",
+        "run -- --log-level debug",
+    ];
+    for line in lines {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // It is found out before anything is built.
+        let said = support::call(support::command(&place, &words).env("CARGO", "/nonexistent"));
+        let said = said.fails();
         assert!(said.contains("kubewright up"), "{line}: {said}");
     }
+}
+
+/// A program in place of cargo: it lists three tests, and has a campaign and a walk in two of them.
+const CARGO: &str = "
+case \"$*\" in
+*--list) printf 'api::kind: test\\ncontroller::page::simulation::faults: test\\ncontroller::page::simulation::walk: test\\n' ;;
+*) echo ran \"$@\"; if [ -n \"$KUBEWRIGHT_SIM_CAMPAIGNS\" ]; then printf 'page\\npage-walk\\n' >> \"$KUBEWRIGHT_SIM_CAMPAIGNS\"; fi ;;
+esac
+";
+
+#[test]
+fn simulation_in_which_nothing_runs_fails_and_names_what_there_is() {
+    let (_around, place) = project();
+    let cargo = place.join("cargo.sh");
+    support::stand_in::script(&cargo, CARGO);
+    let simulate = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        support::call(support::command(&place, &words).env("CARGO", &cargo))
+    };
+    let said = simulate("simulate").works();
+    assert!(
+        said.contains("ran test simulation -- --nocapture"),
+        "{said}"
+    );
+    assert!(
+        simulate("simulate faults")
+            .works()
+            .contains("ran test faults")
+    );
+    let said = simulate("simulate nosuch").fails();
+    let tests = "controller::page::simulation::faults, controller::page::simulation::walk";
+    let why = format!("there is no test with nosuch in its name; there are: {tests}");
+    assert!(said.contains(&why) && !said.contains("ran"), "{said}");
+
+    simulate("simulate --replay page:none").works();
+    simulate("simulate --replay page-walk:walk:0:1").works();
+    let said = simulate("simulate --replay nonsense:foo").fails();
+    let why = "no campaign is called nonsense; there are: page, page-walk";
+    assert!(said.contains(why), "{said}");
+    let said = simulate("simulate --replay nonsense").fails();
+    assert!(
+        said.contains("NAME:PLAN") && !said.contains("ran"),
+        "{said}"
+    );
 }
 
 /// The targets in the Makefile of a project of kubebuilder 4.15.

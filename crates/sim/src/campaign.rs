@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::base;
 use crate::director::Rules;
 use crate::external::{AnyExternal, ExternalSystem};
-use crate::identity::{WriteId, unescape};
+use crate::identity::WriteId;
 use crate::normal::Masks;
 use crate::oracle::Violation;
 use crate::pace::Pace;
@@ -27,14 +27,13 @@ use crate::planner;
 use crate::process::{Process, Start};
 use crate::program::Program;
 use crate::progress::Progress;
+use crate::replay::{self, Asked, REPLAY};
 use crate::report::{Failure, Report};
 use crate::run::{Base, Outcome, execute};
 use crate::state::State;
 use crate::threads::{self, in_real_time, in_runtime};
 use crate::user::User;
 
-/// The variable that repeats one plan.
-const REPLAY: &str = "KUBEWRIGHT_REPLAY";
 /// The lines of a timeline when one plan is repeated.
 const REPLAYED: usize = 200;
 /// The variable that asks for all plans, where a test takes some of them.
@@ -317,14 +316,7 @@ impl Campaign {
     /// # Panics
     /// When a plan fails, and when the token in `KUBEWRIGHT_REPLAY` cannot be read.
     pub fn check(&self) {
-        if self.is_passed_over() {
-            return;
-        }
-        let report = match self.asked_for() {
-            Some(plan) => self.replay(&plan),
-            None => self.run(),
-        };
-        self.finish(&report);
+        self.check_asked(|| self.run());
     }
 
     /// Runs so many seeds of [`simulate`](Campaign::simulate), or as many as the variable `KUBEWRIGHT_SIM_SEEDS` says, and panics
@@ -333,13 +325,22 @@ impl Campaign {
     /// # Panics
     /// When a plan fails, and when the token in `KUBEWRIGHT_REPLAY` cannot be read.
     pub fn check_seeds(&self, seeds: u64) {
-        if self.is_passed_over() {
-            return;
-        }
         let asked = std::env::var(SEEDS).ok().and_then(|text| text.parse().ok());
-        let report = match self.asked_for() {
-            Some(plan) => self.replay(&plan),
-            None => self.simulate(0..asked.unwrap_or(seeds)),
+        self.check_asked(|| self.simulate(0..asked.unwrap_or(seeds)));
+    }
+
+    /// Does what the environment asks for: everything, one plan again, or nothing if that is a plan of another campaign.
+    fn check_asked(&self, everything: impl FnOnce() -> Report) {
+        let report = match replay::asked(&self.name) {
+            Asked::Everything => everything(),
+            Asked::Other(other) => {
+                println!("{}: {REPLAY} is about {other}", self.name);
+                return;
+            }
+            Asked::One(plan) => {
+                let plan = plan.parse();
+                self.replay(&plan.unwrap_or_else(|error| panic!("{REPLAY}: {error}")))
+            }
         };
         self.finish(&report);
     }
@@ -352,31 +353,6 @@ impl Campaign {
         }
         assert!(report.is_clean(), "\n{report}");
         println!("{report}");
-    }
-
-    /// Whether the environment asks for a plan of another campaign: then this one has nothing to do.
-    fn is_passed_over(&self) -> bool {
-        let token = std::env::var(REPLAY).unwrap_or_default();
-        let other = token
-            .split_once(':')
-            .filter(|(name, _)| unescape(name) != self.name);
-        if let Some((other, _)) = other {
-            println!("{}: {REPLAY} is about {other}", self.name);
-        }
-        other.is_some()
-    }
-
-    /// The plan that the environment names, if it is one of this campaign.
-    fn asked_for(&self) -> Option<Plan> {
-        let token = std::env::var(REPLAY).ok()?;
-        let (name, plan) = token.split_once(':')?;
-        if unescape(name) != self.name {
-            return None;
-        }
-        Some(
-            plan.parse()
-                .unwrap_or_else(|error| panic!("{REPLAY}: {error}")),
-        )
     }
 
     /// Runs the reference and every plan, and reports what failed.

@@ -72,6 +72,7 @@ mod planner;
 mod process;
 mod program;
 mod progress;
+mod replay;
 mod report;
 mod run;
 mod state;

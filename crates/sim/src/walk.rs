@@ -26,8 +26,9 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::campaign::{Campaign, Shape, Step};
-use crate::identity::{escape, unescape};
+use crate::identity::escape;
 use crate::plan::Plan;
+use crate::replay::{self, Asked, REPLAY};
 use crate::run::{Base, Outcome, execute};
 use crate::threads::{in_runtime, spread};
 use crate::user::User;
@@ -38,8 +39,6 @@ use route::{Change, How, Route, Terrain};
 
 pub use report::{WalkFailure, WalkReport};
 
-/// The variable that repeats one step.
-const REPLAY: &str = "KUBEWRIGHT_REPLAY";
 /// The variable that asks for all steps, where a test takes some of them.
 const VOLUME: &str = "KUBEWRIGHT_SIM";
 /// Lines of the timeline of a step that failed.
@@ -382,12 +381,10 @@ impl Walk {
     }
 
     fn asked_for(&self) -> Option<usize> {
-        let token = std::env::var(REPLAY).ok()?;
-        let (name, rest) = token.split_once(':')?;
-        if unescape(name) != self.campaign.name() {
+        let Asked::One(token) = replay::asked(self.campaign.name()) else {
             return None;
-        }
-        let at = rest.strip_prefix(&format!("walk:{}:", self.terrain.seed));
+        };
+        let at = token.strip_prefix(&format!("walk:{}:", self.terrain.seed));
         let at = at.and_then(|at| at.parse().ok());
         Some(at.unwrap_or_else(|| panic!("{REPLAY}: {token:?} is not a step of this walk")))
     }
