@@ -1,5 +1,6 @@
 //! `kubewright create`: kinds, versions and webhooks. Adds files and one line that names each.
 
+mod amend;
 mod api;
 mod code;
 mod foreign;

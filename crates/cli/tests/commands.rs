@@ -663,6 +663,54 @@ fn webhooks_and_conversions_are_deployed_unless_they_are_left_out() {
 }
 
 #[test]
+fn conversion_is_added_to_webhooks_that_somebody_has_written() {
+    let (_around, place) = project();
+    create(&place).works();
+    let kind = "--group webapp --version v1 --kind Guestbook";
+    let webhook = |flags: &str| {
+        let line = format!("create webhook {kind} {flags} --make=false");
+        call(&place, &line)
+    };
+    webhook("--programmatic-validation").works();
+    let file = place.join("src/webhook/v1/guestbook.rs");
+    let read = || fs::read_to_string(&file).expect("it is there");
+    let mine = "    Err(\"mine\".to_owned())\n";
+    let edited = read().replace("    Ok(())\n", mine) + "\n#[cfg(test)]\nmod tests {}\n";
+    fs::write(&file, &edited).expect("it can be written");
+    call(
+        &place,
+        &format!("create version {kind} --to v2 --make=false"),
+    )
+    .works();
+
+    webhook("--conversion --spoke v2").works();
+    let text = read();
+    assert!(text.contains(mine), "{text}");
+    let import = "use kubewright::webhook::{Spoke, same_fields};\n\nuse crate::api::v1";
+    assert!(text.contains(import), "{text}");
+    let spoke = text.find("impl Spoke<Guestbook> for crate::api::v2::guestbook::Guestbook");
+    assert!(spoke.is_some() && spoke < text.find("mod tests"), "{text}");
+    for version in ["v1", "v2"] {
+        let types = place.join(format!("src/api/{version}/guestbook.rs"));
+        let types = fs::read_to_string(types).expect("it is there");
+        assert!(types.contains("conversion = \"webhook\""), "{types}");
+    }
+
+    webhook("--defaulting").works();
+    let text = read();
+    let parts = [mine, "pub fn default(", "impl Spoke", "pub fn validate("];
+    for part in parts {
+        assert_eq!(text.matches(part).count(), 1, "{part} in {text}");
+    }
+    let before = tree(&place);
+    let said = webhook("--defaulting --defaulting-path /elsewhere").fails();
+    assert!(said.contains("--force"), "{said}");
+    assert_eq!(tree(&place), before);
+    webhook("--defaulting --defaulting-path /elsewhere --force").works();
+    assert!(!read().contains(mine), "it was to be overwritten");
+}
+
+#[test]
 fn deleting_a_version_keeps_the_controller_of_the_kind() {
     let (_around, place) = project();
     create(&place).works();

@@ -5,7 +5,7 @@ use clap::{ArgAction, Args};
 use kubewright_manifests::project::{Project, Resource, WebhookFlags};
 use serde_json::{Value, json};
 
-use super::Kind;
+use super::{Kind, amend};
 use crate::folder::Place;
 use crate::generate;
 use crate::scaffold::modules;
@@ -91,17 +91,24 @@ impl CreateWebhook {
         let mut plan = folder.plan()?;
         let site = Site::webhook(&folder.project, &resource);
         let now = Templates::current();
-        let before = match &resource.webhooks {
-            Some(flags) => Some(code(now, &folder.project, &resource, flags)?),
-            None => None,
-        };
-        let code = plan.headed(code(now, &folder.project, &resource, &flags)?);
+        let render = |flags: &WebhookFlags| code(now, &folder.project, &resource, flags);
+        let before = resource.webhooks.as_ref();
+        let scaffolded = before.map(&render).transpose()?;
         let present = plan.read(&site.file())?;
-        // What was only scaffolded is nobody's work and can be written anew.
-        let existing = if present.as_deref().map(|text| plan.bare(text)) == before.as_deref() {
-            Existing::Replace
-        } else {
-            self.writing.existing()
+        let added = before.and_then(|before| amend::added(before, &flags));
+        let (code, existing) = match (&present, &added) {
+            // What was only scaffolded is nobody's work and can be written anew.
+            (Some(text), _) if Some(plan.bare(text)) == scaffolded.as_deref() => {
+                (plan.headed(render(&flags)?), Existing::Replace)
+            }
+            (Some(text), Some(added)) if !self.writing.force => {
+                let amended = amend::amended(text, &render(added)?);
+                let file = folder.shown(&site.file());
+                let amended = amended
+                    .with_context(|| format!("{file} was left as it is; --force overwrites it"))?;
+                (amended, Existing::Replace)
+            }
+            _ => (plan.headed(render(&flags)?), self.writing.existing()),
         };
         add_base(&mut plan)?;
         if flags.conversion {
