@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::admission::{Admission, Operation, Request, Response};
+use crate::admission::{Admission, Operation, Request, Response, Subject};
 use crate::field_error::FieldErrors;
 
 /// Why something may not be done. The API server passes the words on.
@@ -17,6 +17,8 @@ pub struct Denial {
     reason: &'static str,
     message: String,
     fields: FieldErrors,
+    /// The kind and the name of the object, once they are known.
+    object: Option<(Subject, String)>,
 }
 
 impl Denial {
@@ -33,6 +35,7 @@ impl Denial {
             reason: "Forbidden",
             message: message.into(),
             fields: FieldErrors::default(),
+            object: None,
         }
     }
 
@@ -49,6 +52,7 @@ impl Denial {
             reason: "Invalid",
             message: message.into(),
             fields: FieldErrors::default(),
+            object: None,
         }
     }
 
@@ -65,6 +69,7 @@ impl Denial {
             reason: "BadRequest",
             message: message.into(),
             fields: FieldErrors::default(),
+            object: None,
         }
     }
 
@@ -81,6 +86,7 @@ impl Denial {
             reason: "InternalError",
             message: message.into(),
             fields: FieldErrors::default(),
+            object: None,
         }
     }
 
@@ -107,6 +113,7 @@ impl Denial {
             let (name, errors) = (&request.name, &self.fields);
             let (kind, group) = (&kind.kind, &kind.group);
             self.message = format!("{kind}{dot}{group} {name:?} is invalid: {errors}");
+            self.object = Some((request.kind.clone(), name.clone()));
         }
         self
     }
@@ -117,6 +124,13 @@ impl Denial {
         });
         if !self.fields.is_empty() {
             status["details"] = json!({ "causes": self.fields.to_causes() });
+        }
+        // As errors.NewInvalid of apimachinery does: kubectl begins with the kind and the name. Without causes it would print
+        // nothing else.
+        if let Some((kind, name)) = &self.object {
+            status["details"]["name"] = name.as_str().into();
+            status["details"]["group"] = kind.group.as_str().into();
+            status["details"]["kind"] = kind.kind.as_str().into();
         }
         status
     }

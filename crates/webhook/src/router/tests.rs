@@ -7,6 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::admission::Operation;
 use crate::conversion::Spoke;
+use crate::field_error::{FieldError, FieldErrors};
 
 /// A review as API servers send it.
 fn review(operation: &str, object: Value, old: Value) -> Value {
@@ -151,6 +152,22 @@ async fn validator_can_warn_and_judge_deletions() {
     assert_eq!(updated["status"]["code"], 422);
     let deleted = respond(&webhooks, "/validate", &review("DELETE", Value::Null, old)).await;
     assert_eq!(deleted["status"]["message"], "it stays");
+}
+
+#[tokio::test]
+async fn refusal_because_of_a_field_names_the_object_for_kubectl() {
+    let webhooks =
+        Webhooks::new().validating("/validate", |_: &ConfigMap, _: Option<&ConfigMap>| {
+            Err::<(), _>(FieldErrors::from(FieldError::required("data.color", "")))
+        });
+    let mut question = review("CREATE", map(json!({})), Value::Null);
+    question["request"]["kind"]["group"] = "example.com".into();
+    let refused = respond(&webhooks, "/validate", &question).await;
+    let details = &refused["status"]["details"];
+    assert_eq!(details["name"], "a");
+    assert_eq!(details["group"], "example.com");
+    assert_eq!(details["kind"], "ConfigMap");
+    assert_eq!(details["causes"][0]["field"], "data.color");
 }
 
 #[tokio::test]
