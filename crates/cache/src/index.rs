@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::Key;
 use crate::cached::{Decoder, Kind, Stay};
+use crate::lister::NAMESPACE_INDEX;
 use crate::object::Object;
 use crate::report::{Report, Reporter};
 use crate::table::{Slot, Table};
@@ -117,8 +118,17 @@ impl<K> fmt::Debug for Index<K> {
 
 /// The name of an index is taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is an index {0:?} already")]
+#[error("there is an index {0:?} already{whose}", whose = whose(.0))]
 pub struct IndexExists(pub String);
+
+/// What to say of a name that is taken without anybody having added an index.
+fn whose(name: &str) -> &'static str {
+    if name == NAMESPACE_INDEX {
+        ": every kind has it"
+    } else {
+        ""
+    }
+}
 
 /// A query named an index that was not added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -183,6 +183,12 @@ fn taken_and_unknown_names_are_refused() {
         reader.add_index("tag", by_tag()),
         Err(IndexExists("tag".to_owned()))
     );
+    let says = |name: &str| IndexExists(name.to_owned()).to_string();
+    assert_eq!(says("tag"), "there is an index \"tag\" already");
+    assert_eq!(
+        says("namespace"),
+        "there is an index \"namespace\" already: every kind has it"
+    );
     assert_eq!(
         reader.keys_by_index("none", "x"),
         Err(UnknownIndex("none".to_owned()))
