@@ -159,11 +159,20 @@ impl Build {
     }
 
     fn tell(&self, reference: &Reference) -> anyhow::Result<()> {
+        for path in &self.program {
+            let platform = Program::read(path)?.machine.platform();
+            let path = path.display();
+            println!("  would build {reference} for {platform} ({path})");
+        }
+        if !self.program.is_empty() {
+            return Ok(());
+        }
         for machine in self.machines()? {
+            let target = self.target(machine)?.triple;
+            let target = target.unwrap_or("the target of this machine");
             println!(
-                "  would build {reference} for {} ({})",
+                "  would build {reference} for {} ({target})",
                 machine.platform(),
-                machine.target
             );
         }
         Ok(())

@@ -40,6 +40,10 @@ impl Run {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let folder = self.place.open()?;
         let flags = self.flags()?;
+        if self.needs_cluster() {
+            // Before the build, and with the advice that the program does not have.
+            block_on(async { self.connection.client().await.map(drop) })?;
+        }
         let profile = if self.release {
             Profile::Release
         } else {
@@ -57,6 +61,21 @@ impl Run {
             anyhow::Error::new(command.exec())
                 .context(format!("{} cannot be run", program.display()))
         );
+    }
+
+    /// Whether the program is to use the cluster of this command. It needs none for a command of its own such as help, and may be
+    /// given another one.
+    fn needs_cluster(&self) -> bool {
+        let mut arguments = self.arguments.iter().map(String::as_str);
+        let has_command = self
+            .arguments
+            .first()
+            .is_some_and(|first| !first.starts_with('-'));
+        let is_other = |argument: &str| {
+            let own = ["-h", "--help", "-V", "--version"];
+            own.contains(&argument) || argument.starts_with("--kubeconfig")
+        };
+        !has_command && !arguments.any(is_other)
     }
 
     /// Which cluster the program is to use, in its own words.

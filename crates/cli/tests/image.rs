@@ -181,6 +181,30 @@ fn failures_of_a_tool_are_reported() {
     assert!(said.contains("there is no Dockerfile"), "{said}");
 }
 
+#[test]
+fn dry_run_names_the_target_that_would_be_compiled_for() {
+    let desk = Desk::new("version=1.2.3");
+    let machine = std::env::consts::ARCH;
+    let said = |rustc: &str| {
+        script(&desk.path.join("rustc"), rustc);
+        desk.call("image build --dry-run")
+    };
+    let only_gnu = "case \"$*\" in *musl*) exit 1 ;; *) echo / ;; esac\n";
+    let gnu = said(only_gnu).works();
+    assert!(
+        gnu.contains(&format!("({machine}-unknown-linux-gnu)")),
+        "{gnu}"
+    );
+    script(&desk.path.join("musl-gcc"), "exit 0\n");
+    let musl = said("echo /\n").works();
+    assert!(
+        musl.contains(&format!("({machine}-unknown-linux-musl)")),
+        "{musl}"
+    );
+    let none = said("exit 1\n").fails();
+    assert!(none.contains("rustup target add"), "{none}");
+}
+
 /// A program that does nothing, for a machine (62 is amd64, 183 arm64), with a loader or without.
 fn elf(machine: u8, loader: Option<&str>) -> Vec<u8> {
     let mut bytes = vec![0_u8; 120];
