@@ -89,7 +89,10 @@ impl Arguments {
 /// What to say about a name that is not known.
 pub(crate) fn unknown(name: &str, known: &[&str]) -> String {
     let near = nearest(name, known);
-    let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    let hint = near.map_or_else(
+        || ".".to_owned(),
+        |near| format!("; did you mean `{near}`?"),
+    );
     format!(
         "unknown option `{name}`{hint} Known are: {}",
         known.join(", ")
@@ -182,6 +185,10 @@ mod tests {
         check(
             quote!(verb = "get"),
             "unknown option `verb`; did you mean `verbs`? Known are: verbs, groups",
+        );
+        check(
+            quote!(maxlen = 3),
+            "unknown option `maxlen`. Known are: verbs, groups",
         );
         check(quote!(verbs = "a", verbs = "b"), "`verbs` is given twice");
     }
