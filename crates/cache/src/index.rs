@@ -8,10 +8,12 @@ use std::sync::{Arc, OnceLock};
 
 use crate::Key;
 use crate::cached::{Decoder, Kind, Stay};
-use crate::lister::NAMESPACE_INDEX;
 use crate::object::Object;
 use crate::report::{Report, Reporter};
 use crate::table::{Slot, Table};
+
+/// The name of the index by namespace, which informers of a factory have.
+pub const NAMESPACE_INDEX: &str = "namespace";
 
 type TypedFunction<K> = Arc<dyn Fn(&K) -> Vec<String> + Send + Sync>;
 type Function = Arc<dyn Fn(&Arc<Object>) -> Vec<String> + Send + Sync>;

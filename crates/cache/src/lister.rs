@@ -7,11 +7,8 @@ use kube::core::{ApiResource, Selector, SelectorExt};
 
 use crate::Key;
 use crate::cached::{Cached, Kind};
-use crate::index::Index;
+use crate::index::{Index, NAMESPACE_INDEX};
 use crate::reader::Reader;
-
-/// The name of the index by namespace, which informers of a factory have.
-pub const NAMESPACE_INDEX: &str = "namespace";
 
 /// Reads the objects of one resource from the cache.
 #[derive(Debug)]

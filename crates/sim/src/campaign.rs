@@ -30,6 +30,7 @@ use crate::progress::Progress;
 use crate::replay::{self, Asked, REPLAY};
 use crate::report::{Failure, Report};
 use crate::run::{Base, Outcome, execute};
+use crate::sheet;
 use crate::state::State;
 use crate::threads::{self, in_real_time, in_runtime};
 use crate::user::User;
@@ -40,8 +41,6 @@ const REPLAYED: usize = 200;
 const VOLUME: &str = "KUBEWRIGHT_SIM";
 /// The variable that says how many seeds are run.
 const SEEDS: &str = "KUBEWRIGHT_SIM_SEEDS";
-/// The variable that names a directory for reports.
-const REPORTS: &str = "KUBEWRIGHT_REPORTS";
 /// The variable that says how many runs are made at once.
 const JOBS: &str = "KUBEWRIGHT_SIM_JOBS";
 /// How long nothing may change in a run of a program until a step counts as done.
@@ -347,10 +346,7 @@ impl Campaign {
 
     /// Writes the report where it is wanted, and fails if a plan failed.
     fn finish(&self, report: &Report) {
-        if let Some(directory) = std::env::var_os(REPORTS) {
-            let written = report.write(directory.as_ref());
-            written.unwrap_or_else(|error| panic!("{REPORTS}: {error}"));
-        }
+        sheet::keep(|directory| report.write(directory));
         assert!(report.is_clean(), "\n{report}");
         println!("{report}");
     }
@@ -556,8 +552,8 @@ fn sampled(plans: Vec<Plan>, sample: Option<usize>) -> Vec<Plan> {
 fn spread_over_kinds(plans: Vec<Plan>, some: usize) -> Vec<Plan> {
     let mut kinds = BTreeSet::new();
     let (first, others): (Vec<usize>, Vec<usize>) = (0..plans.len()).partition(|at| {
-        let faults = plans[*at].faults.iter();
-        faults.fold(false, |new, fault| kinds.insert(fault.kind()) || new)
+        let mut faults = plans[*at].faults.iter();
+        faults.any(|fault| kinds.insert(fault.kind()))
     });
     let mut chosen: BTreeSet<usize> = evenly(&first, some).collect();
     chosen.extend(evenly(&others, some.saturating_sub(first.len())));

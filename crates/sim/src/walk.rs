@@ -7,6 +7,7 @@ mod invalid;
 mod judge;
 mod meaning;
 mod object;
+mod page;
 mod property;
 mod report;
 mod route;
@@ -30,6 +31,7 @@ use crate::identity::escape;
 use crate::plan::Plan;
 use crate::replay::{self, Asked, REPLAY};
 use crate::run::{Base, Outcome, execute};
+use crate::sheet;
 use crate::threads::{in_runtime, spread};
 use crate::user::User;
 use change::Given;
@@ -199,6 +201,7 @@ impl Walk {
     /// When the walk is not clean, and when the token in `KUBEWRIGHT_REPLAY` cannot be read.
     pub fn check(&self) -> WalkReport {
         let report = self.run();
+        sheet::keep(|directory| report.write(directory));
         assert!(report.is_clean(), "\n{report}");
         println!("{report}");
         report

@@ -136,6 +136,17 @@ fn property_that_stays_when_it_is_removed_is_found_and_replayed() {
     let columns = all.filter(|failure| failure.what.contains("data.columns"));
     assert_eq!(columns.count(), report.failures.len(), "{report}");
     assert!(report.failures[0].token.starts_with("page:walk:0:"));
+
+    let directory = tempfile::tempdir().expect("there is room");
+    report.write(directory.path()).expect("it can be written");
+    let read = |name: &str| std::fs::read_to_string(directory.path().join(name));
+    let json = read("page.json").expect("it is written");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(json["failures"][0]["replay"], report.failures[0].token);
+    let html = read("page.html").expect("it is written");
+    let failed = format!("{} failed;", report.failures.len());
+    assert!(html.contains(&failed), "{html}");
+    assert!(html.contains(&report.failures[0].token), "{html}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub struct Denial {
     message: String,
     fields: FieldErrors,
     /// The kind and the name of the object, once they are known.
-    object: Option<(Subject, String)>,
+    object: Option<Box<(Subject, String)>>,
 }
 
 impl Denial {
@@ -113,7 +113,7 @@ impl Denial {
             let (name, errors) = (&request.name, &self.fields);
             let (kind, group) = (&kind.kind, &kind.group);
             self.message = format!("{kind}{dot}{group} {name:?} is invalid: {errors}");
-            self.object = Some((request.kind.clone(), name.clone()));
+            self.object = Some(Box::new((request.kind.clone(), name.clone())));
         }
         self
     }
@@ -127,7 +127,7 @@ impl Denial {
         }
         // As errors.NewInvalid of apimachinery does: kubectl begins with the kind and the name. Without causes it would print
         // nothing else.
-        if let Some((kind, name)) = &self.object {
+        if let Some((kind, name)) = self.object.as_deref() {
             status["details"]["name"] = name.as_str().into();
             status["details"]["group"] = kind.group.as_str().into();
             status["details"]["kind"] = kind.kind.as_str().into();

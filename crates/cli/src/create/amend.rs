@@ -1,4 +1,4 @@
-//! Webhooks that are added to a file which somebody has worked on: what was written there stays as it is.
+//! Webhooks that are added to a file which somebody has worked on, without losing what was written there.
 
 use anyhow::bail;
 use kubewright_manifests::project::WebhookFlags;
@@ -89,7 +89,7 @@ fn with_import(text: &str, import: &str) -> String {
     format!("{above}{space}{import}\n{}", below.trim_start())
 }
 
-/// Where the first import begins, or what follows the comments about the file if there is none.
+/// Where the first import begins; in a file without imports, where the comments about the file end.
 fn first_import(text: &str) -> usize {
     let mut at = 0;
     let mut after_comments = 0;

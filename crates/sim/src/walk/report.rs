@@ -57,6 +57,36 @@ impl WalkReport {
     pub fn is_clean(&self) -> bool {
         self.failures.is_empty() && self.changed == self.properties
     }
+
+    /// The whole walk in one line.
+    pub(crate) fn summary(&self) -> String {
+        format!(
+            "{} of {} properties changed in {} steps, {} run, {} forbidden values refused, {} failed; {:.1} s",
+            self.changed,
+            self.properties,
+            self.steps,
+            self.run,
+            self.refused,
+            self.failures.len(),
+            self.took.as_secs_f64()
+        )
+    }
+
+    /// What there is to know besides failures, a line for each.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let unreachable = self.unreachable.iter();
+        let unreachable: Vec<String> = unreachable
+            .map(|(property, why)| format!("{property} ({why})"))
+            .collect();
+        let unbroken = "expressions that nothing was found to break";
+        let notes = [
+            listed("not changed", &unreachable),
+            listed("without effect", &self.without_effect),
+            listed("not possible, and recovered from", &self.error_states),
+            listed(unbroken, &self.unbroken),
+        ];
+        notes.into_iter().flatten().collect()
+    }
 }
 
 impl fmt::Display for WalkFailure {
@@ -80,30 +110,10 @@ impl fmt::Display for WalkFailure {
 
 impl fmt::Display for WalkReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{}: {} of {} properties changed in {} steps, {} run, {} forbidden values refused, {} failed; {:.1} s",
-            self.name,
-            self.changed,
-            self.properties,
-            self.steps,
-            self.run,
-            self.refused,
-            self.failures.len(),
-            self.took.as_secs_f64()
-        )?;
-        let unreachable = self.unreachable.iter();
-        let unreachable: Vec<String> = unreachable
-            .map(|(property, why)| format!("{property} ({why})"))
-            .collect();
-        list(f, "not changed", &unreachable)?;
-        list(f, "without effect", &self.without_effect)?;
-        list(f, "not possible, and recovered from", &self.error_states)?;
-        list(
-            f,
-            "expressions that nothing was found to break",
-            &self.unbroken,
-        )?;
+        writeln!(f, "{}: {}", self.name, self.summary())?;
+        for note in self.notes() {
+            writeln!(f, "  {note}")?;
+        }
         for failure in &self.failures {
             write!(f, "\n{failure}")?;
         }
@@ -111,17 +121,14 @@ impl fmt::Display for WalkReport {
     }
 }
 
-fn list(f: &mut fmt::Formatter<'_>, what: &str, names: &[String]) -> fmt::Result {
+fn listed(what: &str, names: &[String]) -> Option<String> {
     if names.is_empty() {
-        return Ok(());
+        return None;
     }
-    write!(
-        f,
-        "  {what}: {}",
-        names[..names.len().min(LISTED)].join(", ")
-    )?;
-    match names.len() > LISTED {
-        true => writeln!(f, " and {} more", names.len() - LISTED),
-        false => writeln!(f),
-    }
+    let shown = names[..names.len().min(LISTED)].join(", ");
+    let more = match names.len() > LISTED {
+        true => format!(" and {} more", names.len() - LISTED),
+        false => String::new(),
+    };
+    Some(format!("{what}: {shown}{more}"))
 }
