@@ -63,9 +63,12 @@ impl Run {
         );
     }
 
-    /// Whether the program is to use the cluster of this command. It needs none for a command of its own such as help, and may be
-    /// given another one.
+    /// Whether the program is to use the cluster that there is by default. It needs none for a command of its own such as help, and
+    /// whoever names a cluster has one.
     fn needs_cluster(&self) -> bool {
+        if self.connection.kubeconfig.is_some() || self.connection.context.is_some() {
+            return false;
+        }
         let mut arguments = self.arguments.iter().map(String::as_str);
         let has_command = self
             .arguments
