@@ -64,8 +64,8 @@ fn context_is_checked_before_the_build_and_given_to_the_program() {
     let mut wrong = command(&project.place, &words);
     let said = support::call(wrong.env("CARGO", &project.cargo)).fails();
     assert!(said.contains("it has: a, b"), "{said}");
-    let said =
-        support::call(command(&project.place, &["run"]).env("CARGO", &project.cargo)).fails();
+    let mut broken = command(&project.place, &["run", "--kubeconfig", "k"]);
+    let said = support::call(broken.env("CARGO", &project.cargo)).fails();
     assert!(said.contains("the program does not build"), "{said}");
     assert_eq!(tree(&project.place), before);
 }
