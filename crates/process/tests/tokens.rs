@@ -76,8 +76,9 @@ async fn a_token_is_replaced_after_four_fifths_of_its_life() {
         Isolation::None(_) => "$VOLUME_ALL",
         _ => "/all",
     };
+    // The mark is read first: if the volume changes in between, the token is seen before the mark and never after it.
     let script = format!(
-        "while true; do token=$(cat {place}/token) mark=$(cat {place}/mark); \
+        "while true; do mark=$(cat {place}/mark) token=$(cat {place}/token); \
          [ \"$token\" = \"$seen\" ] || echo token $token; [ \"$mark\" = \"$last\" ] || echo mark $mark; \
          seen=$token last=$mark; sleep 0.05; done"
     );
