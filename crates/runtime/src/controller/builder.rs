@@ -192,7 +192,7 @@ impl<P, R: Request> Builder<P, R> {
 
 impl<R: Request> Common<R> {
     /// The controller, with what it does for each request.
-    pub(super) fn build(self, target: impl Target<R>) -> Controller<R> {
+    pub(super) fn build(self, target: Arc<dyn Target<R>>) -> Controller<R> {
         let work = Worker::new(self.name.clone(), target, self.timeout);
         let controller = Controller::new(
             self.name,

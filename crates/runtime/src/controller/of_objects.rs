@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::core::{ApiResource, DynamicObject};
-use kubewright_cache::Scope;
+use kubewright_cache::{Key, Scope};
 
-use super::target::ObjectTarget;
+use super::builder::Common;
+use super::target::{ObjectTarget, Target};
 use super::{Builder, Controller};
 use crate::client::{Client, Object, Objects, TypedObject, is_cluster_scoped};
 use crate::predicate::Predicate;
@@ -156,14 +157,22 @@ impl<K: Object> Builder<Primary<K>> {
         } = self.primary;
         let watch = watch.relation(Relation::Reconciled);
         self.common.sources.insert(0, Box::new(watch));
-        self.common.build(ObjectTarget {
-            objects,
-            resource,
-            scope,
-            finalizer,
-            reconciler,
-        })
+        build(
+            self.common,
+            Arc::new(ObjectTarget {
+                objects,
+                resource,
+                scope,
+                finalizer,
+                reconciler,
+            }),
+        )
     }
+}
+
+/// Not generic, so that workers of keys are compiled here and not in every program.
+fn build(common: Common<Key>, target: Arc<dyn Target<Key>>) -> Controller {
+    common.build(target)
 }
 
 impl<K> std::fmt::Debug for Primary<K> {

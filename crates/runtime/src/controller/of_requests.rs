@@ -1,5 +1,7 @@
 //! How a controller without objects of its own is described.
 
+use std::sync::Arc;
+
 use super::target::RequestTarget;
 use super::{Builder, Controller};
 use crate::reconciler::RequestReconciler;
@@ -45,6 +47,6 @@ impl Controller {
 impl<R: Request> Builder<NoPrimary, R> {
     /// The controller, with what it does for each request.
     pub fn reconciler(self, reconciler: impl RequestReconciler<R>) -> Controller<R> {
-        self.common.build(RequestTarget(reconciler))
+        self.common.build(Arc::new(RequestTarget(reconciler)))
     }
 }

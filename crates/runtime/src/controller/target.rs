@@ -1,10 +1,10 @@
 //! What a worker reconciles: the objects of a kind, or requests without an object.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kube::core::ApiResource;
+use kubewright_cache::source::BoxFuture;
 use kubewright_cache::{Key, Reader, Scope};
 
 use crate::cache::Narrow;
@@ -16,21 +16,21 @@ use crate::{Context, Error, Outcome};
 
 /// The part of a worker that knows what is reconciled.
 pub(crate) trait Target<R: Request>: Send + Sync + 'static {
-    /// What a worker reads from, made once for each worker.
-    type View: Send + Sync;
+    /// What one worker reads from and reconciles with.
+    fn view(self: Arc<Self>, client: &Client) -> Box<dyn View<R>>;
+}
 
-    fn view(&self, client: &Client) -> Self::View;
-
+/// What is reconciled, as one worker sees it.
+pub(crate) trait View<R: Request>: Send + Sync + 'static {
     /// Every request that exists, so that a replica which takes over from another knows what to do. None if they cannot
     /// be listed: such requests are not sharded, and every replica works on all of them.
-    fn all(view: &Self::View) -> Option<Vec<R>>;
+    fn all(&self) -> Option<Vec<R>>;
 
-    fn reconcile(
-        &self,
-        view: &Self::View,
-        request: &R,
-        cx: &Context,
-    ) -> impl Future<Output = Result<Outcome, Error>> + Send;
+    fn reconcile<'a>(
+        &'a self,
+        request: &'a R,
+        cx: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, Error>>;
 }
 
 /// Objects of a kind, read from the cache for each reconcile.
@@ -62,7 +62,8 @@ impl<K: Object, T: Reconciler<K>> ObjectTarget<K, T> {
 }
 
 /// The objects as one worker sees them.
-pub(super) struct ObjectView<K> {
+struct ObjectView<K, T> {
+    target: Arc<ObjectTarget<K, T>>,
     objects: Objects<K>,
     informers: Informers<K>,
     /// What of the objects the controller sees.
@@ -76,55 +77,61 @@ pub(super) struct ObjectView<K> {
 const CATCH_UP: Duration = Duration::from_millis(500);
 
 impl<K: Object, T: Reconciler<K>> Target<Key> for ObjectTarget<K, T> {
-    type View = ObjectView<K>;
-
-    fn view(&self, client: &Client) -> ObjectView<K> {
+    fn view(self: Arc<Self>, client: &Client) -> Box<dyn View<Key>> {
         let objects = (self.objects)(client, &self.resource);
         let informers = objects.informer();
-        ObjectView {
+        Box::new(ObjectView {
             reader: informers.reader(),
             // The watch of the objects has failed to start if there is anything wrong with it.
             narrow: objects.narrowed(self.scope.as_ref()).unwrap_or_default(),
             partial: client.factory().is_selected(&self.resource),
+            target: self,
             objects,
             informers,
-        }
+        })
     }
+}
 
-    fn all(view: &ObjectView<K>) -> Option<Vec<Key>> {
-        let snapshot = view.reader.snapshot();
-        let seen = snapshot.iter().filter(|entry| view.narrow.admits(entry));
+impl<K: Object, T: Reconciler<K>> View<Key> for ObjectView<K, T> {
+    fn all(&self) -> Option<Vec<Key>> {
+        let snapshot = self.reader.snapshot();
+        let seen = snapshot.iter().filter(|entry| self.narrow.admits(entry));
         Some(seen.map(|entry| entry.key().clone()).collect())
     }
 
-    async fn reconcile(
-        &self,
-        view: &ObjectView<K>,
-        key: &Key,
-        cx: &Context,
-    ) -> Result<Outcome, Error> {
-        if !view.objects.covers(key) || !view.narrow.covers(key) {
+    fn reconcile<'a>(
+        &'a self,
+        key: &'a Key,
+        cx: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, Error>> {
+        Box::pin(self.reconcile_key(key, cx))
+    }
+}
+
+impl<K: Object, T: Reconciler<K>> ObjectView<K, T> {
+    async fn reconcile_key(&self, key: &Key, cx: &Context) -> Result<Outcome, Error> {
+        if !self.objects.covers(key) || !self.narrow.covers(key) {
             tracing::debug!("the key is outside of what the controller sees");
             return Ok(Outcome::done());
         }
-        view.objects.caught_up(&view.informers, key).await?;
-        let Some(entry) = view.reader.entry(key) else {
+        self.objects.caught_up(&self.informers, key).await?;
+        let Some(entry) = self.reader.entry(key) else {
             // The shard may have come before its objects.
-            if view.partial && view.objects.get_live(key).await?.is_some() {
+            if self.partial && self.objects.get_live(key).await?.is_some() {
                 return Ok(Outcome::requeue_after(CATCH_UP));
             }
-            return self.reconciler.gone(key, cx).await;
+            return self.target.reconciler.gone(key, cx).await;
         };
-        if !view.narrow.admits(&entry) {
+        if !self.narrow.admits(&entry) {
             tracing::debug!("the object exists, outside of what the controller sees");
             return Ok(Outcome::done());
         }
         match entry.value() {
-            Some(object) => self.reconcile_object(object, cx).await,
+            Some(object) => self.target.reconcile_object(object, cx).await,
             // The cache has reported it; another run cannot fix it, another state can.
             None => Err(Error::terminal(format!(
                 "{} {} does not decode",
-                self.resource.kind,
+                self.target.resource.kind,
                 key.as_str()
             ))),
         }
@@ -135,15 +142,24 @@ impl<K: Object, T: Reconciler<K>> Target<Key> for ObjectTarget<K, T> {
 pub(super) struct RequestTarget<T>(pub(super) T);
 
 impl<R: Request, T: RequestReconciler<R>> Target<R> for RequestTarget<T> {
-    type View = ();
+    fn view(self: Arc<Self>, _client: &Client) -> Box<dyn View<R>> {
+        Box::new(RequestView(self))
+    }
+}
 
-    fn view(&self, _client: &Client) {}
+struct RequestView<T>(Arc<RequestTarget<T>>);
 
-    fn all((): &()) -> Option<Vec<R>> {
+impl<R: Request, T: RequestReconciler<R>> View<R> for RequestView<T> {
+    fn all(&self) -> Option<Vec<R>> {
         None
     }
 
-    async fn reconcile(&self, (): &(), request: &R, cx: &Context) -> Result<Outcome, Error> {
-        self.0.reconcile(request.clone(), cx).await
+    fn reconcile<'a>(
+        &'a self,
+        request: &'a R,
+        cx: &'a Context,
+    ) -> BoxFuture<'a, Result<Outcome, Error>> {
+        // Within the future, where a panic of a function that is not async is caught too.
+        Box::pin(async move { self.0.0.reconcile(request.clone(), cx).await })
     }
 }

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::history::{Entry, History};
 use super::hot_loop::HotLoops;
-use super::target::Target;
+use super::target::{Target, View};
 use super::{Surroundings, Work};
 use crate::cause::{Raised, Reasons};
 use crate::client::{Client, Traces, Write};
@@ -34,17 +34,22 @@ use crate::{Error, Outcome};
 /// The target of the line that is logged for each reconcile.
 const RECONCILES: &str = "kubewright::reconcile";
 
-/// What is common to all workers of a controller.
-pub(super) struct Worker<T> {
+/// What is common to all workers of a controller. What they reconcile is behind a trait object, so that a worker is compiled once
+/// and not for every kind and reconciler of a program.
+pub(super) struct Worker<R: Request> {
     pub(super) name: Arc<str>,
-    pub(super) target: T,
+    pub(super) target: Arc<dyn Target<R>>,
     pub(super) timeout: Option<Duration>,
     pub(super) loops: HotLoops,
     pub(super) count: AtomicU64,
 }
 
-impl<T> Worker<T> {
-    pub(super) fn new(name: Arc<str>, target: T, timeout: Option<Duration>) -> Self {
+impl<R: Request> Worker<R> {
+    pub(super) fn new(
+        name: Arc<str>,
+        target: Arc<dyn Target<R>>,
+        timeout: Option<Duration>,
+    ) -> Self {
         Self {
             name,
             target,
@@ -59,8 +64,8 @@ impl<T> Worker<T> {
 type Task<R> = Item<R, Reasons>;
 
 /// What one worker works with.
-struct Bench<R: Request, V> {
-    view: V,
+struct Bench<R: Request> {
+    view: Box<dyn View<R>>,
     metrics: ControllerMetrics,
     requests: Requests<R>,
     history: History,
@@ -70,7 +75,7 @@ struct Bench<R: Request, V> {
     shards: Option<Shards>,
 }
 
-impl<R: Request, T: Target<R>> Work<R> for Worker<T> {
+impl<R: Request> Work<R> for Worker<R> {
     fn work(
         self: Arc<Self>,
         requests: Requests<R>,
@@ -78,8 +83,8 @@ impl<R: Request, T: Target<R>> Work<R> for Worker<T> {
         around: Surroundings,
         stop: CancellationToken,
     ) -> BoxFuture<'static, ()> {
-        let view = self.target.view(&around.client);
-        let shards = around.shards.filter(|_| T::all(&view).is_some());
+        let view = self.target.clone().view(&around.client);
+        let shards = around.shards.filter(|_| view.all().is_some());
         let bench = Bench {
             view,
             shards,
@@ -124,14 +129,14 @@ impl<R: Request, T: Target<R>> Work<R> for Worker<T> {
         shards: Shards,
     ) -> BoxFuture<'static, ()> {
         Box::pin(async move {
-            let view = self.target.view(&client);
+            let view = self.target.clone().view(&client);
             let mut changes = shards.changes();
             let mut before = BTreeSet::new();
             loop {
                 let held = shards.held();
                 let new: BTreeSet<Shard> = held.difference(&before).copied().collect();
                 if !new.is_empty() {
-                    let all = T::all(&view).unwrap_or_default().into_iter();
+                    let all = view.all().unwrap_or_default().into_iter();
                     let how = Add::now().priority(Priority::LOW);
                     all.filter(|request| new.contains(&shards.of(&request.key())))
                         .for_each(|request| requests.raise(request, Raised::TakenOver, how));
@@ -145,7 +150,7 @@ impl<R: Request, T: Target<R>> Work<R> for Worker<T> {
     }
 }
 
-impl<R: Request, V> Bench<R, V> {
+impl<R: Request> Bench<R> {
     /// Waits for a request. After a stop it returns nothing, even if a request is ready.
     async fn next(&self, stop: &CancellationToken) -> Option<Task<R>> {
         tokio::select! { biased; // After a stop no further key is taken.
@@ -181,17 +186,14 @@ impl<R: Request, V> Bench<R, V> {
     }
 }
 
-impl<T> Worker<T> {
+impl<R: Request> Worker<R> {
     /// Reconciles the request, and says what becomes of it.
-    async fn step<R: Request>(
+    async fn step(
         &self,
-        bench: &Bench<R, T::View>,
+        bench: &Bench<R>,
         task: &mut Task<R>,
         spare: &mut Option<Context>,
-    ) -> Finish
-    where
-        T: Target<R>,
-    {
+    ) -> Finish {
         let controller = &*self.name;
         let key = task.key().key();
         // The replica that has the key instead sees the same event, or takes the key over later.
@@ -263,15 +265,7 @@ impl<T> Worker<T> {
     }
 
     /// The reconcile itself, with everything that can go wrong around it turned into an error.
-    async fn attempt<R: Request>(
-        &self,
-        bench: &Bench<R, T::View>,
-        request: &R,
-        cx: &Context,
-    ) -> Result<Outcome, Error>
-    where
-        T: Target<R>,
-    {
+    async fn attempt(&self, bench: &Bench<R>, request: &R, cx: &Context) -> Result<Outcome, Error> {
         // A worker that always finds a key must still let the other tasks of its thread run.
         consume_budget().await;
         let gates = bench.lent.client.gates();
@@ -284,8 +278,7 @@ impl<T> Worker<T> {
         {
             return Err(Error::msg("the lease of this process ran out"));
         }
-        let run = pin!(self.target.reconcile(&bench.view, request, cx));
-        let run = AssertUnwindSafe(run).catch_unwind();
+        let run = AssertUnwindSafe(bench.view.reconcile(request, cx)).catch_unwind();
         let caught = match self.timeout {
             None => run.await,
             Some(timeout) => match tokio::time::timeout(timeout, run).await {
