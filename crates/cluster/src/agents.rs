@@ -186,7 +186,7 @@ impl NodeAgents for Agents {
     }
 
     fn pod_usage(&self, pod: &Value) -> Option<PodUsage> {
-        let pod: Pod = serde_json::from_value(pod.clone()).ok()?;
+        let pod: Pod = kubewright_cache::decode(pod.to_string().as_bytes()).ok()?;
         let mut used = BTreeMap::new();
         for (role, container) in containers(&pod) {
             if !matches!(role, Role::Main | Role::Sidecar) {

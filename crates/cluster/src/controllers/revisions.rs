@@ -51,7 +51,7 @@ pub(crate) fn data(template: &PodTemplateSpec) -> Value {
 pub(crate) fn template(revision: &ControllerRevision) -> Option<PodTemplateSpec> {
     let mut template = revision.data.0.get("spec")?.get("template")?.clone();
     template.as_object_mut()?.remove("$patch");
-    serde_json::from_value(template).ok()
+    kubewright_cache::decode(template.to_string().as_bytes()).ok()
 }
 
 /// Sorts revisions from the first to the last.

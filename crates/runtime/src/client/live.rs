@@ -50,8 +50,14 @@ impl<K: Object> Objects<K> {
     /// What the server answers; absence is not an error.
     pub async fn get_live(&self, key: &Key) -> Result<Option<K>, ClientError> {
         let built = self.at(key).get(key.name(), &GetParams::default());
-        let answer = self.ask("get", key.as_str(), built).await;
-        let found: Option<K> = answer.ignore_not_found()?;
+        let call = self.call("get", key.as_str());
+        let answer = self
+            .client
+            .send_read(call, built)
+            .await
+            .ignore_not_found()?;
+        let found = answer.map(|answer| call.decode::<K>(&answer.body));
+        let found = found.transpose()?;
         self.note_read(usize::from(found.is_some()), || {
             ReadSubject::Key(key.clone())
         });
@@ -74,9 +80,9 @@ impl<K: Object> Objects<K> {
         };
         let path = DynamicObject::url_path(self.resource(), namespace);
         let built = Request::new(path).list(&params);
-        let list: ObjectList<K> = self
-            .ask("list", namespace.unwrap_or_default(), built)
-            .await?;
+        let call = self.call("list", namespace.unwrap_or_default());
+        let answer = self.client.send_read(call, built).await?;
+        let list: ObjectList<K> = call.decode(&answer.body)?;
         self.note_read(list.items.len(), || {
             ReadSubject::of(query.namespace.as_deref())
         });
@@ -99,18 +105,5 @@ impl<K: Object> Objects<K> {
         }
         let resource = self.form.entry.name.clone();
         Err(ClientError::Changed { resource, key })
-    }
-
-    async fn ask<T: serde::de::DeserializeOwned>(
-        &self,
-        verb: &'static str,
-        name: &str,
-        built: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Result<T, ClientError> {
-        let request =
-            built.map_err(|error| self.failed(verb, name, kube::Error::BuildRequest(error)))?;
-        let within = self.client.shared.requests.read;
-        let (_, answer) = self.call(verb, name, within, request).await?;
-        Ok(answer)
     }
 }

@@ -1,7 +1,9 @@
 //! How long the client's requests may take, and when they are made again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -10,7 +12,8 @@ use kube::core::Status;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{ClientError, Object, Objects};
+use super::write::Built;
+use super::{Client, ClientError};
 
 /// How often a request is made again because the server asked for it; the same number as client-go's.
 const RETRIES: usize = 10;
@@ -66,24 +69,78 @@ impl RequestPolicy {
     }
 }
 
-impl<K: Object> Objects<K> {
-    /// Sends a request and decodes the answer, within a time limit.
-    pub(super) async fn call<T: DeserializeOwned>(
+/// What a request is about, for the errors that come of it.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'a> {
+    pub(super) verb: &'static str,
+    /// As in `deployments.apps`.
+    pub(super) resource: &'a Arc<str>,
+    /// Namespace and name; empty for a list.
+    pub(super) name: &'a str,
+}
+
+/// What the server answered, if it did not refuse.
+pub(super) struct Answer {
+    pub(super) code: StatusCode,
+    pub(super) body: Bytes,
+}
+
+impl Call<'_> {
+    pub(super) fn failed(self, error: kube::Error) -> ClientError {
+        ClientError::of_request(self.verb, self.resource.clone(), self.name, error)
+    }
+
+    /// Decodes an answer.
+    pub(super) fn decode<T: DeserializeOwned>(self, body: &[u8]) -> Result<T, ClientError> {
+        let decoded = kubewright_cache::decode(body);
+        decoded.map_err(|error| self.failed(kube::Error::SerdeError(error)))
+    }
+}
+
+// Requests are sent here for all kinds. What depends on the type of an object, encoding and decoding, is left to the caller, so that
+// this is compiled once and not for every kind that a program writes.
+impl Client {
+    /// Sends a request that reads, within the time limit of reads.
+    pub(super) async fn send_read(
         &self,
-        verb: &'static str,
-        name: &str,
+        call: Call<'_>,
+        built: Built,
+    ) -> Result<Answer, ClientError> {
+        self.send(call, self.shared.requests.read, built).await
+    }
+
+    /// Sends a request that writes, within the time limit of writes, unless the lease is lost.
+    pub(super) async fn send_write(
+        &self,
+        call: Call<'_>,
+        built: Built,
+    ) -> Result<Answer, ClientError> {
+        // Asked by the clock: a process that was held for long finds its lease gone before it is notified.
+        let fence = self.fence.as_ref();
+        if fence.is_some_and(|lease| !lease.is_leading()) {
+            return Err(ClientError::LeaseLost {
+                verb: call.verb,
+                resource: call.resource.clone(),
+                name: call.name.to_owned(),
+            });
+        }
+        self.send(call, self.shared.requests.write, built).await
+    }
+
+    async fn send(
+        &self,
+        call: Call<'_>,
         within: Duration,
-        request: Request<Vec<u8>>,
-    ) -> Result<(StatusCode, T), ClientError> {
+        built: Built,
+    ) -> Result<Answer, ClientError> {
+        let request = built.map_err(|error| call.failed(kube::Error::BuildRequest(error)))?;
         let deadline = Instant::now() + within;
-        let answer = timeout_at(deadline, ask(self.client.kube(), request, deadline)).await;
-        match answer {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(self.failed(verb, name, error)),
+        match timeout_at(deadline, ask(self.kube(), request, deadline)).await {
+            Ok(answer) => answer.map_err(|error| call.failed(error)),
             Err(_) => Err(ClientError::Timeout {
-                verb,
-                resource: self.form.entry.name.clone(),
-                name: name.to_owned(),
+                verb: call.verb,
+                resource: call.resource.clone(),
+                name: call.name.to_owned(),
                 waited: within,
             }),
         }
@@ -92,20 +149,20 @@ impl<K: Object> Objects<K> {
 
 /// Asks, and asks again where the server says when to: any verb, since a server that says so has done nothing, as
 /// client-go's `withRetry.IsNextRetry` does it.
-async fn ask<T: DeserializeOwned>(
+async fn ask(
     kube: &kube::Client,
     request: Request<Vec<u8>>,
     deadline: Instant,
-) -> Result<(StatusCode, T), kube::Error> {
+) -> Result<Answer, kube::Error> {
     for _ in 0..RETRIES {
         let response = kube.send(request.clone().map(Body::from)).await?;
         let wait = retry_after(response.status(), response.headers());
         match wait.filter(|wait| Instant::now() + *wait < deadline) {
             Some(wait) => sleep(wait).await,
-            None => return decode(response).await,
+            None => return receive(response).await,
         }
     }
-    decode(kube.send(request.map(Body::from)).await?).await
+    receive(kube.send(request.map(Body::from)).await?).await
 }
 
 /// How long the server wants us to wait, if it wants us to come back.
@@ -116,9 +173,8 @@ fn retry_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     busy.then_some(wait)
 }
 
-async fn decode<T: DeserializeOwned>(
-    response: Response<Body>,
-) -> Result<(StatusCode, T), kube::Error> {
+/// Reads an answer to its end. A refusal is an error.
+async fn receive(response: Response<Body>) -> Result<Answer, kube::Error> {
     let (head, body) = response.into_parts();
     let body = body.collect().await?.to_bytes();
     if head.status.is_client_error() || head.status.is_server_error() {
@@ -130,6 +186,6 @@ async fn decode<T: DeserializeOwned>(
         });
         return Err(kube::Error::Api(status.boxed()));
     }
-    let answer = kubewright_cache::decode(&body).map_err(kube::Error::SerdeError)?;
-    Ok((head.status, answer))
+    let code = head.status;
+    Ok(Answer { code, body })
 }

@@ -64,12 +64,13 @@ impl<K: Object> Objects<K> {
         key: &Key,
         built: Built,
     ) -> Result<T, ClientError> {
-        let answer: Value = self.send(verb, key.as_str(), built).await?;
-        if let Some(version) = answer["metadata"]["resourceVersion"].as_str() {
+        let call = self.call(verb, key.as_str());
+        let answer = self.client.send_write(call, built).await?;
+        let object: Value = call.decode(&answer.body)?;
+        if let Some(version) = object["metadata"]["resourceVersion"].as_str() {
             // The answer may be of another kind: it does not say which informers have the object.
             self.note(verb, key, version, Vec::new);
         }
-        kubewright_cache::decode(answer.to_string().as_bytes())
-            .map_err(|error| self.failed(verb, key.as_str(), kube::Error::SerdeError(error)))
+        call.decode(&answer.body)
     }
 }

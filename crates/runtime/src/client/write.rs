@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::error::Refusal;
 use super::merge::difference;
+use super::requests::Call;
 use super::written::{Change, Mutate, Written};
 use super::{ClientError, Consistency, DryRun, Locking, Object, Objects, Write};
 use crate::Error;
@@ -27,9 +28,7 @@ impl<K: Object> Objects<K> {
         let body = self.body(object)?;
         let request = self.request(object.meta().namespace.as_deref());
         let built = request.create(&self.client.write.post(), body);
-        let created: K = self.send("create", &name, built).await?;
-        self.wrote("create", &created);
-        Ok(created)
+        self.written("create", &name, built).await
     }
 
     /// Replaces an object: a conflict unless it is still in the version that is given.
@@ -48,7 +47,7 @@ impl<K: Object> Objects<K> {
         let body = self.body(object)?;
         let post = self.client.write.post();
         let built = self.at(&key).replace(key.name(), &post, body);
-        self.written("update", &key, built).await
+        self.written("update", key.as_str(), built).await
     }
 
     /// Writes the new state of a cached object: replaces it, or sends what is different where the cache lacks fields of it.
@@ -93,7 +92,7 @@ impl<K: Object> Objects<K> {
         let built = self
             .at(&key)
             .replace_subresource("status", key.name(), &post, body);
-        self.written("update", &key, built).await
+        self.written("update", key.as_str(), built).await
     }
 
     /// Sends what is different between two states of an object, as a merge patch; nothing when nothing is.
@@ -188,7 +187,7 @@ impl<K: Object> Objects<K> {
     ) -> Result<K, ClientError> {
         let params = self.patch_params(patch);
         let built = self.at(key).patch(key.name(), &params, patch);
-        self.written("patch", key, built).await
+        self.written("patch", key.as_str(), built).await
     }
 
     /// Sends a patch of a subresource such as `status`.
@@ -204,7 +203,7 @@ impl<K: Object> Objects<K> {
         let params = self.patch_params(patch);
         let request = self.at(key);
         let built = request.patch_subresource(subresource, key.name(), &params, patch);
-        self.written("patch", key, built).await
+        self.written("patch", key.as_str(), built).await
     }
 
     fn patch_params<P: Serialize>(&self, patch: &Patch<P>) -> PatchParams {
@@ -223,61 +222,51 @@ impl<K: Object> Objects<K> {
         let patch = Patch::Apply(body);
         let params = self.patch_params(&patch);
         let built = self.at(key).patch(key.name(), &params, &patch);
-        let (code, object) = self.send_coded("patch", key.as_str(), built).await?;
-        self.wrote("patch", &object);
-        Ok((code, object))
+        let call = self.call("patch", key.as_str());
+        let answer = self.client.send_write(call, built).await?;
+        Ok((answer.code, self.accepted(call, &answer.body)?))
     }
 
-    async fn written(&self, verb: &'static str, key: &Key, built: Built) -> Result<K, ClientError> {
-        let object: K = self.send(verb, key.as_str(), built).await?;
-        self.wrote(verb, &object);
+    async fn written(
+        &self,
+        verb: &'static str,
+        name: &str,
+        built: Built,
+    ) -> Result<K, ClientError> {
+        let call = self.call(verb, name);
+        let answer = self.client.send_write(call, built).await?;
+        self.accepted(call, &answer.body)
+    }
+
+    /// The object that the server has stored, noted so that later reads are not older.
+    fn accepted(&self, call: Call<'_>, body: &[u8]) -> Result<K, ClientError> {
+        let object: K = call.decode(body)?;
+        let meta = object.meta();
+        if let (Some(name), Some(version)) = (&meta.name, &meta.resource_version) {
+            let key = Key::new(meta.namespace.as_deref().unwrap_or_default(), name);
+            self.note(call.verb, &key, version, || body.to_vec());
+        }
         Ok(object)
     }
 
+    /// Sends a write and decodes the answer, which need not be an object of this kind.
     pub(super) async fn send<T: DeserializeOwned>(
         &self,
         verb: &'static str,
         name: &str,
         built: Built,
     ) -> Result<T, ClientError> {
-        let (_, answer) = self.send_coded(verb, name, built).await?;
-        Ok(answer)
+        let call = self.call(verb, name);
+        let answer = self.client.send_write(call, built).await?;
+        call.decode(&answer.body)
     }
 
-    async fn send_coded<T: DeserializeOwned>(
-        &self,
-        verb: &'static str,
-        name: &str,
-        built: Built,
-    ) -> Result<(StatusCode, T), ClientError> {
-        let request =
-            built.map_err(|error| self.failed(verb, name, kube::Error::BuildRequest(error)))?;
-        // Asked by the clock: a process that was held for long finds its lease gone before it is notified.
-        if self
-            .client
-            .fence
-            .as_ref()
-            .is_some_and(|lease| !lease.is_leading())
-        {
-            return Err(ClientError::LeaseLost {
-                verb,
-                resource: self.form.entry.name.clone(),
-                name: name.to_owned(),
-            });
+    pub(super) fn call<'a>(&'a self, verb: &'static str, name: &'a str) -> Call<'a> {
+        Call {
+            verb,
+            resource: &self.form.entry.name,
+            name,
         }
-        let within = self.client.shared.requests.write;
-        self.call(verb, name, within, request).await
-    }
-
-    fn wrote(&self, verb: &'static str, object: &K) {
-        let meta = object.meta();
-        let (Some(name), Some(version)) = (&meta.name, &meta.resource_version) else {
-            return;
-        };
-        // What cannot be written as JSON cannot have been sent.
-        let answer = || self.encode(object).unwrap_or_default();
-        let key = Key::new(meta.namespace.as_deref().unwrap_or_default(), name);
-        self.note(verb, &key, version, answer);
     }
 
     pub(super) fn note(
@@ -361,8 +350,10 @@ impl<K: Object> Objects<K> {
             .map_err(|error| self.problem(&format!("cannot be written as JSON: {error}")))
     }
 
+    /// An object as the body of a request. By way of a [`Value`], so that the types of a program are written in one way only: that
+    /// is half of the code which they cost.
     fn body(&self, object: &K) -> Result<Vec<u8>, ClientError> {
-        self.encode(object)
+        self.encode(&self.value(object)?)
     }
 
     pub(super) fn encode(&self, value: &impl Serialize) -> Result<Vec<u8>, ClientError> {
@@ -378,6 +369,6 @@ impl<K: Object> Objects<K> {
     }
 
     pub(super) fn failed(&self, verb: &'static str, name: &str, error: kube::Error) -> ClientError {
-        ClientError::of_request(verb, self.form.entry.name.clone(), name, error)
+        self.call(verb, name).failed(error)
     }
 }
