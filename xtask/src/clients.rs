@@ -14,7 +14,7 @@ use anyhow::{Result, bail, ensure};
 use http::Method;
 
 use crate::kubectl::server::Server;
-use crate::lanes::Missing;
+use crate::lanes::{AllowMissing, Missing};
 use crate::process::{self, Output};
 use crate::workspace::{self, Profile};
 use catalog::{CLIENTS, Client, Language};
@@ -28,7 +28,8 @@ const FRUIT: &str = include_str!("../../examples/fruit/crd.yaml");
 /// Each client is installed from its registry under target/lanes, gets a fresh server, and creates, lists, watches,
 /// patches, applies and deletes objects of a built-in kind and of the Fruit CRD of examples/fruit; ansible and the Java
 /// clients, which get a whole cluster, read logs, taint and drain nodes, and run informers and an operator. The programs are in
-/// xtask/lanes. What cannot be installed on this machine is left out with the reason; the command fails when a step does.
+/// xtask/lanes. A client that cannot be installed on this machine is left out with the reason. The command fails if a step does,
+/// and if a client is left out, unless --allow-missing is passed.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Arguments {
@@ -41,6 +42,8 @@ pub(crate) struct Arguments {
     /// Print every step
     #[arg(long)]
     verbose: bool,
+    #[command(flatten)]
+    missing: AllowMissing,
 }
 
 /// What became of a client.
@@ -63,17 +66,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Profile::Debug
     };
     let binary = workspace::build("kubewright-cli", "kubewright", profile)?;
-    let mut failed = false;
+    let (mut failed, mut left_out) = (false, Vec::new());
     println!("{:<40}{:<8}steps", "client", "in");
     for client in chosen {
         let outcome = drive(client, &binary)?;
         failed |= show(client, &outcome, arguments.verbose)?;
+        if let Outcome::LeftOut(missing) = outcome {
+            left_out.push(format!("{}: {missing}", client.name));
+        }
     }
-    Ok(if failed {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    let end = arguments.missing.end(&left_out);
+    Ok(if failed { ExitCode::FAILURE } else { end })
 }
 
 fn drive(client: &Client, binary: &Path) -> Result<Outcome> {
@@ -132,7 +135,7 @@ fn show(client: &Client, outcome: &Outcome, verbose: bool) -> Result<bool> {
     let name = format!("{} {}", client.name, client.version()?);
     let language = client.language.name();
     let steps = match outcome {
-        Outcome::LeftOut(Missing(why)) => {
+        Outcome::LeftOut(why) => {
             println!("{name:<40}{language:<8}– left out: {why}");
             return Ok(false);
         }

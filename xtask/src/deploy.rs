@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
+use crate::lanes::AllowMissing;
 use crate::processes::report::Report;
 use crate::workspace::{self, Profile};
 use cluster::Cluster;
@@ -38,8 +39,8 @@ const IMAGES: [&str; 2] = [
 /// From an empty folder: a kind with two versions, defaulting, validation and conversion; its image, without docker; a cluster of
 /// `kubewright up --runtime process`; two replicas of the manager, which run. Then both versions are written and read through the
 /// webhooks, the leader is killed, the manager upgraded and its certificates replaced while objects are written, its roles compared
-/// with what it did, and everything removed again. kubectl is used where it is on the path, and nothing fails without it. What
-/// failed is the exit code.
+/// with what it did, and everything removed again. The command fails if a step does, and if the steps that need kubectl are left out
+/// because it is not on the path, unless --allow-missing is passed.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     cargo xtask deploy\n  \
@@ -51,6 +52,8 @@ pub(crate) struct Arguments {
     /// Leave the folder with the project, its images and the logs
     #[arg(long)]
     keep: bool,
+    #[command(flatten)]
+    missing: AllowMissing,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -82,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         outcome.map(|()| String::new()),
     );
     println!("\n{:.0} s in all", began.elapsed().as_secs_f64());
-    Ok(report.end())
+    Ok(report.end(arguments.missing))
 }
 
 async fn story(

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use crate::lanes::{self, Missing};
+use crate::lanes::{self, AllowMissing, Missing};
 use crate::process;
 use crate::workspace::{self, Profile};
 use events::Package;
@@ -44,12 +44,14 @@ pub(crate) struct Arguments {
     /// Print what failing packages print
     #[arg(long)]
     verbose: bool,
+    #[command(flatten)]
+    missing: AllowMissing,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !lanes::is_there("go") {
-        println!("left out: go is not installed");
-        return Ok(ExitCode::SUCCESS);
+        let go = Missing("go is not installed".to_owned());
+        return Ok(arguments.missing.end(&[go]));
     }
     let profile = if arguments.release {
         Profile::Release
@@ -67,20 +69,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         &assets,
     )?;
     let mut unexpected = show(&own, arguments.verbose);
+    let mut left_out = Vec::new();
     if !arguments.own {
         match upstream::copy()? {
-            Err(Missing(why)) => println!("controller-runtime left out: {why}"),
+            Err(missing) => left_out.push(missing),
             Ok(directory) => {
                 let packages = test(&directory, &arguments.package, &assets)?;
                 unexpected += show(&packages, arguments.verbose);
             }
         }
     }
+    let end = arguments.missing.end(&left_out);
     if unexpected > 0 {
         println!("\n{unexpected} failures that are not expected");
         return Ok(ExitCode::FAILURE);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(end)
 }
 
 /// Writes the programs that envtest starts.

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::deploy::project::Project;
-use crate::lanes::{self, Missing};
+use crate::lanes::{self, AllowMissing, Missing};
 use crate::process::{End, Output, Running};
 use crate::processes::report::Report;
 use crate::workspace::{self, Profile};
@@ -26,18 +26,21 @@ const USER: &str = "65532:65532";
 ///
 /// The operator is the one of `cargo xtask deploy`, scaffolded in an empty folder. Where the Rust target for arm64 and a C compiler
 /// for it are installed, the index has two programs of Rust; else the sentence that says what is missing is checked, and the second
-/// program is one that Go compiles, if it is there. What failed is the exit code.
+/// program is one that Go compiles. The command fails if a step does, and if a step is left out because a tool is missing, unless
+/// --allow-missing is passed.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Use this command instead of building one
     #[arg(long, value_name = "FILE")]
     kubewright: Option<PathBuf>,
+    #[command(flatten)]
+    missing: AllowMissing,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(missing) = NEEDED.iter().find(|program| !lanes::is_there(program)) {
-        println!("left out: {missing} is not on the path; Debian has a package of that name");
-        return Ok(ExitCode::SUCCESS);
+        let why = format!("{missing} is not on the path; Debian has a package of that name");
+        return Ok(arguments.missing.end(&[Missing(why)]));
     }
     let kubewright = match &arguments.kubewright {
         Some(file) => file.clone(),
@@ -62,7 +65,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     report.step("pulled by skopeo, the same digest", lane.pulled());
     report.step("another platform", lane.other_platform());
     report.step("two platforms in one index", lane.two_platforms());
-    Ok(report.end())
+    Ok(report.end(arguments.missing))
 }
 
 /// A project, and what its image is called in the registry.
@@ -220,7 +223,9 @@ impl Lane {
         let both = self.try_build("linux/amd64,linux/arm64")?;
         if both.end != End::Exited(0) {
             if !lanes::is_there("go") {
-                return Ok("left out: neither the Rust target nor go is installed".to_owned());
+                bail!(Missing(
+                    "neither the Rust target nor go is installed".to_owned()
+                ));
             }
             how = "the one for arm64 is of Go";
             let other = go(&self.project.around)?;

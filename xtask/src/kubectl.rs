@@ -15,8 +15,9 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+use crate::lanes::AllowMissing;
 use crate::workspace::{self, Profile};
-use discover::Kubectl;
+use discover::{Found, Kubectl};
 
 /// Drive every kubectl of this machine against the server, and check what they print
 ///
@@ -26,7 +27,8 @@ use discover::Kubectl;
 /// delete, server-side apply, tokens, roles and autoscaling, for built-in kinds and for the Fruit CRD of examples/fruit; and
 /// on a cluster with controllers and nodes: rollouts, undo, scale, expose, jobs, drain, logs, namespaces, cascades, exec, attach,
 /// cp, port-forward, proxy, debug, top, taint, certificates, and what a cluster must not let pass. A step passes when its exit code
-/// and its output are right. The command fails when a step of any kubectl fails.
+/// and its output are right. The command fails when a step of any kubectl fails, and when a kubectl that was found cannot tell its
+/// version, unless --allow-missing is passed.
 #[derive(clap::Args)]
 #[command(
     verbatim_doc_comment,
@@ -57,10 +59,12 @@ pub(crate) struct Arguments {
     /// Print every step with its output
     #[arg(long)]
     verbose: bool,
+    #[command(flatten)]
+    missing: AllowMissing,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let kubectls = kubectls(arguments)?;
+    let Found { kubectls, broken } = kubectls(arguments)?;
     let groups = script::groups(arguments.only.as_deref());
     if groups.is_empty() {
         bail!(
@@ -83,22 +87,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         lanes.push((kubectl.version, results));
     }
     let failed = report::summary(&groups, &lanes);
+    let end = arguments.missing.end(&broken);
     if failed > 0 {
         println!("\n{failed} steps failed");
         return Ok(ExitCode::FAILURE);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(end)
 }
 
-fn kubectls(arguments: &Arguments) -> Result<Vec<Kubectl>> {
-    let mut kubectls = if arguments.kubectl.is_empty() {
-        discover::on_this_machine()
-    } else {
-        let given = arguments.kubectl.iter();
-        given
-            .map(|path| Kubectl::ask(path))
-            .collect::<Result<Vec<_>>>()?
-    };
+fn kubectls(arguments: &Arguments) -> Result<Found> {
+    let mut found = Found::default();
+    if arguments.kubectl.is_empty() {
+        found = discover::on_this_machine();
+    }
+    let kubectls = &mut found.kubectls;
+    for path in &arguments.kubectl {
+        kubectls.push(Kubectl::ask(path)?);
+    }
     if arguments.install_debian {
         kubectls.push(Kubectl::ask(&debian::unpack()?)?);
     }
@@ -108,6 +113,6 @@ fn kubectls(arguments: &Arguments) -> Result<Vec<Kubectl>> {
     if kubectls.is_empty() {
         bail!("no kubectl found on PATH; name one with --kubectl, or try --install-debian");
     }
-    discover::sort(&mut kubectls);
-    Ok(kubectls)
+    discover::sort(kubectls);
+    Ok(found)
 }

@@ -1,8 +1,9 @@
 //! What the lanes of other languages share: their tools, and places to install into.
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -14,8 +15,46 @@ use crate::workspace;
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A tool that is not there, or something that it could not do: why a lane is left out.
+///
+/// As the error of a step it leaves out that step alone (`processes::report`).
 #[derive(Debug, Clone)]
 pub(crate) struct Missing(pub(crate) String);
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Missing {}
+
+/// The flag of every lane that needs tools of other projects: whether it may pass without them.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct AllowMissing {
+    /// Succeed even if steps were left out because a tool is missing or cannot be installed
+    #[arg(long)]
+    allow_missing: bool,
+}
+
+impl AllowMissing {
+    /// Prints what was left out, as the last lines of a lane, and returns its exit code. What was left out was not shown to
+    /// work, so the lane fails unless the flag was passed.
+    pub(crate) fn end<T: fmt::Display>(self, left_out: &[T]) -> ExitCode {
+        if left_out.is_empty() {
+            return ExitCode::SUCCESS;
+        }
+        println!();
+        for what in left_out {
+            println!("left out: {what}");
+        }
+        if self.allow_missing {
+            println!("passed without what was left out, as --allow-missing permits");
+            return ExitCode::SUCCESS;
+        }
+        println!("FAILED because something was left out; --allow-missing permits that");
+        ExitCode::FAILURE
+    }
+}
 
 /// The programs of a language in the repository.
 pub(crate) fn sources(language: &str) -> PathBuf {
@@ -68,6 +107,19 @@ pub(crate) fn once(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lane_that_left_something_out_fails_unless_that_is_allowed() {
+        let left_out = [Missing("go is not installed".to_owned())];
+        for (allow_missing, left_out, expected) in [
+            (false, &left_out[..0], ExitCode::SUCCESS),
+            (false, &left_out[..], ExitCode::FAILURE),
+            (true, &left_out[..], ExitCode::SUCCESS),
+        ] {
+            let end = AllowMissing { allow_missing }.end(left_out);
+            assert_eq!(end, expected, "{allow_missing} {left_out:?}");
+        }
+    }
 
     #[test]
     fn an_installation_is_repeated_only_when_it_changes_or_failed() {

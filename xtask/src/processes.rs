@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 
 use crate::kubectl::{debian, discover};
-use crate::lanes::{self, Missing};
+use crate::lanes::{self, AllowMissing, Missing};
 use crate::workspace::{self, Profile};
 use cluster::{Mode, Namespaces};
 use report::Report;
@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             timing::run(&tools, mode, arguments, &mut report).await
         })?;
     }
-    Ok(report.end())
+    Ok(report.end(AllowMissing::default()))
 }
 
 /// The ways to run that there are for whoever calls.
@@ -133,7 +133,7 @@ pub(crate) fn is_root() -> Result<bool> {
 impl Tools {
     /// Finds or unpacks what is missing, and copies all to a place that any user may read.
     fn gather(kubewright: &Path, place: &Path) -> Result<Self> {
-        let found = discover::on_this_machine().into_iter().next_back();
+        let found = discover::on_this_machine().kubectls.into_iter().next_back();
         let kubectl = match found {
             Some(found) => found.path,
             None => debian::unpack()?,

@@ -12,7 +12,7 @@ use kubewright_schema::{Table, TypeId, protobuf};
 use serde_json::Value;
 
 use crate::clients::go;
-use crate::lanes::Missing;
+use crate::lanes::{AllowMissing, Missing};
 use crate::process::{self, End};
 
 /// How long Go's program may be silent.
@@ -35,6 +35,8 @@ pub(crate) struct Arguments {
     /// Where the randomness starts
     #[arg(long, default_value_t = 1)]
     seed: u32,
+    #[command(flatten)]
+    missing: AllowMissing,
 }
 
 /// What an exchange showed.
@@ -54,10 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let (seed, each) = (arguments.seed.to_string(), arguments.each.to_string());
     let made = match go_program(&["make", &seed, &each], "")? {
         Ok((_, made)) => made,
-        Err(Missing(why)) => {
-            println!("left out: {why}");
-            return Ok(ExitCode::SUCCESS);
-        }
+        Err(missing) => return Ok(arguments.missing.end(&[missing])),
     };
     let mut seen = Seen::default();
     for line in made.lines() {

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use crate::clients::go;
-use crate::lanes::{self, Missing};
+use crate::lanes::{self, AllowMissing};
 use crate::process::{self, End};
 use crate::workspace::{self, Profile};
 
@@ -36,6 +36,8 @@ pub(crate) struct Arguments {
     /// Use this command instead of building it
     #[arg(long, value_name = "FILE")]
     kubewright: Option<PathBuf>,
+    #[command(flatten)]
+    missing: AllowMissing,
 }
 
 /// What a campaign came to.
@@ -49,10 +51,7 @@ struct Outcome {
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let built = match go::command("simulated")? {
         Ok(command) => command.get_program().to_owned(),
-        Err(Missing(why)) => {
-            println!("left out: {why}");
-            return Ok(ExitCode::SUCCESS);
-        }
+        Err(missing) => return Ok(arguments.missing.end(&[missing])),
     };
     let kubewright = match &arguments.kubewright {
         Some(path) => path.clone(),

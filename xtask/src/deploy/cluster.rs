@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::project::Project;
 use super::roles::Grant;
 use super::{MANAGER, NAME, NAMESPACE, PATIENCE};
+use crate::lanes::Missing;
 use crate::process::Running;
 use crate::processes::tree::{self, Process};
 
@@ -205,10 +206,11 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    /// kubectl, if it is on the path.
-    pub(super) fn kubectl(&self) -> Option<PathBuf> {
+    /// kubectl on the path.
+    pub(super) fn kubectl(&self) -> Result<PathBuf, Missing> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut places = std::env::split_paths(&path).map(|place| place.join("kubectl"));
-        places.find(|place| place.is_file())
+        let found = places.find(|place| place.is_file());
+        found.ok_or_else(|| Missing("kubectl is not on the path".to_owned()))
     }
 }

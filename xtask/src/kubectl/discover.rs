@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
+use crate::lanes::Missing;
 use crate::process::{self, End};
 
 /// How long a kubectl may take to tell its version.
@@ -55,17 +56,26 @@ fn minor(version: &str) -> Option<u32> {
     version.strip_prefix("v1.")?.split('.').next()?.parse().ok()
 }
 
-/// Every kubectl on PATH and beside the files that PATH's kubectl links to, one of each version, oldest first.
-pub(crate) fn on_this_machine() -> Vec<Kubectl> {
+/// What looks like a kubectl on this machine.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// One of each version, oldest first.
+    pub(crate) kubectls: Vec<Kubectl>,
+    /// Why others cannot be used.
+    pub(crate) broken: Vec<Missing>,
+}
+
+/// Every kubectl on PATH and beside the files that PATH's kubectl links to.
+pub(crate) fn on_this_machine() -> Found {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut found = Vec::new();
+    let mut found = Found::default();
     for file in candidates(std::env::split_paths(&path)) {
         match Kubectl::ask(&file) {
-            Ok(kubectl) => found.push(kubectl),
-            Err(error) => eprintln!("left out: {error:#}"),
+            Ok(kubectl) => found.kubectls.push(kubectl),
+            Err(error) => found.broken.push(Missing(format!("{error:#}"))),
         }
     }
-    sort(&mut found);
+    sort(&mut found.kubectls);
     found
 }
 
