@@ -64,16 +64,6 @@ fn the_most_used_methods_have_an_example() {
 }
 
 #[test]
-fn code_says_what_it_means_by_told() {
-    let files = text_files(&repository(), &["rs"]);
-    let uses = words::uses_in_code(&files, "told");
-    assert_eq!(
-        uses, 0,
-        "write reported, observed, asked or configured for \"told\""
-    );
-}
-
-#[test]
 fn doc_comments_of_public_items_are_sentences() {
     let found: Vec<String> = doc_comments::short_docs(&sources())
         .iter()
