@@ -192,10 +192,10 @@ impl Simulate {
         let text = text.replace("' cargo test \n", "'\n");
         let mut out = std::io::stdout().lock();
         write!(out, "{text}").context("the report cannot be shown")?;
-        match report.is_clean() {
-            true => Ok(()),
-            false => bail!("{} of {} plans failed", report.failures.len(), report.plans),
+        if !report.is_clean() {
+            bail!("{} of {} plans failed", report.failures.len(), report.plans);
         }
+        Ok(())
     }
 }
 
@@ -219,10 +219,10 @@ fn check_there_are(wanted: &str, mut cargo_test: Command) -> anyhow::Result<()> 
     }
     let known = tests.into_iter().filter(|test| test.contains(TESTS));
     let known = known.collect::<Vec<_>>().join(", ");
-    match known.is_empty() {
-        true => bail!("there is no test with {wanted} in its name, and none of a simulation"),
-        false => bail!("there is no test with {wanted} in its name; there are: {known}"),
+    if known.is_empty() {
+        bail!("there is no test with {wanted} in its name, and none of a simulation");
     }
+    bail!("there is no test with {wanted} in its name; there are: {known}")
 }
 
 /// Repeats the one run of a token, and fails if no campaign has it.
@@ -245,10 +245,10 @@ fn replay(token: &str, mut command: Command) -> anyhow::Result<()> {
         return Ok(());
     }
     let names = names.into_iter().collect::<Vec<_>>().join(", ");
-    match names.is_empty() {
-        true => bail!("nothing was run: the tests have no campaign"),
-        false => bail!("nothing was run: no campaign is called {name}; there are: {names}"),
+    if names.is_empty() {
+        bail!("nothing was run: the tests have no campaign");
     }
+    bail!("nothing was run: no campaign is called {name}; there are: {names}")
 }
 
 /// Reads a token, with the name of the campaign or without it.

@@ -484,9 +484,12 @@ impl Campaign {
         let asked = std::env::var(JOBS).ok().and_then(|jobs| jobs.parse().ok());
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         // Runs of a program are waiting most of the time.
-        let usual = || match self.shape.pace.is_real {
-            true => processors() * 3,
-            false => processors(),
+        let usual = || {
+            if self.shape.pace.is_real {
+                processors() * 3
+            } else {
+                processors()
+            }
         };
         asked.or(self.jobs).unwrap_or_else(usual).max(1)
     }
@@ -507,9 +510,10 @@ impl Campaign {
     }
 
     fn execute(&self, base: &Base, plan: &Plan, reference: Option<&Outcome>) -> Outcome {
-        match self.shape.pace.is_real {
-            true => in_real_time(|| self.until_cancelled(base, plan, reference)),
-            false => in_runtime(|| execute(&self.shape, base, plan, reference)),
+        if self.shape.pace.is_real {
+            in_real_time(|| self.until_cancelled(base, plan, reference))
+        } else {
+            in_runtime(|| execute(&self.shape, base, plan, reference))
         }
     }
 

@@ -271,9 +271,10 @@ pub(crate) fn miscounted(
     let of = |counts: &BTreeMap<ObjectId, Counts>, id| counts.get(id).cloned().unwrap_or_default();
     objects.into_iter().find_map(|id| {
         let (expected, found) = (of(&expected, id), of(&found, id));
-        let differs = match is_stale {
-            true => is_deleted_too_often(id, reference.steps, &expected, &found),
-            false => (expected.created, expected.deleted) != (found.created, found.deleted),
+        let differs = if is_stale {
+            is_deleted_too_often(id, reference.steps, &expected, &found)
+        } else {
+            (expected.created, expected.deleted) != (found.created, found.deleted)
         };
         differs.then(|| Violation::Counts {
             object: id.clone(),

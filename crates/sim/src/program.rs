@@ -207,9 +207,10 @@ fn in_json(accept: &str) -> String {
         .filter(|part| !part.starts_with("application/cbor"))
         .map(|part| part.replace(PROTOBUF, "application/json"))
         .collect();
-    match parts.is_empty() {
-        true => "application/json".to_owned(),
-        false => parts.join(", "),
+    if parts.is_empty() {
+        "application/json".to_owned()
+    } else {
+        parts.join(", ")
     }
 }
 

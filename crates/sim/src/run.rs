@@ -176,9 +176,10 @@ impl Run<'_> {
     fn last_change(&self) -> Option<Instant> {
         let changed = self.director.state(|state| state.last_change());
         let active = self.director.last_active();
-        match self.director.pace.is_real {
-            true => changed.max(active),
-            false => changed,
+        if self.director.pace.is_real {
+            changed.max(active)
+        } else {
+            changed
         }
     }
 
@@ -292,13 +293,12 @@ impl Run<'_> {
             found.insert(("external".to_owned(), "system".to_owned()), state);
         }
         if let Some(expected) = self.reference.and_then(|it| it.steps.get(number)) {
-            let unlike = match self.is_about_people() {
-                true => {
-                    let of = self.reference.map(|it| touched(&it.trace));
-                    let of = of.unwrap_or_default();
-                    difference(&narrowed(expected, &of), &narrowed(&found, &of))
-                }
-                false => difference(expected, &found),
+            let unlike = if self.is_about_people() {
+                let of = self.reference.map(|it| touched(&it.trace));
+                let of = of.unwrap_or_default();
+                difference(&narrowed(expected, &of), &narrowed(&found, &of))
+            } else {
+                difference(expected, &found)
             };
             if let Some(difference) = unlike {
                 let step = name.to_owned();

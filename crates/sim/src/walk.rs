@@ -431,9 +431,10 @@ fn longest_stretch(changes: &[Change]) -> &[Change] {
 fn fresh(route: &Route, at: usize) -> usize {
     let after = route.changes.get(at).map(|change| &change.after);
     let next = route.changes.get(at + 1).map(|change| &change.before);
-    match next.is_some() && after == next {
-        true => at + 1,
-        false => route.changes.len() + at,
+    if next.is_some() && after == next {
+        at + 1
+    } else {
+        route.changes.len() + at
     }
 }
 

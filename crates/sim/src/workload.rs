@@ -74,9 +74,10 @@ impl Campaign {
         }
         for file in steps {
             let name = file.file_stem().unwrap_or_default().to_string_lossy();
-            let deed = match name.ends_with(".delete") {
-                true => Deed::Delete,
-                false => Deed::Apply,
+            let deed = if name.ends_with(".delete") {
+                Deed::Delete
+            } else {
+                Deed::Apply
             };
             let objects = objects(&file)?;
             self = self.step(&name, async move |user| {

@@ -137,9 +137,10 @@ fn every_property_of_both_versions_is_changed() {
     second.spec.versions[0].storage = true;
     let is_full = std::env::var("KUBEWRIGHT_SIM").is_ok_and(|volume| volume == "full");
     for (name, definition) in [("cronjob-v1", CronJob::crd()), ("cronjob-v2", second)] {
-        let definition = match is_full {
-            true => definition,
-            false => without_template(&definition),
+        let definition = if is_full {
+            definition
+        } else {
+            without_template(&definition)
         };
         let report = Walk::of_definition(name, &definition).check();
         assert_eq!(report.changed, report.properties, "{report}");

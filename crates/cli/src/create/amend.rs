@@ -46,16 +46,18 @@ pub(super) fn amended(text: &str, code: &str) -> anyhow::Result<String> {
         [name] => format!("use {WEBHOOK}::{name};\n"),
         names => format!("use {WEBHOOK}::{{{}}};\n", names.join(", ")),
     };
-    let text = match import.is_empty() {
-        true => text.to_owned(),
-        false => with_import(text, &import),
+    let text = if import.is_empty() {
+        text.to_owned()
+    } else {
+        with_import(text, &import)
     };
     let (own, tests) = text.split_at(text.find(TESTS).unwrap_or(text.len()));
     let own = own.trim_end();
     let functions = functions.trim();
-    Ok(match functions.is_empty() {
-        true => text,
-        false => format!("{own}\n\n{functions}\n{tests}"),
+    Ok(if functions.is_empty() {
+        text
+    } else {
+        format!("{own}\n\n{functions}\n{tests}")
     })
 }
 

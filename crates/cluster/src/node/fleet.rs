@@ -154,9 +154,10 @@ impl Fleet {
             uid: String::new(),
             lease: None,
             addresses: Addresses::new(block),
-            power: match self.options.memory.is_silent(&name) {
-                true => Power::Off,
-                false => Power::On,
+            power: if self.options.memory.is_silent(&name) {
+                Power::Off
+            } else {
+                Power::On
             },
             pressures: self.options.memory.pressures(&name),
             pods: BTreeSet::new(),

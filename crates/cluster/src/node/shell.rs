@@ -388,12 +388,13 @@ impl Shell<'_> {
                 self.stirred.insert(key);
             }
             // The name may have been taken again by now, which looking at it tells.
-            News::PodGone(key) => match self.views.pods.contains(&key) {
-                true => {
+            News::PodGone(key) => {
+                if self.views.pods.contains(&key) {
                     self.stirred.insert(key);
+                } else {
+                    self.forget(&key);
                 }
-                false => self.forget(&key),
-            },
+            }
             News::Node(key) => self.adopt(&key),
             News::NodeGone(key, uid) => {
                 let same = self.fleet.node(key.name()).is_some_and(|n| n.uid == uid);
@@ -426,9 +427,12 @@ impl Shell<'_> {
     }
 
     fn obey(&mut self, command: Command) {
-        let unknown = |known: bool, name: String| match known {
-            true => Ok(()),
-            false => Err(NodesError::Unknown(name)),
+        let unknown = |known: bool, name: String| {
+            if known {
+                Ok(())
+            } else {
+                Err(NodesError::Unknown(name))
+            }
         };
         let (answer, reply) = match command {
             Command::Add(node, reply) => return self.add(node, Some(reply)),

@@ -95,9 +95,10 @@ fn validate_endpoints(
     let served = &request.served;
     let about = served.is("", "Endpoints") || served.is("discovery.k8s.io", "EndpointSlice");
     if about && request.user().is_some() {
-        let loopback = match core.network().is_loopback() {
-            true => discovery::Loopback::Allowed,
-            false => discovery::Loopback::Refused,
+        let loopback = if core.network().is_loopback() {
+            discovery::Loopback::Allowed
+        } else {
+            discovery::Loopback::Refused
         };
         discovery::validate_addresses_are_usable(new, old, loopback, errors);
     }

@@ -142,9 +142,10 @@ fn bounds(schema: &Value) -> Vec<Value> {
 
 /// A number without a fraction where it has none: `4.0` cannot be read as a whole number by everybody.
 pub(crate) fn whole(number: f64) -> Value {
-    match number.fract() == 0.0 && number.abs() < 9e15 {
-        true => Value::from(number as i64),
-        false => Value::from(number),
+    if number.fract() == 0.0 && number.abs() < 9e15 {
+        Value::from(number as i64)
+    } else {
+        Value::from(number)
     }
 }
 

@@ -110,9 +110,12 @@ fn seen(difference: &crate::normal::Difference, where_else: &str) -> String {
 
 /// Everything in a state but what the user wrote into the object.
 fn effect(state: &Normal, subject: &ObjectId) -> Normal {
-    let all = state.iter().map(|(id, object)| match id == subject {
-        true => (id.clone(), object["status"].clone()),
-        false => (id.clone(), object.clone()),
+    let all = state.iter().map(|(id, object)| {
+        if id == subject {
+            (id.clone(), object["status"].clone())
+        } else {
+            (id.clone(), object.clone())
+        }
     });
     all.collect()
 }

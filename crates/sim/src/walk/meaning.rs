@@ -73,9 +73,10 @@ pub(crate) fn values(name: &str, schema: &Value) -> Vec<Value> {
         return of(NUMBERS, &name, |number| json!(number));
     }
     let is_text = schema["type"] == "string" || schema["x-kubernetes-int-or-string"] == true;
-    match is_text {
-        true => of(TEXTS, &name, |text| json!(text)),
-        false => Vec::new(),
+    if is_text {
+        of(TEXTS, &name, |text| json!(text))
+    } else {
+        Vec::new()
     }
 }
 

@@ -120,9 +120,10 @@ pub(crate) fn properties(root: &Value) -> Vec<Property> {
     let fields = root["properties"].as_object().into_iter().flatten();
     for (name, schema) in fields.filter(|(name, _)| !KEPT.contains(&name.as_str())) {
         let mut path = vec![Part::Field(name.clone())];
-        match has_fields(schema) {
-            true => below(schema, &mut path, &mut found),
-            false => visit(schema, is_optional(root, name), &mut path, &mut found),
+        if has_fields(schema) {
+            below(schema, &mut path, &mut found);
+        } else {
+            visit(schema, is_optional(root, name), &mut path, &mut found);
         }
     }
     found
@@ -154,9 +155,10 @@ fn below(schema: &Value, path: &mut Vec<Part>, found: &mut Vec<Property>) {
         let is_plain = !has_fields(inner) && inner["type"] != "array" && !has_entries(inner);
         if inner.is_object() && !is_plain {
             path.push(part);
-            match has_fields(inner) {
-                true => below(inner, path, found),
-                false => visit(inner, false, path, found),
+            if has_fields(inner) {
+                below(inner, path, found);
+            } else {
+                visit(inner, false, path, found);
             }
             path.pop();
         }
@@ -181,9 +183,10 @@ fn first(schema: &Value, name: &str) -> Option<Value> {
     let mut values = sample::values(schema, name).into_iter();
     let value = values.next()?;
     // An object without a single field would be no place for one.
-    Some(match value.is_null() {
-        true => Value::Object(Map::new()),
-        false => value,
+    Some(if value.is_null() {
+        Value::Object(Map::new())
+    } else {
+        value
     })
 }
 

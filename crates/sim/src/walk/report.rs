@@ -126,9 +126,10 @@ fn listed(what: &str, names: &[String]) -> Option<String> {
         return None;
     }
     let shown = names[..names.len().min(LISTED)].join(", ");
-    let more = match names.len() > LISTED {
-        true => format!(" and {} more", names.len() - LISTED),
-        false => String::new(),
+    let more = if names.len() > LISTED {
+        format!(" and {} more", names.len() - LISTED)
+    } else {
+        String::new()
     };
     Some(format!("{what}: {shown}{more}"))
 }
