@@ -106,9 +106,11 @@ impl Simulate {
     fn run_tests(self) -> anyhow::Result<()> {
         let folder = self.place.open()?;
         let wanted = self.test.as_deref().unwrap_or(TESTS);
+        // Unit and integration tests, in whichever targets there are: no campaign is in an example or in documentation, which
+        // cargo would build as well.
         let cargo_test = || {
             let mut command = Command::new(cargo());
-            command.current_dir(&folder.root).arg("test");
+            command.current_dir(&folder.root).args(["test", "--tests"]);
             command.args(self.release.then_some("--release"));
             command
         };

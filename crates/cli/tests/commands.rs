@@ -860,7 +860,7 @@ fn without_a_cluster_people_learn_how_to_get_one() {
 /// A program in place of cargo: it lists three tests, and has a campaign and a walk in two of them.
 const CARGO: &str = "
 case \"$*\" in
-*--list) printf 'api::kind: test\\ncontroller::page::simulation::faults: test\\ncontroller::page::simulation::walk: test\\n' ;;
+'test --tests -- --list') printf 'api::kind: test\\ncontroller::page::simulation::faults: test\\ncontroller::page::simulation::walk: test\\n' ;;
 *) echo ran \"$@\"; if [ -n \"$KUBEWRIGHT_SIM_CAMPAIGNS\" ]; then printf 'page\\npage-walk\\n' >> \"$KUBEWRIGHT_SIM_CAMPAIGNS\"; fi ;;
 esac
 ";
@@ -876,13 +876,13 @@ fn simulation_in_which_nothing_runs_fails_and_names_what_there_is() {
     };
     let said = simulate("simulate").works();
     assert!(
-        said.contains("ran test simulation -- --nocapture"),
+        said.contains("ran test --tests simulation -- --nocapture"),
         "{said}"
     );
     assert!(
         simulate("simulate faults")
             .works()
-            .contains("ran test faults")
+            .contains("ran test --tests faults")
     );
     let said = simulate("simulate nosuch").fails();
     let tests = "controller::page::simulation::faults, controller::page::simulation::walk";
