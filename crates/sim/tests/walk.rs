@@ -1,6 +1,7 @@
 //! The property walk finds what an operator does wrong with a property, and is silent about one that does it right.
 
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -147,6 +148,41 @@ fn property_that_stays_when_it_is_removed_is_found_and_replayed() {
     let failed = format!("{} failed;", report.failures.len());
     assert!(html.contains(&failed), "{html}");
     assert!(html.contains(&report.failures[0].token), "{html}");
+}
+
+/// The variable that starts [`walk_is_checked_in_a_new_process`].
+const STARTED: &str = "KUBEWRIGHT_WALK_STARTED";
+
+#[test]
+fn operator_is_run_for_the_token_of_its_own_walk_alone() {
+    let program = std::env::current_exe().expect("the test has a program");
+    let check = |token: &str, expected: &str| {
+        let output = Command::new(&program)
+            .args(["--exact", "walk_is_checked_in_a_new_process", "--nocapture"])
+            .env(STARTED, "1")
+            .env("KUBEWRIGHT_REPLAY", token)
+            .output()
+            .expect("the test starts again");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{token}: {text}");
+        assert!(text.contains(expected), "{token}: {text}");
+    };
+    check("page:walk:0:1", "5 properties, 1 steps run");
+    check("page-faults:crash-after:x", "5 properties, 0 steps run");
+    check(
+        "page-faults:crash-after:x",
+        "page: KUBEWRIGHT_REPLAY is about page-faults",
+    );
+}
+
+/// Checks a walk when it is started for that; see [`operator_is_run_for_the_token_of_its_own_walk_alone`].
+#[test]
+fn walk_is_checked_in_a_new_process() {
+    if std::env::var_os(STARTED).is_none() {
+        return;
+    }
+    let report = walk(Form::Fixed).check();
+    println!("{} properties, {} steps run", report.changed, report.run);
 }
 
 #[test]
