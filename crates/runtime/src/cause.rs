@@ -53,9 +53,9 @@ pub enum Trigger {
     Deleted,
     /// Time has passed, nothing changed.
     Resync,
-    /// The reconcile before failed.
+    /// An earlier reconcile failed, and its back-off is over.
     Retry,
-    /// The reconcile before asked to run again.
+    /// An earlier reconcile asked to run again, and the time that it named has come.
     Requeue,
     /// Somebody asked for it.
     Asked,

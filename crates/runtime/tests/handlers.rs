@@ -9,8 +9,8 @@ use kubewright_runtime::cause::Trigger;
 use kubewright_runtime::manager::ManagerError;
 use kubewright_runtime::watch::{Channel, EventQueue};
 use kubewright_runtime::{
-    Add, Client, Context, Controller, Event, Key, Manager, ObjectEvent, Outcome, Priority, Request,
-    Scope, Watch, from_fn,
+    Add, Client, Context, Controller, Error, Event, Key, Manager, ObjectEvent, Outcome, Priority,
+    Request, Scope, Watch, from_fn,
 };
 use kubewright_server::Server;
 use tokio::sync::mpsc;
@@ -260,6 +260,38 @@ async fn outcome_decides_how_urgent_the_next_run_is() {
     let _running = run(Manager::new(kube).controller(controller));
     assert_eq!(next(&mut heard).await, "urgent");
     assert_eq!(next(&mut heard).await, "patient");
+}
+
+#[tokio::test(start_paused = true)]
+async fn causes_tell_a_retry_from_a_requeue() {
+    let (_server, kube) = server().await;
+    let (sender, mut heard) = mpsc::channel(64);
+    let controller = Controller::for_requests("causes").reconciler(move |_: Key, cx: Context| {
+        let sender = sender.clone();
+        async move {
+            let causes = cx.causes().iter().map(|cause| cause.trigger.clone());
+            let causes: Vec<Trigger> = causes.collect();
+            let _ = sender.send(causes).await;
+            match cx.reconcile_id() {
+                2 => Err(Error::msg("no")),
+                3 => Ok(Outcome::done()),
+                _ => Ok(Outcome::requeue_after(Duration::from_secs(60))),
+            }
+        }
+    });
+    let handle = controller.handle();
+    let requests = handle.requests();
+    let key = Key::cluster("a");
+    requests.add(key.clone());
+    let _running = run(Manager::new(kube).controller(controller));
+    assert_eq!(next(&mut heard).await, [Trigger::Asked]);
+    // The first run asked for one in a minute, which is not what happens now.
+    requests.add(key.clone());
+    assert_eq!(next(&mut heard).await, [Trigger::Asked]);
+    assert_eq!(next(&mut heard).await, [Trigger::Retry]);
+    requests.add(key);
+    assert_eq!(next(&mut heard).await, [Trigger::Asked]);
+    assert_eq!(next(&mut heard).await, [Trigger::Requeue]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,8 @@
 //! - a key is never with two workers at once;
 //! - a key added while it runs becomes ready again, at the tail, when that run is done;
 //! - a key that is ready is not added a second time, at most it becomes more urgent;
-//! - of several delays for one key the earliest wins, and a delay is independent of the key being ready or running;
+//! - of several delays for one key the earliest wins, and its note with it;
+//! - a delay is independent of the key being ready or running, and its note waits for the run that falls due;
 //! - after shutdown nothing is added, what is ready is still handed out, and what waits for a delay is dropped;
 //! - a limiter that panics loses no key: the key then waits as it would with the default limiter.
 //!
@@ -75,16 +76,19 @@ impl<K: Request, N: Note> Machine<K, N> {
         self.advance(now);
         let priority = self.schedule.lanes.effective(how.priority);
         let slot = self.slots.entry(key.clone()).or_default();
-        slot.note.merge(note);
         let delay = match how.when {
-            When::Now => return self.schedule.want_run(key, slot, priority),
+            When::Now => {
+                self.schedule.want_run(key, slot, priority);
+                slot.note.merge(note);
+                return;
+            }
             When::After(delay) => delay,
             When::RateLimited => {
                 let now = self.schedule.now.since_epoch();
                 self.limiter.delay(&key, slot.count_requeue(), now)
             }
         };
-        self.schedule.retry(key, slot, delay, priority);
+        self.schedule.retry(key, slot, delay, (priority, note));
     }
 
     /// Moves the time on: delayed keys that are due become ready, in the order in which they are due.
@@ -98,6 +102,7 @@ impl<K: Request, N: Note> Machine<K, N> {
                 slot.alarm = None;
                 let priority = slot.alarm_priority;
                 self.schedule.want_run(key, slot, priority);
+                slot.note.merge(std::mem::take(&mut slot.alarm_note));
             }
         }
     }
@@ -169,10 +174,10 @@ impl<K: Request, N: Note> Machine<K, N> {
             }
         };
         if let Some(delay) = delay {
-            slot.note.merge(end.left);
             let priority = end.priority.unwrap_or(run.priority);
             let priority = self.schedule.lanes.effective(priority);
-            self.schedule.retry(run.key.clone(), slot, delay, priority);
+            let wanted = (priority, end.left);
+            self.schedule.retry(run.key.clone(), slot, delay, wanted);
         }
         if slot.is_forgettable() {
             entry.remove();
@@ -201,6 +206,7 @@ impl<K: Request, N: Note> Machine<K, N> {
         for key in self.schedule.alarms.clear() {
             if let Some(slot) = self.slots.get_mut(&key) {
                 slot.alarm = None;
+                slot.alarm_note = N::default();
             }
             self.release(&key);
         }

@@ -346,7 +346,9 @@ fn ended(result: &Result<Outcome, Error>) -> Cow<'static, str> {
 fn finish<R: Request>(task: &mut Task<R>, result: Result<Outcome, Error>) -> Finish {
     match result {
         Ok(outcome) => {
-            task.leave(Raised::Requeue.into());
+            if outcome.next != Next::Done {
+                task.leave(Raised::Requeue.into());
+            }
             if let Some(priority) = outcome.priority {
                 task.requeue_with(priority);
             }

@@ -52,14 +52,32 @@ fn note_of_an_add_while_the_key_runs_is_for_the_next_run() {
 }
 
 #[test]
-fn note_of_a_delayed_add_goes_with_whichever_run_is_first() {
+fn note_of_a_delayed_add_waits_for_the_run_that_falls_due() {
     let mut desk = Desk::new();
     desk.add(1, Add::after(ms(5)));
     desk.add(2, Add::now());
     let run = desk.get_at(0);
-    assert_eq!(run.note, [1, 2]);
+    assert_eq!(run.note, [2]);
     desk.done(&run, Finish::Succeeded, 9);
-    assert_eq!(desk.get_at(5).note, [] as [u32; 0]);
+    assert_eq!(desk.get_at(5).note, [1]);
+}
+
+#[test]
+fn note_of_the_earliest_delay_is_kept() {
+    for (first, second, expected) in [(5, 9, 1), (9, 5, 2), (5, 5, 1)] {
+        let mut desk = Desk::new();
+        desk.add(1, Add::after(ms(first)));
+        desk.add(2, Add::after(ms(second)));
+        assert_eq!(desk.get_at(5).note, [expected], "{first} {second}");
+    }
+}
+
+#[test]
+fn note_of_a_delay_joins_a_run_that_has_not_begun() {
+    let mut desk = Desk::new();
+    desk.add(1, Add::after(ms(5)));
+    desk.add(2, Add::now());
+    assert_eq!(desk.get_at(5).note, [2, 1]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::terms::Wake;
 use crate::alarms::Alarms;
 use crate::lanes::Lanes;
 use crate::moment::Moment;
+use crate::note::Note;
 use crate::priority::{Priority, PriorityPolicy};
 
 /// Everything about the order of keys, except for what their slots remember.
@@ -70,17 +71,19 @@ impl<K: Clone> Schedule<K> {
         self.wake.workers += 1;
     }
 
-    /// The key is to run once more, after this delay.
-    pub(super) fn retry<N>(
+    /// The key is to run once more, after this delay. The note waits with it: an earlier run has other reasons.
+    pub(super) fn retry<N: Note>(
         &mut self,
         key: K,
         slot: &mut Slot<N>,
         delay: Duration,
-        priority: Priority,
+        (priority, note): (Priority, N),
     ) {
         self.retries += 1;
         if delay.is_zero() {
-            return self.want_run(key, slot, priority);
+            self.want_run(key, slot, priority);
+            slot.note.merge(note);
+            return;
         }
         slot.alarm_priority = match slot.alarm {
             Some(_) => slot.alarm_priority.max(priority),
@@ -88,7 +91,11 @@ impl<K: Clone> Schedule<K> {
         };
         let before = self.alarms.next_due();
         let at = self.now.after(delay);
-        slot.alarm = Some(self.alarms.set(key, slot.alarm, at));
+        let due = self.alarms.set(key, slot.alarm, at);
+        if slot.alarm != Some(due) {
+            slot.alarm_note = note;
+        }
+        slot.alarm = Some(due);
         self.wake.timer |= self.alarms.next_due() != before;
     }
 }

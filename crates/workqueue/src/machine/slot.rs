@@ -19,6 +19,8 @@ pub(super) struct Slot<N> {
     pub(super) alarm: Option<Due>,
     /// How urgent that run is.
     pub(super) alarm_priority: Priority,
+    /// The note for that run; empty without an alarm.
+    pub(super) alarm_note: N,
     /// Rate-limited adds since the key was last forgotten.
     pub(super) requeues: u32,
 }
