@@ -55,7 +55,8 @@ pub(crate) struct Generate {
     #[arg(value_enum)]
     what: Vec<Artifact>,
 
-    /// Fail if anything is not as it would be generated, and write nothing
+    /// Fail if anything is not as it would be generated, and write nothing. The image in dist/install.yaml may be any, unless
+    /// --image names one
     #[arg(long)]
     check: bool,
 
@@ -84,8 +85,12 @@ impl Generate {
             folder.project.set_options(&options);
         }
         let inventory = self.source.inventory(&folder)?;
-        let settings = Settings::image(self.image.clone());
-        let files = layout::files(&folder.project, &inventory, &settings)?;
+        let files = if self.check && self.image.is_none() {
+            layout::expected(&folder.root, &folder.project, &inventory)?
+        } else {
+            let settings = Settings::image(self.image.clone());
+            layout::files(&folder.project, &inventory, &settings)?
+        };
         let (mut plan, own) = plan(&folder, files, &self.what, self.writing.existing())?;
         folder.save(&mut plan)?;
         for path in own {

@@ -785,6 +785,33 @@ fn chart_is_generated_once_it_is_asked_for_and_with_everything_else_from_then_on
 }
 
 #[test]
+fn check_accepts_the_image_that_was_chosen_for_the_installer() {
+    let (_around, place) = project();
+    create(&place).works();
+    let inventory = support::repository().join("testdata/inventories/single.json");
+    let generate = format!("generate --inventory {}", inventory.display());
+    let check = format!("{generate} --check");
+    call(&place, &generate).works();
+    call(&place, &format!("{generate} install --image r.io/book:1")).works();
+    let install = place.join("dist/install.yaml");
+    let text = fs::read_to_string(&install).expect("it is there");
+    assert!(text.contains("r.io/book:1"), "{text}");
+    call(&place, &check).works();
+    call(&place, &format!("{check} --image r.io/book:2")).fails();
+    fs::write(&install, text.replace("replicas: 1", "replicas: 2")).expect("it can be written");
+    let said = call(&place, &format!("{check} --diff")).fails();
+    assert!(
+        said.contains("replicas: 1") && !said.contains("r.io/book"),
+        "nothing else is different: {said}"
+    );
+    // The image of the project is in config/ as well, and that is not chosen anew each time.
+    fs::write(&install, text).expect("it can be written");
+    call(&place, "edit --image r.io/book:3").works();
+    let said = call(&place, &check).fails();
+    assert!(said.contains("config/manager/manager.yaml"), "{said}");
+}
+
+#[test]
 fn every_command_has_an_example_in_its_help() {
     for line in [
         "init",

@@ -1,10 +1,13 @@
 //! Compares the generated files of a project with what its program says.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{LayoutError, Settings, files, is_generated};
+use serde_json::Value;
+
+use super::{INSTALL, LayoutError, Settings, files, is_generated};
 use crate::Inventory;
 use crate::project::{Project, ProjectError};
 
@@ -43,8 +46,7 @@ pub fn stale(root: &Path, inventory: &Inventory) -> Result<Vec<PathBuf>, StaleEr
     let file = root.join("PROJECT");
     let text = read(&file)?.unwrap_or_default();
     let project = Project::parse(&text).map_err(|source| StaleError::Project(Box::new(source)))?;
-    let wanted = files(&project, inventory, &Settings::default())
-        .map_err(|source| StaleError::Layout(Box::new(source)))?;
+    let wanted = expected(root, &project, inventory)?;
     let mut stale: Vec<PathBuf> = generated_files(root)?
         .into_iter()
         .filter(|path| !wanted.contains_key(path))
@@ -57,6 +59,42 @@ pub fn stale(root: &Path, inventory: &Inventory) -> Result<Vec<PathBuf>, StaleEr
         }
     }
     Ok(stale)
+}
+
+/// What the generated files of the project at `root` are compared with. The manager's image in `dist/install.yaml` is the one that
+/// the file names: it is chosen when the file is written, and often once for each release.
+///
+/// # Errors
+/// When a file cannot be read, or nothing can be generated.
+pub fn expected(
+    root: &Path,
+    project: &Project,
+    inventory: &Inventory,
+) -> Result<BTreeMap<PathBuf, String>, StaleError> {
+    let generate = |settings: Settings| {
+        files(project, inventory, &settings).map_err(|source| StaleError::Layout(Box::new(source)))
+    };
+    let mut wanted = generate(Settings::default())?;
+    let install = PathBuf::from(INSTALL);
+    let present = read(&root.join(&install))?;
+    if let Some(present) = present
+        && wanted.get(&install) != Some(&present)
+        && let Some(image) = image(&present)
+    {
+        let chosen = generate(Settings::image(Some(image)))?.remove(&install);
+        wanted.extend(chosen.map(|text| (install, text)));
+    }
+    Ok(wanted)
+}
+
+/// The manager's image in a file with everything that is deployed.
+fn image(install: &str) -> Option<String> {
+    let objects: Vec<Value> = serde_saphyr::from_multiple(install).ok()?;
+    let deployment = objects.iter().find(|it| it["kind"] == "Deployment")?;
+    let containers = &deployment["spec"]["template"]["spec"]["containers"];
+    let mut containers = containers.as_array()?.iter();
+    let manager = containers.find(|container| container["name"] == "manager")?;
+    manager["image"].as_str().map(str::to_owned)
 }
 
 /// All files of a project that say that they are generated, by path from its root.

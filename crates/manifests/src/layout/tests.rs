@@ -510,6 +510,17 @@ fn stale_files_are_found_and_own_files_are_not() {
     }
     let look = || stale(&folder, &inventory).expect("it can be read");
     assert!(look().is_empty(), "{:?}", look());
+    let chosen = Settings::image(Some("registry.example.com/book:1.0".to_owned()));
+    let chosen = files(&project, &inventory, &chosen).expect("it can be laid out");
+    let install = Path::new(INSTALL);
+    write(install, &chosen[install]);
+    assert!(look().is_empty(), "the image of a release is chosen");
+    write(
+        install,
+        &chosen[install].replace("replicas: 1", "replicas: 2"),
+    );
+    assert_eq!(look(), [install], "everything else in it is generated");
+    write(install, &chosen[install]);
     write(Path::new("config/manager/manager.yaml"), "mine: true\n");
     assert!(
         look().is_empty(),
