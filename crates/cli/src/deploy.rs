@@ -135,7 +135,12 @@ impl Install {
         }
         self.common.apply(self.applying, &objects, None)?;
         notes::tell(note.as_deref());
-        println!("\nNext: kubewright run, then kubectl apply -k config/samples");
+        let next = if note.is_some() {
+            "kubewright deploy, or kubewright dev, which converts in a cluster of its own"
+        } else {
+            "kubewright run"
+        };
+        println!("\nNext: {next}; then kubectl apply -k config/samples");
         Ok(())
     }
 }

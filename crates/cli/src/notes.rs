@@ -29,7 +29,7 @@ pub(crate) fn left_out(inventory: &Inventory) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// What works only when a manager is deployed, if these definitions need it for their conversions.
+/// What does not work before the manager is deployed, if these definitions need it for their conversions.
 pub(crate) fn conversions(definitions: &[Value]) -> Option<String> {
     let by_webhook = |object: &&Value| object["spec"]["conversion"]["strategy"] == "Webhook";
     let converted = definitions.iter().filter(by_webhook);
@@ -38,8 +38,8 @@ pub(crate) fn conversions(definitions: &[Value]) -> Option<String> {
         .collect();
     (!kinds.is_empty()).then(|| {
         format!(
-            "{}: only the stored version can be used until a manager is deployed that converts the others; kubewright dev \
-             has a program on this machine do it.",
+            "{}: a webhook of the manager converts between the versions, and the cluster reaches it through a Service. Until the \
+             manager is deployed only the stored version works; kubewright run does not change that.",
             kinds.join(", ")
         )
     })
@@ -84,6 +84,6 @@ mod tests {
         let note = left_out(&inventory("Webhook")).expect("there is something to say");
         assert!(note.contains("A serve their stored version"), "{note}");
         let note = conversions(&[definition("Webhook")]).expect("there is something to say");
-        assert!(note.starts_with("A: "), "{note}");
+        assert!(note.starts_with("A: a webhook"), "{note}");
     }
 }

@@ -135,7 +135,13 @@ fn kinds_are_installed_and_uninstalled() {
             said.contains("tenants.platform.example.com is ready"),
             "{said}"
         );
+        assert!(said.contains("Next: kubewright run;"), "{said}");
     }
+    let said = cluster.call("single", "install").works();
+    let hint = "Guestbook: a webhook of the manager converts";
+    let next = "Next: kubewright deploy, or kubewright dev";
+    assert!(said.contains(hint) && said.contains(next), "{said}");
+    cluster.call("single", "uninstall").works();
     let sample = "deploy --manifests config/samples/platform_v1alpha1_tenant.yaml";
     cluster.call("cluster-scoped", sample).works();
     cluster.call("cluster-scoped", "uninstall").works();
