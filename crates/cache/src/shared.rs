@@ -21,7 +21,7 @@ use crate::handler::{Handler, Typed};
 use crate::listener::{HandlerOptions, Listener, Progress, Starting};
 use crate::reader::Reader;
 use crate::reflector;
-use crate::source::{Failure, Source};
+use crate::source::{Failure, FailureKind, Source};
 use crate::stats::Stats;
 use crate::store;
 
@@ -57,11 +57,20 @@ pub struct Stopped;
 #[non_exhaustive]
 pub enum SyncError {
     /// The server refuses the list or the watch. It is still tried, in case somebody allows it.
-    #[error("the server refuses")]
+    #[error("{}", refused(.0.kind))]
     Refused(#[source] Arc<Failure>),
     /// The informer has stopped.
     #[error("the informer has stopped")]
     Stopped,
+}
+
+fn refused(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::Forbidden => {
+            "the server refuses; a read from the cache needs the verbs get, list and watch"
+        }
+        _ => "the server refuses",
+    }
 }
 
 impl<K: Kind> SharedInformer<K> {

@@ -152,7 +152,9 @@ fn program_of_dev_has_its_own_role_and_missing_rules_are_named() {
         assert!(matches!(other, Err(kube::Error::Api(status)) if status.code == 403));
     });
     dev.until("cluster-scoped-controller-manager may not list secrets");
-    dev.until(r#"#[kubewright::rbac(groups = "", resources = "secrets", verbs = "list")]"#);
+    dev.until(
+        r#"#[kubewright::rbac(groups = "", resources = "secrets", verbs = "get;list;watch")]"#,
+    );
     dev.end();
 }
 

@@ -393,3 +393,20 @@ async fn forbidden_watch_delays_its_own_controller_alone_and_is_named() {
     );
     assert!(!ran.lock().contains(&"b".to_owned()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn cached_read_that_is_forbidden_names_the_verbs_that_it_needs() {
+    let server = server().await;
+    let wire = Wire::new(server.service());
+    wire.plan(|_| Fault::Refuse {
+        code: 403,
+        reason: "Forbidden",
+    });
+    let client = Client::new(wire.client());
+    let key = Key::new("default", "x");
+    let error = limit(client.get::<ConfigMap>(&key)).await;
+    let report = Error::from(error.expect_err("it is refused")).report();
+    let expected = "the cache of configmaps has no state yet: the server refuses; a read from the cache needs the verbs get, \
+                    list and watch: not allowed: ";
+    assert!(report.starts_with(expected), "{report}");
+}

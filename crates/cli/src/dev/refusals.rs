@@ -125,14 +125,20 @@ impl Missing {
 
     fn attribute(&self) -> String {
         let Self {
-            group,
-            resource,
-            verb,
-            ..
+            group, resource, ..
         } = self;
+        let verbs = self.verbs();
         format!(
-            "#[kubewright::rbac(groups = {group:?}, resources = {resource:?}, verbs = {verb:?})]"
+            "#[kubewright::rbac(groups = {group:?}, resources = {resource:?}, verbs = {verbs:?})]"
         )
+    }
+
+    /// The verbs of the rule. Lists and watches are the cache's, whose first request is refused before it sends the others.
+    fn verbs(&self) -> &str {
+        match self.verb.as_str() {
+            "list" | "watch" => "get;list;watch",
+            verb => verb,
+        }
     }
 
     fn text(&self) -> String {
@@ -165,8 +171,12 @@ mod tests {
     use super::*;
 
     fn event(user: &str, decision: &str, resource: &str) -> String {
+        event_of("get", user, decision, resource)
+    }
+
+    fn event_of(verb: &str, user: &str, decision: &str, resource: &str) -> String {
         let event = json!({
-            "verb": "get", "user": {"username": user},
+            "verb": verb, "user": {"username": user},
             "objectRef": {"resource": resource, "apiGroup": "apps", "namespace": "a", "name": "x"},
             "annotations": {"authorization.k8s.io/decision": decision},
         });
@@ -198,6 +208,19 @@ mod tests {
         let named = refusals.look().expect("it can be read");
         assert_eq!(named.len(), 1, "{named:?}");
         assert!(named[0].contains("replicasets/scale"), "{named:?}");
+    }
+
+    #[test]
+    fn cached_read_is_given_all_verbs_that_it_needs_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut refusals = Refusals::in_log(folder.path().join("audit"));
+        let refused = ["watch", "list"]
+            .map(|verb| event_of(verb, "system:serviceaccount:a:b", "forbid", "pods"));
+        fs::write(refusals.log(), refused.concat()).expect("it can be written");
+        let named = refusals.look().expect("it can be read");
+        assert_eq!(named.len(), 1, "{named:?}");
+        let verbs = r#"verbs = "get;list;watch""#;
+        assert!(named[0].contains(verbs), "{named:?}");
     }
 
     #[test]
