@@ -43,10 +43,22 @@ pub enum Finalized<T> {
     Absent,
 }
 
-/// Why [`finalize`] failed. Each time the finalizer is still there, if it was.
+/// Why [`finalize`] failed, and on which object. Each time the finalizer is still there, if it was.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum FinalizeError<E> {
+pub struct FinalizeError<E> {
+    /// The object, as `configmaps default/a`.
+    pub object: Box<str>,
+    /// The name of the finalizer.
+    pub finalizer: Box<str>,
+    /// What failed.
+    pub failure: FinalizeFailure<E>,
+}
+
+/// What of [`finalize`] failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FinalizeFailure<E> {
     /// The object has no name; it did not come from a server.
     Unnamed,
     /// The finalizer was not added.
@@ -62,7 +74,7 @@ pub enum FinalizeError<E> {
 impl<E> FinalizeError<E> {
     /// Whether somebody else changed the object first. The cache will catch up: try again.
     pub fn is_conflict(&self) -> bool {
-        let (Self::Add(error) | Self::Remove(error)) = self else {
+        let (FinalizeFailure::Add(error) | FinalizeFailure::Remove(error)) = &self.failure else {
             return false;
         };
         error.is_conflict()
@@ -71,34 +83,43 @@ impl<E> FinalizeError<E> {
 
 impl<E> fmt::Display for FinalizeError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unnamed => "the object has no name",
-            Self::Add(_) => "the finalizer was not added",
-            Self::Apply(_) => "the object was not applied",
-            Self::Cleanup(_) => "the clean-up failed",
-            Self::Remove(_) => "the finalizer was not removed",
-        })
+        let (object, name) = (&self.object, &self.finalizer);
+        match self.failure {
+            FinalizeFailure::Unnamed => f.write_str("the object has no name"),
+            FinalizeFailure::Add(_) => write!(f, "adding finalizer {name} to {object} failed"),
+            FinalizeFailure::Apply(_) => {
+                write!(f, "applying {object} with finalizer {name} failed")
+            }
+            FinalizeFailure::Cleanup(_) => {
+                write!(f, "cleaning up {object} for finalizer {name} failed")
+            }
+            FinalizeFailure::Remove(_) => {
+                write!(f, "removing finalizer {name} from {object} failed")
+            }
+        }
     }
 }
 
 impl<E: Error + 'static> Error for FinalizeError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Unnamed => None,
-            Self::Add(error) | Self::Remove(error) => Some(&**error),
-            Self::Apply(error) | Self::Cleanup(error) => Some(error),
+        match &self.failure {
+            FinalizeFailure::Unnamed => None,
+            FinalizeFailure::Add(error) | FinalizeFailure::Remove(error) => Some(&**error),
+            FinalizeFailure::Apply(error) | FinalizeFailure::Cleanup(error) => Some(error),
         }
     }
 }
 
 impl From<FinalizeError<crate::Error>> for crate::Error {
-    /// Passes errors of the caller's own functions on unchanged.
+    /// Says what failed before the error behind it. A terminal error of the caller's own functions stays terminal.
     fn from(error: FinalizeError<crate::Error>) -> Self {
-        match error {
-            FinalizeError::Apply(error) | FinalizeError::Cleanup(error) => error,
-            FinalizeError::Unnamed => Self::msg("the object has no name"),
-            FinalizeError::Add(error) | FinalizeError::Remove(error) => (*error).into(),
-        }
+        let what = error.to_string();
+        let cause: Self = match error.failure {
+            FinalizeFailure::Unnamed => return Self::msg(what),
+            FinalizeFailure::Add(error) | FinalizeFailure::Remove(error) => (*error).into(),
+            FinalizeFailure::Apply(error) | FinalizeFailure::Cleanup(error) => error,
+        };
+        cause.within(what)
     }
 }
 
@@ -186,6 +207,22 @@ impl<K: Object> Objects<K> {
         apply: impl AsyncFnOnce(Arc<K>) -> Result<T, E>,
         cleanup: impl AsyncFnOnce(Arc<K>) -> Result<Cleanup<T>, E>,
     ) -> Result<Finalized<T>, FinalizeError<E>> {
+        let given = object.clone();
+        let done = self.finalized(object, name, apply, cleanup).await;
+        done.map_err(|failure| FinalizeError {
+            object: format!("{} {}", self.name(), Key::of(&*given)).into(),
+            finalizer: name.into(),
+            failure,
+        })
+    }
+
+    async fn finalized<T, E>(
+        &self,
+        object: Arc<K>,
+        name: &str,
+        apply: impl AsyncFnOnce(Arc<K>) -> Result<T, E>,
+        cleanup: impl AsyncFnOnce(Arc<K>) -> Result<Cleanup<T>, E>,
+    ) -> Result<Finalized<T>, FinalizeFailure<E>> {
         match step(&*object, name)? {
             Step::Apply => applied(apply(object).await),
             Step::Add => {
@@ -194,7 +231,7 @@ impl<K: Object> Objects<K> {
             }
             Step::Nothing => Ok(Finalized::Absent),
             Step::Cleanup => match cleanup(object.clone()).await {
-                Err(error) => Err(FinalizeError::Cleanup(error)),
+                Err(error) => Err(FinalizeFailure::Cleanup(error)),
                 Ok(Cleanup::NotYet(value)) => Ok(Finalized::NotYet(value)),
                 Ok(Cleanup::Done) => write_removed(self, &*object, name).await,
             },
@@ -214,9 +251,9 @@ enum Step {
     Nothing,
 }
 
-fn step<E>(object: &impl Resource, name: &str) -> Result<Step, FinalizeError<E>> {
+fn step<E>(object: &impl Resource, name: &str) -> Result<Step, FinalizeFailure<E>> {
     if object.meta().name.as_deref().is_none_or(str::is_empty) {
-        return Err(FinalizeError::Unnamed);
+        return Err(FinalizeFailure::Unnamed);
     }
     let is_deleted = object.meta().deletion_timestamp.is_some();
     Ok(match (is_deleted, contains(object, name)) {
@@ -227,26 +264,28 @@ fn step<E>(object: &impl Resource, name: &str) -> Result<Step, FinalizeError<E>>
     })
 }
 
-fn applied<T, E>(result: Result<T, E>) -> Result<Finalized<T>, FinalizeError<E>> {
-    result.map(Finalized::Applied).map_err(FinalizeError::Apply)
+fn applied<T, E>(result: Result<T, E>) -> Result<Finalized<T>, FinalizeFailure<E>> {
+    result
+        .map(Finalized::Applied)
+        .map_err(FinalizeFailure::Apply)
 }
 
 async fn write_added<K: Object, E>(
     objects: &Objects<K>,
     object: &K,
     name: &str,
-) -> Result<K, FinalizeError<E>> {
+) -> Result<K, FinalizeFailure<E>> {
     let mut finalizers = finalizers(object).to_vec();
     finalizers.push(name.into());
     let result = write(objects, object, &finalizers).await;
-    result.map_err(|error| FinalizeError::Add(Box::new(error)))
+    result.map_err(|error| FinalizeFailure::Add(Box::new(error)))
 }
 
 async fn write_removed<K: Object, T, E>(
     objects: &Objects<K>,
     object: &K,
     name: &str,
-) -> Result<Finalized<T>, FinalizeError<E>> {
+) -> Result<Finalized<T>, FinalizeFailure<E>> {
     let mut newer = None;
     for attempt in 1.. {
         let present: &K = newer.as_ref().unwrap_or(object);
@@ -262,14 +301,14 @@ async fn write_removed<K: Object, T, E>(
             Ok(_) => break,
             Err(error) if error.is_not_found() => break,
             Err(error) if attempt >= TRIES || !error.is_conflict() => {
-                return Err(FinalizeError::Remove(Box::new(error)));
+                return Err(FinalizeFailure::Remove(Box::new(error)));
             }
             Err(_) => {}
         }
         newer = match objects.get_live(&Key::of(object)).await {
             Ok(Some(read)) => Some(read),
             Ok(None) => break,
-            Err(error) => return Err(FinalizeError::Remove(Box::new(error))),
+            Err(error) => return Err(FinalizeFailure::Remove(Box::new(error))),
         };
     }
     Ok(Finalized::Removed)

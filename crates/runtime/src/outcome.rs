@@ -88,6 +88,14 @@ pub struct Error {
     retry: Retry,
 }
 
+/// What failed because of another error.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+struct Within {
+    what: String,
+    source: Box<dyn std::error::Error + Send + Sync>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Retry {
     Later,
@@ -142,6 +150,17 @@ impl Error {
             cause = error.source();
         }
         false
+    }
+
+    /// The same error, told after what failed because of it. Whether another run is pointless stays as it was.
+    pub(crate) fn within(self, what: impl fmt::Display) -> Self {
+        Self {
+            retry: self.retry,
+            cause: Box::new(Within {
+                what: what.to_string(),
+                source: self.cause,
+            }),
+        }
     }
 
     /// Returns the error behind this one.

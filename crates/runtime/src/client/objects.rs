@@ -118,6 +118,11 @@ impl<K: Object> Objects<K> {
         &self.form.resource
     }
 
+    /// The name of the resource, as `deployments.apps`.
+    pub(crate) fn name(&self) -> &str {
+        &self.form.entry.name
+    }
+
     /// The informers of this kind, started: one, or one for each namespace that is cached.
     pub fn informer(&self) -> Informers<K> {
         let mut informers = self.form.informers.lock();

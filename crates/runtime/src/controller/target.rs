@@ -9,7 +9,7 @@ use kubewright_cache::{Key, Reader, Scope};
 
 use crate::cache::Narrow;
 use crate::client::{Client, Informers, Object, Objects};
-use crate::finalizer::Finalized;
+use crate::finalizer::{FinalizeError, FinalizeFailure, Finalized};
 use crate::reconciler::{Reconciler, RequestReconciler};
 use crate::requests::Request;
 use crate::{Context, Error, Outcome};
@@ -54,10 +54,16 @@ impl<K: Object, T: Reconciler<K>> ObjectTarget<K, T> {
         let reconcile = async |object| self.reconciler.reconcile(object, cx).await;
         let cleanup = async |object| self.reconciler.cleanup(object, cx).await;
         let finalized = objects.finalize(object, finalizer, reconcile, cleanup);
-        Ok(match finalized.await? {
-            Finalized::Applied(outcome) | Finalized::NotYet(outcome) => outcome,
-            Finalized::Removed | Finalized::Absent => Outcome::done(),
-        })
+        match finalized.await {
+            Ok(Finalized::Applied(outcome) | Finalized::NotYet(outcome)) => Ok(outcome),
+            Ok(Finalized::Removed | Finalized::Absent) => Ok(Outcome::done()),
+            // A reconcile fails in its own words, with a finalizer or without.
+            Err(FinalizeError {
+                failure: FinalizeFailure::Apply(error),
+                ..
+            }) => Err(error),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -131,3 +131,54 @@ async fn cluster_scoped_objects_have_finalizers_too() {
     is_send(future).await.expect("applies");
     assert!(contains(&api.get("default").await.expect("there"), NAME));
 }
+
+#[tokio::test]
+async fn failure_names_the_object_the_finalizer_and_its_cause() {
+    let (_server, client) = client().await;
+    let (api, object) = created(&client).await;
+    let attempt = async |object: ConfigMap, error: fn() -> crate::Error| {
+        let (apply, cleanup) = (
+            async |_: Arc<ConfigMap>| Err::<(), _>(error()),
+            async |_: Arc<ConfigMap>| Err::<Cleanup<()>, _>(error()),
+        );
+        let result = finalize(&client, Arc::new(object), NAME, apply, cleanup).await;
+        crate::Error::from(result.expect_err("it fails"))
+    };
+    let error = attempt(object, || crate::Error::msg("no bucket")).await;
+    let expected =
+        "applying configmaps default/one with finalizer example.com/cleanup failed: no bucket";
+    assert_eq!(error.report(), expected);
+    assert!(!error.is_terminal());
+    api.delete("one", &DeleteParams::default())
+        .await
+        .expect("asked");
+    let going = api.get("one").await.expect("it is held");
+    let error = attempt(going.clone(), || crate::Error::terminal("no such region")).await;
+    let expected = "cleaning up configmaps default/one for finalizer example.com/cleanup failed: no such region";
+    assert_eq!(error.report(), expected);
+    assert!(error.is_terminal(), "as its cause is");
+    let cleanup = async |_: Arc<ConfigMap>| Err::<Cleanup<()>, _>(std::fmt::Error);
+    let apply = async |_: Arc<ConfigMap>| Ok(());
+    let error = finalize(&client, Arc::new(going), NAME, apply, cleanup).await;
+    let error = error.expect_err("it fails");
+    let source = error.source().map(ToString::to_string);
+    assert_eq!(source, Some(std::fmt::Error.to_string()));
+    assert!(error.to_string().starts_with("cleaning up"), "{error}");
+}
+
+#[tokio::test]
+async fn conflict_stays_one_behind_what_failed() {
+    let (_server, client) = client().await;
+    let (api, stale) = created(&client).await;
+    let change = Patch::Merge(json!({"data": {"a": "1"}}));
+    let changed = api.patch("one", &PatchParams::default(), &change).await;
+    changed.expect("changed");
+    let apply = async |_: Arc<ConfigMap>| Ok::<_, crate::Error>(());
+    let cleanup = async |_: Arc<ConfigMap>| Ok(Cleanup::Done);
+    let result = finalize(&client, Arc::new(stale), NAME, apply, cleanup).await;
+    let error = crate::Error::from(result.expect_err("stale"));
+    assert!(error.is_conflict(), "{}", error.report());
+    let expected =
+        "adding finalizer example.com/cleanup to configmaps default/one failed: cannot patch";
+    assert!(error.report().starts_with(expected), "{}", error.report());
+}
