@@ -1,7 +1,7 @@
 //! `kubewright lint`: mistakes in the API, before users find them.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -104,6 +104,7 @@ fn at(folder: &Folder, revision: &str) -> anyhow::Result<Vec<CustomResourceDefin
     if revision.starts_with('-') {
         bail!("{revision:?} is not a git revision");
     }
+    find(&folder.root, revision)?;
     let listed = git(
         &folder.root,
         &["ls-tree", "--name-only", revision, &format!("{BASES}/")],
@@ -122,15 +123,44 @@ fn at(folder: &Folder, revision: &str) -> anyhow::Result<Vec<CustomResourceDefin
     Ok(definitions)
 }
 
+/// Fails if the project is in no git repository, or the repository does not have the revision.
+fn find(root: &Path, revision: &str) -> anyhow::Result<()> {
+    let tree = format!("{revision}^{{tree}}");
+    let output = call(root, &["rev-parse", "--quiet", "--verify", &tree])?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("not a git repository") {
+        bail!(
+            "{} is not in a git repository, and --against compares with a revision of one; run git init and commit {BASES}, or \
+             leave out --against",
+            root.display()
+        );
+    }
+    // Git has nothing to add to an unknown revision, and says what else is wrong.
+    if stderr.trim().is_empty() {
+        bail!(
+            "there is no revision {revision} in this git repository; see git branch --all and git tag for those that there are, \
+             or get those of the remote with: git fetch --tags"
+        );
+    }
+    bail!("git cannot read revision {revision}: {}", stderr.trim())
+}
+
 fn git(root: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    let output = Command::new("git")
-        .current_dir(root)
-        .args(arguments)
-        .output();
-    let output = output.context("git cannot be run; --against needs it")?;
+    let output = call(root, arguments)?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         bail!("git {} failed: {}", arguments.join(" "), stderr.trim());
     }
     String::from_utf8(output.stdout).context("the output of git is not valid UTF-8")
+}
+
+fn call(root: &Path, arguments: &[&str]) -> anyhow::Result<Output> {
+    let mut command = Command::new("git");
+    // Its messages are read, so they have to be in English.
+    command.current_dir(root).env("LC_ALL", "C").args(arguments);
+    let output = command.output();
+    output.context("git cannot be run, and --against needs it; install git, or leave out --against")
 }

@@ -100,7 +100,7 @@ fn wrong_names_are_refused_with_a_reason_and_nothing_is_written() {
             "there is no such kind",
         ),
         ("init --domain other.domain", "is a project already"),
-        ("lint --against nowhere", "git"),
+        ("lint --against nowhere", "is not in a git repository"),
         ("generate --inventory missing.json", "cannot be read"),
     ] {
         let said = call(&place, line).fails();
@@ -480,7 +480,7 @@ fn change_that_breaks_users_is_found_against_a_revision() {
     git(&place, &["commit", "--quiet", "--message", "nothing"]);
     for (revision, reason) in [
         ("HEAD", "was config/ committed there?"),
-        ("v9", "git ls-tree"),
+        ("v9", "there is no revision v9 in this git repository; see"),
         ("-x", "unexpected argument"),
     ] {
         let said = lint("same.json", &same, revision).fails();
