@@ -40,10 +40,6 @@ impl Run {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let folder = self.place.open()?;
         let flags = self.flags()?;
-        if self.needs_cluster() {
-            // Before the build, and with the advice that the program does not have.
-            block_on(async { self.connection.client().await.map(drop) })?;
-        }
         let profile = if self.release {
             Profile::Release
         } else {
@@ -61,24 +57,6 @@ impl Run {
             anyhow::Error::new(command.exec())
                 .context(format!("{} cannot be run", program.display()))
         );
-    }
-
-    /// Whether the program is to use the cluster that there is by default. It needs none for a command of its own such as help, and
-    /// whoever names a cluster has one.
-    fn needs_cluster(&self) -> bool {
-        if self.connection.kubeconfig.is_some() || self.connection.context.is_some() {
-            return false;
-        }
-        let mut arguments = self.arguments.iter().map(String::as_str);
-        let has_command = self
-            .arguments
-            .first()
-            .is_some_and(|first| !first.starts_with('-'));
-        let is_other = |argument: &str| {
-            let own = ["-h", "--help", "-V", "--version"];
-            own.contains(&argument) || argument.starts_with("--kubeconfig")
-        };
-        !has_command && !arguments.any(is_other)
     }
 
     /// Which cluster the program is to use, in its own words.

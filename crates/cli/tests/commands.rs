@@ -869,12 +869,7 @@ fn without_a_cluster_people_learn_how_to_get_one() {
     let (_around, place) = project();
     let empty = r#"{"definitions":[],"rules":[],"webhooks":[],"controllers":[]}"#;
     fs::write(place.join("i.json"), empty).expect("it can be written");
-    let lines = [
-        "deploy --inventory i.json",
-        "undeploy --inventory i.json",
-        "run",
-        "run -- --log-level debug",
-    ];
+    let lines = ["deploy --inventory i.json", "undeploy --inventory i.json"];
     for line in lines {
         let words: Vec<&str> = line.split_whitespace().collect();
         // It is found out before anything is built.

@@ -71,6 +71,15 @@ fn context_is_checked_before_the_build_and_given_to_the_program() {
 }
 
 #[test]
+fn whether_a_cluster_is_needed_is_up_to_the_program() {
+    let project = Project::new("single");
+    let mut running = start(&project, "run -- --log-level debug");
+    let line = running.until("started");
+    assert!(line.ends_with("--log-level debug"), "{line}");
+    running.end();
+}
+
+#[test]
 fn program_of_dev_follows_its_sources_and_ends_with_it() {
     let project = Project::new("cluster-scoped");
     let before = tree(&project.place);

@@ -184,6 +184,13 @@ async fn without_cluster() {
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(text.contains("/no/such/file"), "{text}");
+    let home = tempfile::tempdir().expect("a directory");
+    let mut unnamed = operator(&["--health-probe-bind-address=0"]);
+    let output = unnamed.env("HOME", home.path()).output().await;
+    let output = output.expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("start one with `kubewright up`"), "{text}");
 }
 
 /// A server on a socket, its kubeconfig, and a client of the administrator.

@@ -1,7 +1,7 @@
 //! From flags to a manager: logs, the cluster, the lease, probes and metrics.
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kubewright_runtime::manager::user_agent;
+use kubewright_runtime::manager::{ManagerError, user_agent};
 use kubewright_runtime::serving::{AccessGuard, Listener, Tls};
 use kubewright_runtime::webhook::Webhooks;
 use kubewright_runtime::{CacheOptions, Client, Environment, Error, LeaseOptions, Manager};
@@ -72,7 +72,10 @@ pub(super) async fn manager(
 
 async fn config(flags: &Flags) -> Result<kube::Config, Error> {
     let read = match (&flags.kubeconfig, &flags.context) {
-        (None, None) => return Ok(kube::Config::infer().await?),
+        (None, None) => {
+            let inferred = kube::Config::infer().await;
+            return Ok(inferred.map_err(|error| ManagerError::NoCluster(Box::new(error)))?);
+        }
         (Some(path), _) => Kubeconfig::read_from(path)?,
         (None, Some(_)) => Kubeconfig::read()?,
     };

@@ -11,7 +11,10 @@ use crate::serving::BindError;
 #[non_exhaustive]
 pub enum ManagerError {
     /// No cluster could be found.
-    #[error("no cluster: neither a kubeconfig nor a service account was found")]
+    #[error(
+        "no cluster: neither a kubeconfig nor a service account can be used; name one with KUBECONFIG, or start one with \
+         `kubewright up`, which writes .kubewright/kubeconfig"
+    )]
     NoCluster(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// No client could be made.
     #[error("the configuration of the cluster cannot be used")]
