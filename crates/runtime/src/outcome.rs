@@ -152,7 +152,7 @@ impl Error {
         false
     }
 
-    /// The same error, told after what failed because of it. Whether another run is pointless stays as it was.
+    /// The same error, reported after what failed because of it. Whether another run is pointless stays as it was.
     pub(crate) fn within(self, what: impl fmt::Display) -> Self {
         Self {
             retry: self.retry,

@@ -25,7 +25,7 @@ fn operator(name: &str) -> Campaign {
 #[test]
 fn survives_every_single_fault() {
     let walk = Walk::new::<Memcached>(operator("memcached"));
-    walk.into_campaign(2).sample(4).check();
+    walk.into_campaign(2).sample(24).check();
 }
 
 /// Each property is changed and changed back. The report names those that have no effect.
