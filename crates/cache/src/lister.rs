@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use kube::core::ApiResource;
 use kube::core::response::{Status, StatusDetails, StatusSummary};
-use kube::core::{ApiResource, Selector, SelectorExt};
 
 use crate::Key;
 use crate::cached::{Cached, Kind};
 use crate::index::{Index, NAMESPACE_INDEX};
 use crate::reader::Reader;
+use crate::selector::Selector;
 
 /// Reads the objects of one resource from the cache.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ impl<K: Kind> Lister<K> {
             }
         };
         if !selector.selects_all() {
-            entries.retain(|object| selector.matches(&object.labels()));
+            entries.retain(|object| selector.matches_by(|name| object.label(name)));
         }
         entries
     }

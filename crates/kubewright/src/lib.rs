@@ -115,7 +115,7 @@ pub use k8s_openapi;
 pub use kube;
 pub use kubewright_runtime::{
     Change, Client, Context, Controller, Delete, Environment, Error, EventKind, Key, Manager,
-    Outcome, Predicate, Query, Reconciler, Watch, finalize, set_controller_reference,
+    Outcome, Predicate, Query, Reconciler, Selector, Watch, finalize, set_controller_reference,
 };
 
 /// How programs of this toolkit end, and reconciles; with a second type, any other result, so that the prelude takes no
@@ -128,8 +128,8 @@ pub mod prelude {
     pub use kubewright_runtime::finalizer::{Cleanup, Finalized, finalize};
     pub use kubewright_runtime::{
         Change, Client, ClientError, Context, Controller, Delete, Error, EventKind, IgnoreNotFound,
-        Index, Key, Manager, Outcome, Predicate, Query, Reconciler, Scope, Watch, Written,
-        conditions, is_controlled_by, set_controller_reference,
+        Index, Key, Manager, Outcome, Predicate, Query, Reconciler, Scope, Selector, Watch,
+        Written, conditions, is_controlled_by, set_controller_reference,
     };
 }
 

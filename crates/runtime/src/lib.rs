@@ -21,7 +21,6 @@ mod panics;
 pub mod predicate;
 mod reconciler;
 mod requests;
-pub mod selector;
 pub mod serving;
 pub mod sharding;
 mod state;
@@ -38,7 +37,9 @@ pub use described::Described;
 pub use environment::Environment;
 pub use events::{EventKind, Recorder};
 pub use finalizer::{Cleanup, Finalized, finalize};
-pub use kubewright_cache::{AsObject, Cached, Connections, Event, Index, Key, Scope};
+pub use kubewright_cache::{
+    AsObject, Cached, Connections, Event, Index, Key, Scope, Selector, SelectorError,
+};
 pub use kubewright_webhook as webhook;
 pub use kubewright_workqueue::{Add, Priority, PriorityPolicy};
 pub use lease::{Election, LeaseOptions};
@@ -49,7 +50,6 @@ pub use owners::{is_controlled_by, set_controller_reference, set_owner_reference
 pub use predicate::Predicate;
 pub use reconciler::{Reconciler, RequestReconciler, from_fn};
 pub use requests::{ObjectEvent, Request, Requests};
-pub use selector::Selector;
 pub use serving::{MetricsServer, Probes};
 pub use sharding::ShardingOptions;
 /// What ends a manager that runs [until](Manager::run_until) it is cancelled.

@@ -7,9 +7,7 @@ use std::fmt;
 use std::ops::Not;
 use std::sync::Arc;
 
-use kubewright_cache::{Cached, Event, Kind, Object};
-
-use crate::selector::{Selector, SelectorError};
+use kubewright_cache::{Cached, Event, Kind, Object, Selector, SelectorError};
 
 /// Whether a change matters. Cheap to clone.
 ///
@@ -20,7 +18,7 @@ use crate::selector::{Selector, SelectorError};
 /// let interesting: Predicate<Deployment> = Predicate::generation_changed()
 ///     .or(Predicate::labels_changed())
 ///     .and(Predicate::label_selector("app=web,!legacy")?);
-/// # Ok::<(), kubewright_runtime::selector::SelectorError>(())
+/// # Ok::<(), kubewright_runtime::SelectorError>(())
 /// ```
 pub struct Predicate<K>(Arc<Holds<K>>);
 

@@ -1,8 +1,8 @@
 //! The factory: one informer for each resource, shared, counted, awaited.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::core::{ApiResource, Selector};
-use kubewright_cache::{Factory, Key, Scope};
+use kube::core::ApiResource;
+use kubewright_cache::{Factory, Key, Scope, Selector};
 use kubewright_testing::limit;
 
 use crate::story::Story;

@@ -10,10 +10,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::ResourceExt;
-use kube::core::{Selector, SelectorExt};
 use kubewright_runtime::events::EventKind;
 use kubewright_runtime::{
-    Client, Context, Controller, Error, Key, Outcome, Predicate, Reconciler, Watch,
+    Client, Context, Controller, Error, Key, Outcome, Predicate, Reconciler, Selector, Watch,
 };
 
 use budget::{Expected, assess, fail, needs_scale};
@@ -140,7 +139,7 @@ async fn expected(
 
 /// The pods that a budget covers; none without a selector, all of the namespace with an empty one.
 fn selector(budget: &PodDisruptionBudget) -> Result<Option<Selector>, Error> {
-    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
+    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
     let selector = selector.map(Selector::try_from).transpose();
     selector.map_err(Error::from)
 }

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::core::Selector;
 use kubewright_runtime::client::TypedObject;
 use kubewright_runtime::events::EventKind;
 use kubewright_runtime::owners::is_controlled_by;
-use kubewright_runtime::{ClientError, Context, Delete, IgnoreNotFound, Query};
+use kubewright_runtime::{ClientError, Context, Delete, IgnoreNotFound, Query, Selector};
 
 use crate::pods::adopt::key;
 use crate::writes::said;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
 use kube::Resource;
-use kube::core::{Selector, SelectorExt};
+use kubewright_runtime::Selector;
 use kubewright_runtime::owners::{controller_of, is_controlled_by};
 
 /// What a controller has to do about an object to own it, or not to.
@@ -82,7 +82,7 @@ pub(crate) fn released(object: &ObjectMeta, by: &str) -> Vec<OwnerReference> {
 /// A selector that can be asked. One that says nothing, or does not read, selects nothing: a controller without a
 /// selector must not take all pods of its namespace.
 pub(crate) fn selector(labels: &LabelSelector) -> Option<Selector> {
-    let selector = Selector::try_from(labels.clone()).ok()?;
+    let selector = Selector::try_from(labels).ok()?;
     (!selector.selects_all()).then_some(selector)
 }
 

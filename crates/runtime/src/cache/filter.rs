@@ -1,10 +1,9 @@
 //! Selectors as a test of cached objects, for those who see less than the cache holds.
 
-use kubewright_cache::{Event, Key, Object, Scope};
+use kubewright_cache::{Event, Key, Object, Scope, Selector};
 use serde_json::Value;
 
 use super::PolicyError;
-use crate::selector::Selector;
 
 /// What objects have to be like: labels and fields.
 #[derive(Debug, Clone, Default)]

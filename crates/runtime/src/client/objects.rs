@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::core::{ApiResource, SelectorExt};
+use kube::core::ApiResource;
 use kubewright_cache::{
     Cached, Factory, Index, IndexExists, Key, NAMESPACE_INDEX, Reader, Scope, SharedInformer,
     SyncError,
@@ -348,7 +348,7 @@ impl<K: Object> Objects<K> {
             entries.retain(|entry| entry.key().namespace() == Some(namespace));
         }
         if let Some(selector) = query.labels.filter(|selector| !selector.selects_all()) {
-            entries.retain(|entry| selector.matches(&entry.labels()));
+            entries.retain(|entry| selector.matches_by(|name| entry.label(name)));
         }
         entries.truncate(query.limit.unwrap_or(usize::MAX));
         Ok(entries)

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use kube::api::{DeleteParams, PatchParams, PostParams, Preconditions, PropagationPolicy};
-use kube::core::Selector;
+use kubewright_cache::Selector;
 
 use crate::identity::program_name;
 
@@ -36,14 +36,15 @@ impl Query {
         self
     }
 
-    /// Objects with these labels.
+    /// Objects with these labels: pairs, a [`Selector`], or one of `kube`.
     ///
     /// ```
-    /// # use kubewright_runtime::Query;
-    /// use kube::core::Selector;
+    /// use kubewright_runtime::{Query, Selector};
     ///
-    /// let selector = Selector::from_iter([("app".to_owned(), "web".to_owned())]);
-    /// assert_eq!(Query::all().labels(selector).to_string(), "with app=web");
+    /// assert_eq!(Query::all().labels([("app", "web")]).to_string(), "with app=web");
+    /// let query = Query::all().labels(Selector::parse("app=web,tier in (a,b)")?);
+    /// assert_eq!(query.to_string(), "with app=web,tier in (a,b)");
+    /// # Ok::<(), kubewright_runtime::SelectorError>(())
     /// ```
     pub fn labels(mut self, selector: impl Into<Selector>) -> Self {
         self.labels = Some(selector.into());

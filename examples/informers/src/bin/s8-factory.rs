@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
-use kube::core::{ApiResource, Selector};
-use kubewright_cache::{Event, Factory, Scope};
+use kube::core::ApiResource;
+use kubewright_cache::{Event, Factory, Scope, Selector};
 use kubewright_example_informers::Session;
 
 #[tokio::main]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
-use kube::core::{Selector, SelectorExt};
+use kubewright_runtime::Selector;
 
 use super::objects::{capacity, class_of, is_for, request, volume_class, volume_phase};
 
@@ -103,7 +103,7 @@ fn is_free(claim: &PersistentVolumeClaim, volume: &PersistentVolume, selector: &
 /// What a claim selects; nothing if that cannot be read, and so is nothing.
 fn selector(claim: &PersistentVolumeClaim) -> Option<Selector> {
     let given = claim.spec.as_ref().and_then(|spec| spec.selector.clone());
-    Selector::try_from(given.unwrap_or_default()).ok()
+    Selector::try_from(&given.unwrap_or_default()).ok()
 }
 
 fn modes(volume: &PersistentVolume) -> Vec<&str> {

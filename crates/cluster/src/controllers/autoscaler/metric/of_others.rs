@@ -5,7 +5,7 @@ use k8s_openapi::api::autoscaling::v2::{
     ObjectMetricSource, ObjectMetricStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::core::{Selector, SelectorExt};
+use kubewright_runtime::Selector;
 
 use super::{Asked, Scene, average, milli, quantity};
 use crate::controllers::autoscaler::calculate::{Proposal, by_share, by_value};
@@ -93,7 +93,7 @@ pub(super) fn external(source: &ExternalMetricSource, scene: &Scene<'_>) -> Resu
 
 /// The sum of all that is selected.
 fn external_value(metric: &MetricIdentifier, scene: &Scene<'_>) -> Result<i64, String> {
-    let selector = metric.selector.clone().map(Selector::try_from).transpose();
+    let selector = metric.selector.as_ref().map(Selector::try_from).transpose();
     let selector = selector.map_err(|error| error.to_string())?;
     let values = scene
         .metrics

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use kube::core::Expression;
+
 /// Longest selector that is read.
 const LONGEST: usize = 64 * 1024;
 
-/// Why a text is not a label selector.
+/// Why a text or a `LabelSelector` is not one that selects.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a label selector: {problem}")]
 pub struct SelectorError {
@@ -15,6 +18,19 @@ pub struct SelectorError {
 }
 
 /// What labels have to be like. All requirements hold together; none means that all objects are selected.
+///
+/// It is read from the notation of `kubectl -l`, made of pairs, or converted from a `LabelSelector` of the API or a selector of
+/// `kube`. Wherever labels select, this is the type.
+///
+/// ```
+/// use kubewright_cache::Selector;
+///
+/// let selector = Selector::parse("app=web,tier in (a,b),!legacy")?;
+/// let labels = [("app".to_owned(), "web".to_owned()), ("tier".to_owned(), "a".to_owned())].into();
+/// assert!(selector.matches(&labels));
+/// assert_eq!(Selector::from([("app", "web")]), Selector::parse("app=web")?);
+/// # Ok::<(), kubewright_cache::SelectorError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selector(Vec<Requirement>);
 
@@ -56,6 +72,11 @@ impl Selector {
             }
         }
         Ok(Self(requirements))
+    }
+
+    /// Whether there is no requirement, so that everything is selected.
+    pub fn selects_all(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Whether these labels are selected.
@@ -174,14 +195,104 @@ impl fmt::Display for Selector {
             match operator {
                 Operator::Exists => write!(f, "{label}")?,
                 Operator::Absent => write!(f, "!{label}")?,
-                Operator::In(values) => write!(f, "{label} in ({})", values.join(","))?,
-                Operator::NotIn(values) => write!(f, "{label} notin ({})", values.join(","))?,
+                Operator::In(values) => match &values[..] {
+                    [value] => write!(f, "{label}={value}")?,
+                    values => write!(f, "{label} in ({})", values.join(","))?,
+                },
+                Operator::NotIn(values) => match &values[..] {
+                    [value] => write!(f, "{label}!={value}")?,
+                    values => write!(f, "{label} notin ({})", values.join(","))?,
+                },
                 Operator::Above(bound) => write!(f, "{label}>{bound}")?,
                 Operator::Below(bound) => write!(f, "{label}<{bound}")?,
             }
         }
         Ok(())
     }
+}
+
+impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Selector {
+    fn from_iter<T: IntoIterator<Item = (K, V)>>(labels: T) -> Self {
+        let equal = |(label, value): (K, V)| Requirement {
+            label: label.into(),
+            operator: Operator::In(vec![value.into()]),
+        };
+        Self(labels.into_iter().map(equal).collect())
+    }
+}
+
+impl<const N: usize> From<[(&str, &str); N]> for Selector {
+    fn from(labels: [(&str, &str); N]) -> Self {
+        labels.into_iter().collect()
+    }
+}
+
+impl From<BTreeMap<String, String>> for Selector {
+    fn from(labels: BTreeMap<String, String>) -> Self {
+        labels.into_iter().collect()
+    }
+}
+
+impl From<Expression> for Selector {
+    fn from(expression: Expression) -> Self {
+        let (label, operator) = match expression {
+            Expression::In(label, values) => (label, Operator::In(values.into_iter().collect())),
+            Expression::NotIn(label, values) => {
+                (label, Operator::NotIn(values.into_iter().collect()))
+            }
+            Expression::Equal(label, value) => (label, Operator::In(vec![value])),
+            Expression::NotEqual(label, value) => (label, Operator::NotIn(vec![value])),
+            Expression::Exists(label) => (label, Operator::Exists),
+            Expression::DoesNotExist(label) => (label, Operator::Absent),
+        };
+        Self(vec![Requirement { label, operator }])
+    }
+}
+
+impl From<kube::core::Selector> for Selector {
+    fn from(selector: kube::core::Selector) -> Self {
+        let each = selector.into_iter().map(Self::from);
+        Self(each.flat_map(|selector| selector.0).collect())
+    }
+}
+
+impl TryFrom<&LabelSelector> for Selector {
+    type Error = SelectorError;
+
+    /// A `LabelSelector` of the API, such as a Deployment's. An empty one selects everything.
+    fn try_from(selector: &LabelSelector) -> Result<Self, SelectorError> {
+        let labels = selector.match_labels.clone().unwrap_or_default();
+        let mut all = Self::from(labels);
+        for requirement in selector.match_expressions.iter().flatten() {
+            all.0.push(required(requirement)?);
+        }
+        Ok(all)
+    }
+}
+
+/// As `LabelSelectorAsSelector` of apimachinery reads it.
+fn required(requirement: &LabelSelectorRequirement) -> Result<Requirement, SelectorError> {
+    let LabelSelectorRequirement {
+        key: label,
+        operator,
+        values,
+    } = requirement;
+    let values = values.clone().unwrap_or_default();
+    let refused = |problem| SelectorError {
+        text: format!("{label} {operator} {values:?}"),
+        problem,
+    };
+    let operator = match (operator.as_str(), values.is_empty()) {
+        ("In", false) => Operator::In(values),
+        ("NotIn", false) => Operator::NotIn(values),
+        ("In" | "NotIn", true) => return Err(refused("values are missing")),
+        ("Exists", true) => Operator::Exists,
+        ("DoesNotExist", true) => Operator::Absent,
+        ("Exists" | "DoesNotExist", false) => return Err(refused("there are values")),
+        _ => return Err(refused("an operator is not known")),
+    };
+    let label = label.clone();
+    Ok(Requirement { label, operator })
 }
 
 #[cfg(test)]
@@ -228,6 +339,44 @@ mod tests {
         ];
         for (selector, expected) in cases {
             check(selector, web, expected);
+        }
+    }
+
+    #[test]
+    fn selectors_of_the_api_and_of_kube_are_the_same_as_text() {
+        let of_api = |value| serde_json::from_value::<LabelSelector>(value).expect("it is one");
+        let cases = [
+            (serde_json::json!({}), Some("")),
+            (
+                serde_json::json!({"matchLabels": {"a": "b"}, "matchExpressions": [
+                    {"key": "c", "operator": "In", "values": ["d", "e"]}, {"key": "f", "operator": "Exists"},
+                    {"key": "g", "operator": "DoesNotExist"}, {"key": "h", "operator": "NotIn", "values": ["i"]}]}),
+                Some("a=b,c in (d,e),f,!g,h!=i"),
+            ),
+            (
+                serde_json::json!({"matchExpressions": [{"key": "c", "operator": "In"}]}),
+                None,
+            ),
+            (
+                serde_json::json!({"matchExpressions": [{"key": "c", "operator": "Exists", "values": ["d"]}]}),
+                None,
+            ),
+            (
+                serde_json::json!({"matchExpressions": [{"key": "c", "operator": "Gt", "values": ["1"]}]}),
+                None,
+            ),
+        ];
+        for (selector, expected) in cases {
+            let selector = of_api(selector);
+            let found = Selector::try_from(&selector).map(|selector| selector.to_string());
+            assert_eq!(found.ok().as_deref(), expected, "{selector:?}");
+            if let (Some(text), Ok(of_kube)) = (expected, kube::core::Selector::try_from(selector))
+            {
+                assert_eq!(
+                    Selector::from(of_kube),
+                    Selector::parse(text).expect("a selector")
+                );
+            }
         }
     }
 
