@@ -219,6 +219,7 @@ impl Core {
         };
         let state = self.store.state.read();
         Stats {
+            cluster: String::new(),
             name: self.source.describe(),
             objects: state.table.len(),
             bytes: state.table.bytes(),

@@ -17,6 +17,8 @@
 //! `informer_queued_items` and `informer_store_resource_version` are client-go's, the latter with its last 15 digits as there;
 //! it is left out where the server's versions are not numbers. `reflector_lists_total` and `reflector_watches_total` have
 //! the names that client-go declares and does not export.
+//!
+//! Series of an informer whose [`Stats::cluster`] is set have the label `cluster` as well.
 
 use std::fmt::{self, Display, Write};
 
@@ -35,8 +37,16 @@ pub fn write(informers: &[Stats], out: &mut impl Write) -> fmt::Result {
         writeln!(out, "# TYPE {} {}", series.name, series.kind)?;
         for stats in informers {
             let name = escape(&stats.name);
+            let cluster = match stats.cluster.as_str() {
+                "" => String::new(),
+                cluster => label("cluster", escape(cluster)),
+            };
             for (labels, value) in (series.values)(stats) {
-                writeln!(out, "{}{{name=\"{name}\"{labels}}} {value}", series.name)?;
+                writeln!(
+                    out,
+                    "{}{{name=\"{name}\"{cluster}{labels}}} {value}",
+                    series.name
+                )?;
             }
         }
     }
@@ -156,6 +166,7 @@ mod tests {
     #[test]
     fn every_series_has_its_help_its_type_and_its_values() {
         let stats = Stats {
+            cluster: String::new(),
             name: "/api/v1/\"pods\"".to_owned(),
             objects: 3,
             bytes: 900,
@@ -190,6 +201,28 @@ mod tests {
             format!("reflector_failures_total{{{name}}} 7"),
         ];
         assert_eq!(values, expected);
+        assert_eq!(text.matches("# TYPE").count(), SERIES.len());
+    }
+
+    #[test]
+    fn informers_of_two_clusters_have_series_of_their_own() {
+        let of = |cluster: &str, objects| Stats {
+            cluster: cluster.to_owned(),
+            name: "/api/v1/pods".to_owned(),
+            objects,
+            ..Stats::default()
+        };
+        let mut text = String::new();
+        write(&[of("", 1), of("edge \"1\"", 2)], &mut text).expect("a string takes everything");
+        let lines = text.lines();
+        let objects: Vec<&str> = lines
+            .filter(|line| line.starts_with("informer_objects"))
+            .collect();
+        let expected = [
+            r#"informer_objects{name="/api/v1/pods"} 1"#,
+            r#"informer_objects{name="/api/v1/pods",cluster="edge \"1\""} 2"#,
+        ];
+        assert_eq!(objects, expected);
         assert_eq!(text.matches("# TYPE").count(), SERIES.len());
     }
 

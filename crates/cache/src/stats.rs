@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
+    /// The cluster that it is of, where there are several and somebody names them; empty otherwise.
+    pub cluster: String,
     /// What it follows: for a [`ListWatch`](crate::ListWatch) the path of the resource and its selectors.
     pub name: String,
     /// Objects in the store.
