@@ -11,6 +11,8 @@ use kubewright_cache::{Event, Key, Object};
 use kubewright_workqueue::{Note, Priority};
 use serde::Serialize;
 
+use crate::client::OfCluster;
+
 mod fields;
 
 /// Causes of one key that are kept until it runs; more are counted.
@@ -27,6 +29,9 @@ pub struct Cause {
     /// The kind of the object that it happened to; empty where there was none.
     #[serde(skip_serializing_if = "str::is_empty", serialize_with = "as_text")]
     pub kind: Arc<str>,
+    /// The name of the cluster that the object is of; none for the manager's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
     /// Namespace and name of that object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
@@ -72,7 +77,8 @@ pub enum Trigger {
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(object) = &self.object {
-            write!(f, "{} {object} ", self.kind)?;
+            let cluster = OfCluster(self.cluster.as_deref());
+            write!(f, "{} {object}{cluster} ", self.kind)?;
         }
         match &self.trigger {
             Trigger::Initial => f.write_str("found at start"),
@@ -95,6 +101,7 @@ impl Cause {
         Self {
             trigger,
             kind: Arc::default(),
+            cluster: None,
             object: None,
             resource_version: String::new(),
         }
@@ -116,17 +123,25 @@ pub(crate) enum Raised {
     TakenOver,
 }
 
+/// What the objects of a watch are, and where.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    pub(crate) kind: Arc<str>,
+    /// None for the manager's own cluster.
+    pub(crate) cluster: Option<Arc<str>>,
+}
+
 /// What happened to an object.
 #[derive(Debug)]
 pub(crate) struct Happened {
-    kind: Arc<str>,
+    origin: Origin,
     object: Key,
     resource_version: String,
     trigger: Trigger,
 }
 
 impl Raised {
-    pub(crate) fn by<K>(kind: &Arc<str>, event: &Event<K>) -> Self {
+    pub(crate) fn by<K>(origin: &Origin, event: &Event<K>) -> Self {
         let trigger = match event {
             Event::Added { initial: true, .. } => Trigger::Initial,
             Event::Added { .. } => Trigger::Added,
@@ -136,12 +151,12 @@ impl Raised {
             },
             _ => Trigger::Deleted,
         };
-        Self::happened(kind, event.object(), trigger)
+        Self::happened(origin, event.object(), trigger)
     }
 
-    fn happened(kind: &Arc<str>, object: &Object, trigger: Trigger) -> Self {
+    fn happened(origin: &Origin, object: &Object, trigger: Trigger) -> Self {
         Self::Of(Arc::new(Happened {
-            kind: kind.clone(),
+            origin: origin.clone(),
             object: object.key().clone(),
             resource_version: object.resource_version().into_owned(),
             trigger,
@@ -152,7 +167,8 @@ impl Raised {
         match self {
             Self::Of(happened) => Cause {
                 trigger: happened.trigger.clone(),
-                kind: happened.kind.clone(),
+                kind: happened.origin.kind.clone(),
+                cluster: happened.origin.cluster.as_deref().map(str::to_owned),
                 object: Some(happened.object.as_str().to_owned()),
                 resource_version: happened.resource_version.clone(),
             },
@@ -224,7 +240,7 @@ impl Reasons {
     /// Whether every cause is a change to one of these states.
     pub(crate) fn are_all_of(&self, is_own: impl Fn(&str, &Key, &str) -> bool) -> bool {
         let own = |raised: &Raised| match raised {
-            Raised::Of(it) => is_own(&it.kind, &it.object, &it.resource_version),
+            Raised::Of(it) => is_own(&it.origin.kind, &it.object, &it.resource_version),
             _ => false,
         };
         self.more() == 0 && self.first.is_some() && self.iter().all(own)
@@ -275,10 +291,16 @@ mod tests {
         }
     }
 
+    fn deployment(cluster: Option<&str>) -> Origin {
+        Origin {
+            kind: "Deployment".into(),
+            cluster: cluster.map(Arc::from),
+        }
+    }
+
     #[test]
     fn cause_says_what_changed_in_what() {
-        let kind = Arc::from("Deployment");
-        let reasons = Reasons::from(Raised::by(&kind, &updated((1, 1), (2, 3))));
+        let reasons = Reasons::from(Raised::by(&deployment(None), &updated((1, 1), (2, 3))));
         let causes = reasons.to_causes();
         let json = serde_json::to_value(&causes).expect("causes are JSON");
         let expected = serde_json::json!([{
@@ -289,11 +311,19 @@ mod tests {
         let text = causes[0].to_string();
         assert_eq!(text, "Deployment n/a updated (spec.replicas)");
         assert_eq!(Raised::Retry.to_cause().to_string(), "retry");
+        let far = Raised::by(&deployment(Some("edge")), &updated((1, 1), (2, 3))).to_cause();
+        let text = far.to_string();
+        assert_eq!(
+            text,
+            "Deployment n/a of cluster edge updated (spec.replicas)"
+        );
+        let json = serde_json::to_value(&far).expect("a cause is JSON");
+        assert_eq!(json["cluster"], "edge");
     }
 
     #[test]
     fn key_that_waits_holds_no_object() {
-        let (kind, mut reasons) = (Arc::from("Deployment"), Reasons::default());
+        let (origin, mut reasons) = (deployment(None), Reasons::default());
         let mut states = Vec::new();
         for version in 1..20 {
             let event = updated((version, version), (version + 1, version + 1));
@@ -301,7 +331,7 @@ mod tests {
                 unreachable!("it was made above")
             };
             states.extend([old, new].map(|state| Arc::downgrade(state.object())));
-            reasons.merge(Raised::by(&kind, &event).into());
+            reasons.merge(Raised::by(&origin, &event).into());
         }
         assert!(states.iter().all(|state| state.upgrade().is_none()));
         assert_eq!(reasons.to_causes().len(), KEPT + 1);

@@ -13,6 +13,7 @@
 //! Deliberately absent: a way to list from a cache page by page; it is all in memory.
 
 mod apply;
+mod clusters;
 mod delete;
 mod entry;
 mod error;
@@ -44,6 +45,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub(crate) use clusters::OfCluster;
 pub use error::{ClientError, IgnoreNotFound, Refusal};
 pub use informers::{Informers, Registrations};
 pub(crate) use lifetime::InformerLifetime;
@@ -59,6 +61,7 @@ pub use written::{Change, Mutate, Written};
 use crate::cache::{CacheOptions, Extent, ResourceId};
 use crate::gate::{Gate, Gates};
 use crate::lease::Leadership;
+use clusters::Clusters;
 use entry::Entry;
 use objects::Form;
 
@@ -128,6 +131,10 @@ pub struct Client {
     fence: Option<Leadership>,
     /// Who sends the requests, if not the one that the informers use.
     sender: Option<kube::Client>,
+    /// The name of the cluster that `shared` and `sender` are of; none for the manager's own.
+    cluster: Option<Arc<str>>,
+    /// Where else its manager can go; none where there is one cluster.
+    clusters: Option<Arc<Clusters>>,
 }
 
 struct Shared {
@@ -244,6 +251,8 @@ impl ClientBuilder {
             trail: None,
             fence: None,
             sender: None,
+            cluster: None,
+            clusters: None,
         }
     }
 }
@@ -278,6 +287,10 @@ impl Client {
     pub fn with_kube(&self, kube: kube::Client) -> Self {
         let mut other = self.clone();
         other.sender = Some(kube);
+        if let Some(mut clusters) = other.clusters.take() {
+            Arc::make_mut(&mut clusters).remember(&other);
+            other.clusters = Some(clusters);
+        }
         other
     }
 
@@ -397,8 +410,14 @@ impl Client {
         })
     }
 
+    /// The gate of the manager, which holds for all of its clusters, or that of this cluster alone.
     pub(crate) fn gates(&self) -> &Gates {
-        &self.shared.gates
+        let home = self
+            .clusters
+            .as_ref()
+            .map(|clusters| &clusters.home().gates);
+        home.filter(|gates| gates.is_set())
+            .unwrap_or(&self.shared.gates)
     }
 
     /// Sets what the cache holds, as long as nothing was read or written.
@@ -478,6 +497,7 @@ impl Client {
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
+            .field("cluster", &self.cluster)
             .field("factory", &self.shared.factory)
             .field("write", &self.write)
             .finish_non_exhaustive()

@@ -84,6 +84,8 @@ pub struct Controller<R: Request = Key> {
     shared: Arc<Shared<R>>,
     /// Who sends its requests, if not the manager's client.
     kube: Option<kube::Client>,
+    /// The cluster of what it reconciles, if not the manager's own.
+    cluster: Option<Arc<str>>,
 }
 
 /// Adds something to the cache that the controller needs.
@@ -98,6 +100,8 @@ pub(crate) trait AnyController: fmt::Debug + Send {
     fn reconciled(&self) -> Option<&ApiResource>;
     /// The client of its own, if it has one.
     fn kube(&self) -> Option<&kube::Client>;
+    /// The name of its cluster, if that is not the manager's own.
+    fn cluster(&self) -> Option<&str>;
     fn run(
         self: Box<Self>,
         around: Surroundings,
@@ -126,6 +130,10 @@ impl<R: Request> AnyController for Controller<R> {
 
     fn kube(&self) -> Option<&kube::Client> {
         self.kube.as_ref()
+    }
+
+    fn cluster(&self) -> Option<&str> {
+        self.cluster.as_deref()
     }
 
     fn run(
@@ -363,7 +371,14 @@ impl<R: Request> Controller<R> {
             work,
             shared: Arc::new(shared),
             kube: None,
+            cluster: None,
         }
+    }
+
+    /// The same controller, of objects of another cluster.
+    fn in_cluster(mut self, name: Option<Arc<str>>) -> Self {
+        self.cluster = name;
+        self
     }
 
     /// The same controller, which needs these indexes.
@@ -373,7 +388,8 @@ impl<R: Request> Controller<R> {
     }
 
     /// The same controller, whose writes, live reads and events go through this client instead of the manager's: with the
-    /// credentials of a service account of its own, say. The cache stays the manager's.
+    /// credentials of a service account of its own, say. The cache stays the manager's. For a controller of
+    /// [another cluster](Builder::cluster) it has to be a client of that one.
     pub fn with_kube(mut self, kube: kube::Client) -> Self {
         self.kube = Some(kube);
         self

@@ -10,6 +10,7 @@
 //!   after it, by this process's clock.
 
 mod candidate;
+mod clusters;
 mod error;
 mod options;
 mod part;
@@ -39,7 +40,7 @@ pub use runnable::{Runnable, Task};
 use crate::client::{CacheInUse, Client, InformerLifetime};
 use crate::controller::{AnyController, History, Leadership, Progress, Surroundings, WarmUp};
 use crate::environment::Environment;
-use crate::events::{EventWriter, Recorder, RecorderOptions};
+use crate::events::RecorderOptions;
 use crate::identity::program_name;
 use crate::lease::LeaseOptions;
 use crate::metrics::Metrics;
@@ -47,6 +48,7 @@ use crate::serving::Probes;
 use crate::sharding::{Caches, ShardingOptions, Shards};
 use crate::state::States;
 use candidate::Candidate;
+use clusters::{Cluster, Recorders};
 use part::{Part, Stage};
 use serving::{Pages, Serving, Shown};
 use sharing::Sharing;
@@ -60,6 +62,7 @@ const CUT_OFF: Duration = Duration::from_secs(1);
 pub struct Manager {
     name: String,
     client: Client,
+    clusters: Vec<Cluster>,
     environment: Environment,
     metrics: Metrics,
     controllers: Vec<Box<dyn AnyController>>,
@@ -133,6 +136,7 @@ impl Manager {
             name: program_name().to_owned(),
             informers: client.informers(),
             client,
+            clusters: Vec::new(),
             environment: Environment::system(),
             metrics: Metrics::new(),
             controllers: Vec::new(),
@@ -150,10 +154,11 @@ impl Manager {
         }
     }
 
-    /// The client that controllers get, with the same cache. It writes under the manager's name, unless it has one.
+    /// The client that controllers get, with the same cache. It writes under the manager's name, unless it has one, and leads to
+    /// the [clusters](Manager::cluster) that were added so far.
     pub fn client(&self) -> Client {
         let name = || self.name.clone();
-        self.client.with(|write| {
+        self.client.with_clusters(self.further()).with(|write| {
             write.field_owner.get_or_insert_with(name);
         })
     }
@@ -225,17 +230,19 @@ impl Manager {
             return Err(ManagerError::Part { part, ended });
         }
         self.check_names()?;
+        self.check_clusters()?;
         let (candidate, election) = Candidate::enter(&self, process)?;
         let mut supervisor = Supervisor::new(abort.clone());
         let sharing = Sharing::enter(&self, &mut supervisor)?;
-        let (around, writer) = self.surroundings(&candidate, &sharing, &abort);
-        self.select_objects(around.shards.as_ref());
+        let recorders = self.record(&mut supervisor);
+        let around = self.surroundings(&candidate, &sharing, &recorders, &abort);
+        self.select_objects(around.shards.as_ref())?;
         if let Some(election) = election {
             candidate.run(election, &self, &mut supervisor);
         }
         let timeout = self.shutdown_timeout;
-        self.start(&mut supervisor, &around, writer);
-        drop(around);
+        self.start(&mut supervisor, &around, &recorders);
+        drop((around, recorders));
         let cause = tokio::select! { biased; // A lost lease is worth most; a failure explains a stop that comes with it.
             () = candidate.lost() => Some(ManagerError::LeadershipLost),
             () = sharing.lost() => Some(ManagerError::ShardsLost),
@@ -269,13 +276,18 @@ impl Manager {
     }
 
     /// Keeps the caches to the objects of this replica, where that is wanted.
-    fn select_objects(&self, shards: Option<&Shards>) {
+    fn select_objects(&self, shards: Option<&Shards>) -> Result<(), ManagerError> {
         let wanted = |options: &ShardingOptions| options.caches == Caches::OwnShards;
         let Some(shards) = shards.filter(|_| self.sharding.as_ref().is_some_and(wanted)) else {
-            return;
+            return Ok(());
         };
-        let kinds = self.controllers.iter().filter_map(|it| it.reconciled());
-        kinds.for_each(|kind| self.client.factory().select(kind, shards.selection()));
+        for controller in &self.controllers {
+            if let Some(kind) = controller.reconciled() {
+                let client = self.client_of(&**controller)?;
+                client.factory().select(kind, shards.selection());
+            }
+        }
+        Ok(())
     }
 
     fn check_names(&self) -> Result<(), ManagerError> {
@@ -289,7 +301,7 @@ impl Manager {
         Ok(())
     }
 
-    fn start(self, supervisor: &mut Supervisor, around: &Surroundings, writer: EventWriter) {
+    fn start(self, supervisor: &mut Supervisor, around: &Surroundings, recorders: &Recorders) {
         let handles: Vec<(String, Arc<Progress>)> = self
             .controllers
             .iter()
@@ -303,19 +315,13 @@ impl Manager {
             .collect();
         self.probes
             .readiness("caches", move || is_warm(&waited_for));
-        // It ends when nobody is left who could record anything.
-        let events = Part {
-            on_end: OnEnd::Fine,
-            ..Part::new(Stage::Events, "event writer")
-        };
-        supervisor.add(events, |stop| async {
-            writer.run(stop).await;
-            Ok(())
-        });
         let informers = self.informers;
         supervisor.add(Part::new(Stage::Informers, "informers"), |stop| {
             follow(informers, stop)
         });
+        for cluster in self.clusters {
+            cluster.follow(supervisor);
+        }
         let shown = Shown {
             probes: self.probes,
             metrics: self.metrics,
@@ -334,7 +340,7 @@ impl Manager {
             run(runnable, supervisor, around);
         }
         for controller in self.controllers {
-            control(controller, supervisor, around);
+            control(controller, supervisor, around, recorders);
         }
     }
 
@@ -342,24 +348,17 @@ impl Manager {
         &self,
         candidate: &Candidate,
         sharing: &Sharing,
+        recorders: &Recorders,
         abort: &CancellationToken,
-    ) -> (Surroundings, EventWriter) {
+    ) -> Surroundings {
         let queues = Queues::default();
         let collected = queues.clone();
         self.metrics
             .collect("workqueue", move |out| collected.write(out));
-        let informers = self.client.factory().clone();
-        self.metrics.collect("informers", move |out| {
-            // Writing into a string cannot fail.
-            let _ = kubewright_cache::prometheus::write(&informers.stats(), out);
-        });
-        let kube = self.client.kube().clone();
-        let options = self.recorder.clone();
-        let options = options.unwrap_or_else(|| RecorderOptions::new(&self.name));
-        let (recorder, writer) = Recorder::new(kube, options, self.environment.clone());
-        let around = Surroundings {
+        self.collect_informers();
+        Surroundings {
             client: self.client(),
-            recorder,
+            recorder: recorders.of(None).clone(),
             environment: self.environment.clone(),
             metrics: self.metrics.clone(),
             queues,
@@ -368,8 +367,7 @@ impl Manager {
             lease: candidate.leadership.clone(),
             shards: sharing.shards.clone(),
             abort: abort.clone(),
-        };
-        (around, writer)
+        }
     }
 }
 
@@ -398,7 +396,12 @@ fn run(runnable: Box<dyn Runnable>, supervisor: &mut Supervisor, around: &Surrou
 
 /// Starts a controller. It drops its own workers when it is aborted, and has ended only when they have: a worker that blocks its
 /// thread is still at work.
-fn control(controller: Box<dyn AnyController>, supervisor: &mut Supervisor, around: &Surroundings) {
+fn control(
+    controller: Box<dyn AnyController>,
+    supervisor: &mut Supervisor,
+    around: &Surroundings,
+    recorders: &Recorders,
+) {
     let part = |stage| Part::new(stage, format!("controller {}", controller.name()));
     let mut around = around.clone();
     let part = match controller.settings().leadership {
@@ -410,12 +413,18 @@ fn control(controller: Box<dyn AnyController>, supervisor: &mut Supervisor, arou
     };
     let tokens = supervisor.tokens(part.stage);
     around.abort = tokens.abort;
-    around.client = around.client.fenced(around.lease.clone());
-    if let Some(kube) = controller.kube() {
-        around.client = around.client.with_kube(kube.clone());
-        around.recorder = around.recorder.with_kube(kube.clone());
-    }
+    let fenced = around.client.fenced(around.lease.clone());
+    around.recorder = recorders.of(controller.cluster()).clone();
+    let client = match controller.cluster() {
+        Some(name) => fenced.cluster(name),
+        None => Ok(fenced),
+    };
     supervisor.spawn(part, async move {
+        around.client = client?;
+        if let Some(kube) = controller.kube() {
+            around.client = around.client.with_kube(kube.clone());
+            around.recorder = around.recorder.with_kube(kube.clone());
+        }
         let ended = controller.run(around, tokens.stop).await;
         ended.map_err(crate::Error::from)
     });

@@ -18,7 +18,8 @@ use tokio::time::{Instant, sleep_until};
 pub use channel::{Channel, Sender};
 pub use handler::{EventHandler, EventQueue};
 
-use crate::client::{Client, Informers, Object, Objects, TypedObject};
+use crate::cause::Origin;
+use crate::client::{Client, ClientError, Informers, Object, Objects, TypedObject};
 use crate::predicate::Predicate;
 use crate::requests::{Request, Requests};
 use handler::Mapped;
@@ -132,6 +133,29 @@ pub struct Watch<K, R: Request = Key> {
     relation: Relation,
     /// Whether the mapper reads more than metadata.
     needs_value: bool,
+    cluster: Whose,
+}
+
+/// The cluster whose objects are watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Whose {
+    /// The cluster of the controller.
+    Controller,
+    /// The manager's own cluster.
+    Home,
+    /// A further cluster of the manager.
+    Further(String),
+}
+
+impl Whose {
+    /// The client of that cluster, from the controller's.
+    fn client(&self, client: &Client) -> Result<Client, ClientError> {
+        match self {
+            Self::Controller => Ok(client.clone()),
+            Self::Home => Ok(client.home()),
+            Self::Further(name) => client.cluster(name),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,6 +214,7 @@ impl<K: Object> Watch<K> {
             presence: Presence::Required,
             relation: Relation::Watched,
             needs_value: false,
+            cluster: Whose::Controller,
         }
     }
 
@@ -283,6 +308,7 @@ impl<K: Object, R: Request> Watch<K, R> {
             presence: self.presence,
             relation: self.relation,
             needs_value: self.needs_value,
+            cluster: self.cluster,
         }
     }
 
@@ -310,6 +336,28 @@ impl<K: Object, R: Request> Watch<K, R> {
     /// ```
     pub fn scope(mut self, scope: Scope) -> Self {
         self.scope = Some(scope);
+        self
+    }
+
+    /// Watches objects of a [further cluster](crate::Manager::cluster) of the manager, instead of the controller's. Mappers,
+    /// handlers and [`map_by_index`](Watch::map_by_index) still get the client of the controller: what they lead to is there.
+    /// A cluster that the manager does not have is an error when the watch starts.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Secret;
+    /// # use kubewright_runtime::Watch;
+    /// let watch = Watch::of::<Secret>().cluster("edge");
+    /// # drop(watch);
+    /// ```
+    pub fn cluster(mut self, name: &str) -> Self {
+        self.cluster = Whose::Further(name.to_owned());
+        self
+    }
+
+    /// Watches objects of the manager's own cluster, which needs to be said in a controller of
+    /// [another one](crate::controller::Builder::cluster) alone.
+    pub fn home(mut self) -> Self {
+        self.cluster = Whose::Home;
         self
     }
 
@@ -369,9 +417,13 @@ impl<K: Object, R: Request> Source<R> for Watch<K, R> {
                 resource: api,
                 relation,
                 needs_value,
+                cluster,
             } = *self;
             let needs_value = needs_value || relation == Relation::Reconciled;
-            let objects = choose(&client);
+            let watched = cluster.client(&client);
+            let watched =
+                watched.map_err(|error| SourceError::Other(format!("{resource}: {error}")))?;
+            let objects = choose(&watched);
             let narrow = if needs_value {
                 objects
                     .is_whole()
@@ -382,14 +434,17 @@ impl<K: Object, R: Request> Source<R> for Watch<K, R> {
             let refused = |problem| SourceError::Other(format!("{resource}: {problem}"));
             let narrow = Arc::new(narrow.map_err(refused)?);
             let informer = objects.informer();
-            let kind: Arc<str> = api.kind.as_str().into();
+            let origin = Origin {
+                kind: api.kind.as_str().into(),
+                cluster: watched.shared_cluster_name(),
+            };
             let handler = move |event: Event<K>| {
                 let Some(event) = narrow.event(event) else {
                     return;
                 };
                 let counts = when.as_ref().is_none_or(|when| when.holds(&event));
                 if counts && requests.admits(&event) {
-                    handler::handle(&*handler, &event, &kind, &client, &requests);
+                    handler::handle(&*handler, &event, &origin, &client, &requests);
                 }
             };
             let mut options = HandlerOptions::default();
@@ -412,9 +467,13 @@ impl<K: Object, R: Request> Source<R> for Watch<K, R> {
     }
 
     fn describe(&self) -> String {
-        match self.resource.group.as_str() {
+        let resource = match self.resource.group.as_str() {
             "" => self.resource.plural.clone(),
             group => format!("{}.{group}", self.resource.plural),
+        };
+        match &self.cluster {
+            Whose::Further(name) => format!("{resource} of cluster {name}"),
+            _ => resource,
         }
     }
 

@@ -145,6 +145,14 @@ pub enum ClientError {
         /// What is wrong with the policy, or with asking for more than it says.
         problem: String,
     },
+    /// The manager has no cluster of this name.
+    #[error("no cluster is called {name:?}; the further clusters of the manager are: {}", named(.known))]
+    UnknownCluster {
+        /// The name that was asked for.
+        name: String,
+        /// The names that the manager was given, with commas in between; empty if there are none.
+        known: String,
+    },
     /// The object cannot be written as it is.
     #[error("{resource} {problem}")]
     Object {
@@ -308,6 +316,11 @@ fn said(status: &Status) -> &str {
     } else {
         &status.message
     }
+}
+
+/// Names in a sentence, where there may be none.
+fn named(names: &str) -> &str {
+    if names.is_empty() { "none" } else { names }
 }
 
 /// The error of a function that refused to change an object.

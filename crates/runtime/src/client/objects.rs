@@ -248,6 +248,7 @@ impl<K: Object> Objects<K> {
         if let Some(trail) = &self.client.trail {
             trail.note_read(|| Read {
                 resource: self.form.entry.name.clone(),
+                cluster: self.client.cluster.clone(),
                 subject: subject(),
                 found,
             });

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use kubewright_cache::Key;
 use parking_lot::Mutex;
 
+use super::OfCluster;
+
 /// A write that a reconcile made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -14,16 +16,19 @@ pub struct Write {
     pub verb: &'static str,
     /// The resource, as `deployments.apps`.
     pub resource: Arc<str>,
+    /// The name of the cluster that was written to; none for the manager's own.
+    pub cluster: Option<Arc<str>>,
     /// The key of the object that was written.
     pub key: Key,
     /// The version that the server answered with; empty for a deletion.
     pub resource_version: String,
 }
 
-/// Reads as `patch deployments.apps default/web`.
+/// Reads as `patch deployments.apps default/web`, or `patch deployments.apps default/web of cluster edge`.
 impl fmt::Display for Write {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.verb, self.resource, self.key)
+        let cluster = OfCluster(self.cluster.as_deref());
+        write!(f, "{} {} {}{cluster}", self.verb, self.resource, self.key)
     }
 }
 
@@ -33,6 +38,8 @@ impl fmt::Display for Write {
 pub struct Read {
     /// The resource, as `deployments.apps`.
     pub resource: Arc<str>,
+    /// The name of the cluster that was read from; none for the manager's own.
+    pub cluster: Option<Arc<str>>,
     /// The objects that were asked for.
     pub subject: ReadSubject,
     /// The number of objects that were found.
@@ -64,13 +71,16 @@ impl fmt::Display for Read {
         let Self {
             resource, found, ..
         } = self;
+        let of = OfCluster(self.cluster.as_deref());
         match &self.subject {
-            ReadSubject::Key(key) if *found == 0 => write!(f, "get {resource} {key}: not found"),
-            ReadSubject::Key(key) => write!(f, "get {resource} {key}: found"),
-            ReadSubject::Namespace(namespace) => {
-                write!(f, "list {resource} in {namespace}: {found}")
+            ReadSubject::Key(key) if *found == 0 => {
+                write!(f, "get {resource} {key}{of}: not found")
             }
-            ReadSubject::All => write!(f, "list {resource}: {found}"),
+            ReadSubject::Key(key) => write!(f, "get {resource} {key}{of}: found"),
+            ReadSubject::Namespace(namespace) => {
+                write!(f, "list {resource} in {namespace}{of}: {found}")
+            }
+            ReadSubject::All => write!(f, "list {resource}{of}: {found}"),
         }
     }
 }
@@ -126,11 +136,13 @@ mod tests {
         let write = || Write {
             verb: "update",
             resource: "pods".into(),
+            cluster: None,
             key: Key::new("default", "a"),
             resource_version: "1".to_owned(),
         };
         let read = || Read {
             resource: "pods".into(),
+            cluster: None,
             subject: ReadSubject::All,
             found: 2,
         };
@@ -152,6 +164,7 @@ mod tests {
         for found in 0..READS + 10 {
             trail.note_read(|| Read {
                 resource: "pods".into(),
+                cluster: None,
                 subject: ReadSubject::Namespace("default".into()),
                 found,
             });

@@ -305,6 +305,7 @@ impl<K: Object> Objects<K> {
             trail.note(Write {
                 verb,
                 resource: self.form.entry.name.clone(),
+                cluster: self.client.cluster.clone(),
                 key: key.clone(),
                 resource_version: version.to_owned(),
             });

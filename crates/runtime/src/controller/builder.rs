@@ -14,6 +14,9 @@ use crate::client::{Client, TypedObject};
 use crate::requests::{ObjectEvent, Request};
 use crate::watch::Source;
 
+/// As far in the future as a timer reaches: thirty years, like tokio's own.
+const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+
 /// Describes a controller. `P` says what it is about: [objects of a kind](super::Primary), or
 /// [nothing of its own](super::NoPrimary). It is made by [`Controller::of`], [`Controller::dynamic`] or
 /// [`Controller::for_requests`].
@@ -31,6 +34,7 @@ pub(super) struct Common<R: Request> {
     timeout: Option<Duration>,
     settings: Settings,
     indexes: Vec<Declare>,
+    cluster: Option<Arc<str>>,
 }
 
 impl<P, R: Request> Builder<P, R> {
@@ -42,6 +46,7 @@ impl<P, R: Request> Builder<P, R> {
             timeout: Some(TIMEOUT),
             settings: Settings::default(),
             indexes: Vec::new(),
+            cluster: None,
         };
         Self { primary, common }
     }
@@ -49,6 +54,26 @@ impl<P, R: Request> Builder<P, R> {
     /// Adds a source of requests: a [`Watch`](crate::Watch), a [`Channel`](crate::watch::Channel), or one's own.
     pub fn watches(mut self, source: impl Source<R>) -> Self {
         self.common.sources.push(Box::new(source));
+        self
+    }
+
+    /// Makes it a controller of a [further cluster](crate::Manager::cluster) of the manager: its objects, what it reads and
+    /// writes, finalizers, events and indexes are there, as are watches that do not say otherwise. A cluster that the manager
+    /// does not have is an error when the manager runs.
+    ///
+    /// [`Context::client`](crate::Context::client) is the client of that cluster;
+    /// [`Client::home`](crate::Client::home) leads back to the manager's own, and [`Watch::home`](crate::Watch::home) watches
+    /// objects there.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kubewright_runtime::{Controller, Outcome, from_fn};
+    /// # let reconciler = from_fn(|_: std::sync::Arc<Deployment>, _| async { Ok(Outcome::done()) });
+    /// let controller = Controller::of::<Deployment>("edge-deployments").cluster("edge").reconciler(reconciler);
+    /// # drop(controller);
+    /// ```
+    pub fn cluster(mut self, name: &str) -> Self {
+        self.common.cluster = Some(name.into());
         self
     }
 
@@ -141,7 +166,8 @@ impl<P, R: Request> Builder<P, R> {
         self
     }
 
-    /// Sets how long the first state of all watches may take before the controller gives up. By default two minutes.
+    /// Sets how long the first state of all watches may take before the controller gives up. By default two minutes;
+    /// `Duration::MAX` waits for ever, for a cluster that may be away.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -153,7 +179,7 @@ impl<P, R: Request> Builder<P, R> {
     /// # drop(controller);
     /// ```
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
-        self.common.settings.sync_timeout = timeout;
+        self.common.settings.sync_timeout = timeout.min(FOR_EVER);
         self
     }
 
@@ -201,7 +227,7 @@ impl<R: Request> Common<R> {
             self.sources,
             Arc::new(work),
         );
-        controller.declaring(self.indexes)
+        controller.declaring(self.indexes).in_cluster(self.cluster)
     }
 }
 

@@ -55,10 +55,14 @@ impl Reconciled {
     /// which a change can be followed to the reconciles that it caused.
     pub fn to_page(&self) -> Value {
         let written = self.writes.iter().map(|write| {
-            json!({
+            let mut written = json!({
                 "verb": write.verb, "resource": &*write.resource, "key": write.key.as_str(),
                 "resourceVersion": write.resource_version,
-            })
+            });
+            if let Some(cluster) = &write.cluster {
+                written["cluster"] = json!(&**cluster);
+            }
+            written
         });
         let mut page = serde_json::to_value(self).unwrap_or_default();
         page["written"] = written.collect();

@@ -82,6 +82,7 @@ mod tests {
         Write {
             verb: "patch",
             resource: "foos".into(),
+            cluster: None,
             key: Key::new("n", "a"),
             resource_version: version.to_string(),
         }

@@ -25,6 +25,15 @@ pub enum ManagerError {
         /// The name.
         name: String,
     },
+    /// Two further clusters have the same name.
+    #[error("two clusters are called {name:?}")]
+    SameCluster {
+        /// The name.
+        name: String,
+    },
+    /// A further cluster has an empty name.
+    #[error("a further cluster needs a name, and one was given an empty one")]
+    UnnamedCluster,
     /// A part failed, panicked, or ended although nobody had asked it to.
     #[error("{part} {ended}")]
     Part {

@@ -3,13 +3,12 @@
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use kubewright_cache::{Cached, Event, Key};
 use kubewright_workqueue::{Add, Priority};
 
-use crate::cause::{Raised, priority_of};
+use crate::cause::{Origin, Raised, priority_of};
 use crate::client::{Client, Object};
 use crate::requests::{Request, Requests};
 
@@ -79,7 +78,8 @@ impl<'a, R: Request> EventQueue<'a, R> {
         self.requests.raise(request, raised.clone(), how);
     }
 
-    /// The client of the controller, whose reads come from the cache.
+    /// The client of the controller, whose reads come from the cache. Also for objects of [another cluster](crate::Watch::cluster)
+    /// it is that of the controller's own.
     pub fn client(&self) -> &'a Client {
         self.client
     }
@@ -95,11 +95,11 @@ impl<R: Request> fmt::Debug for EventQueue<'_, R> {
 pub(super) fn handle<K: Object, R: Request>(
     handler: &dyn EventHandler<K, R>,
     event: &Event<K>,
-    kind: &Arc<str>,
+    origin: &Origin,
     client: &Client,
     requests: &Requests<R>,
 ) {
-    let describe = || Raised::by(kind, event);
+    let describe = || Raised::by(origin, event);
     let queue = EventQueue {
         requests,
         client,
