@@ -377,6 +377,9 @@ impl<R: Request> Controller<R> {
 
     /// The same controller, of objects of another cluster.
     fn in_cluster(mut self, name: Option<Arc<str>>) -> Self {
+        let subjects = self.subjects.into_iter();
+        let subjects = subjects.map(|subject| subject.seen_from(name.as_deref()));
+        self.subjects = subjects.collect();
         self.cluster = name;
         self
     }
@@ -398,6 +401,11 @@ impl<R: Request> Controller<R> {
     /// The name of the controller.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The name of the [further cluster](Builder::cluster) whose objects it reconciles; none for the manager's own.
+    pub fn cluster(&self) -> Option<&str> {
+        self.cluster.as_deref()
     }
 
     /// The kinds that it reconciles, owns and watches, in the order of its description.

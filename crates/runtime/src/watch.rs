@@ -54,12 +54,33 @@ pub struct Subject {
     pub resource: ApiResource,
     /// What they are to the controller.
     pub relation: Relation,
+    cluster: Whose,
 }
 
 impl Subject {
-    /// Objects of a resource, for a [`Source`] of one's own.
+    /// Objects of a resource in the controller's cluster, for a [`Source`] of one's own.
     pub fn new(resource: ApiResource, relation: Relation) -> Self {
-        Self { resource, relation }
+        Self {
+            resource,
+            relation,
+            cluster: Whose::Controller,
+        }
+    }
+
+    /// The name of the [further cluster](crate::Manager::cluster) that they are of; none for the manager's own.
+    pub fn cluster(&self) -> Option<&str> {
+        match &self.cluster {
+            Whose::Further(name) => Some(name),
+            Whose::Controller | Whose::Home => None,
+        }
+    }
+
+    /// The same, of a controller of this cluster.
+    pub(crate) fn seen_from(mut self, cluster: Option<&str>) -> Self {
+        if let (Whose::Controller, Some(name)) = (&self.cluster, cluster) {
+            self.cluster = Whose::Further(name.to_owned());
+        }
+        self
     }
 }
 
@@ -478,7 +499,9 @@ impl<K: Object, R: Request> Source<R> for Watch<K, R> {
     }
 
     fn subject(&self) -> Option<Subject> {
-        Some(Subject::new(self.resource.clone(), self.relation))
+        let mut subject = Subject::new(self.resource.clone(), self.relation);
+        subject.cluster = self.cluster.clone();
+        Some(subject)
     }
 }
 

@@ -5,6 +5,7 @@
 //! - What is owned is read, made, changed and removed; owners need to be named as such (`finalizers`).
 //! - What is watched is read.
 //! - Events are written.
+//! - Objects of another cluster need no right here: whoever connects to that cluster has credentials there.
 //!
 //! Anything else is declared with `#[kubewright::rbac(..)]`.
 
@@ -31,12 +32,12 @@ pub(super) fn inferred(
         let subjects = controller.kinds();
         let owns = subjects
             .iter()
-            .any(|subject| subject.relation == Relation::Owned);
-        for subject in subjects {
+            .any(|subject| subject.relation == Relation::Owned && subject.cluster().is_none());
+        for subject in subjects.iter().filter(|it| it.cluster().is_none()) {
             rules.extend(of_subject(subject, owns, definitions));
         }
     }
-    if !controllers.is_empty() {
+    if controllers.iter().any(|it| it.cluster().is_none()) {
         rules.push(rule("", "events", &["create", "patch"]));
     }
     rules
@@ -101,5 +102,42 @@ fn rule(group: &str, resource: &str, verbs: &[&str]) -> Rule {
         resources: vec![resource.to_owned()],
         verbs: verbs.iter().map(ToString::to_string).collect(),
         ..Rule::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
+    use kubewright_runtime::{Outcome, Watch, from_fn};
+
+    use super::*;
+
+    /// The resources and the verbs of each rule.
+    fn rules(controllers: &[Controller]) -> Vec<String> {
+        let rules = inferred(controllers, &[]).into_iter();
+        let line = |rule: Rule| format!("{} {}", rule.resources.join(","), rule.verbs.join(","));
+        rules.map(line).collect()
+    }
+
+    #[test]
+    fn objects_of_another_cluster_need_no_rights_here() {
+        let reconciler = || from_fn(|_: Arc<ConfigMap>, _| async { Ok(Outcome::done()) });
+        let here = Controller::of::<ConfigMap>("here")
+            .watches(Watch::of::<Secret>().cluster("edge"))
+            .reconciler(reconciler());
+        let edge = || {
+            Controller::of::<ConfigMap>("edge")
+                .owns::<Secret>()
+                .cluster("edge")
+        };
+        let read = "get,list,watch";
+        let expected = [format!("configmaps {read}"), "events create,patch".into()];
+        assert_eq!(rules(&[here]), expected);
+        assert_eq!(rules(&[edge().reconciler(reconciler())]), [] as [&str; 0]);
+        let both = edge().watches(Watch::of::<Service>().home());
+        let expected = [format!("services {read}")];
+        assert_eq!(rules(&[both.reconciler(reconciler())]), expected);
     }
 }
