@@ -17,8 +17,9 @@ use kubewright_runtime::gate::{self, Gate, Point, Verdict};
 use kubewright_runtime::manager::ManagerError;
 use kubewright_runtime::sharding::Caches;
 use kubewright_runtime::{
-    Cleanup, Client, ClientError, Context, Controller, Delete, Environment, Error, EventKind, Key,
-    LeaseOptions, Manager, Outcome, Query, Reconciler, Scope, ShardingOptions, Watch, from_fn,
+    Cleanup, Client, ClientError, Context, Controller, Delete, Environment, Error, EventKind,
+    Index, Key, LeaseOptions, Manager, Outcome, Query, Reconciler, Scope, ShardingOptions, Watch,
+    from_fn,
 };
 use kubewright_server::Server;
 use kubewright_testing::{Break, Fault, Verb, Wire, limit};
@@ -396,6 +397,28 @@ async fn controller_of_another_cluster_has_its_objects_finalizers_and_events_the
 }
 
 #[tokio::test(start_paused = true)]
+async fn mapper_of_another_clusters_objects_reads_the_cache_of_the_controller() {
+    let (here, edge) = (Cluster::start().await, Cluster::start().await);
+    here.create(&config("web", "password")).await;
+    let refers = Index::of(|config: &ConfigMap| vec![value(Some(config)).to_owned()]);
+    let secrets = Watch::of::<Secret>().scope(namespace()).cluster("edge");
+    let secrets = secrets.map_by_index::<ConfigMap>("refers", |it| vec![Key::of(it).name().into()]);
+    let (controller, mut heard) =
+        observer("refers", |it| it.index("refers", refers).watches(secrets));
+    let manager = Manager::new(here.wire.client())
+        .cluster("edge", Client::new(edge.wire.client()))
+        .controller(controller);
+    let running = Running::start(manager);
+    assert_eq!(limit(heard.recv()).await.as_deref(), Some("default/web"));
+    let mut secret = Secret::default();
+    secret.metadata.name = Some("password".to_owned());
+    secret.metadata.namespace = Some("default".to_owned());
+    limit(edge.user.create(&secret)).await.expect("created");
+    assert_eq!(limit(heard.recv()).await.as_deref(), Some("default/web"));
+    running.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn write_to_another_cluster_is_refused_once_the_lease_has_run_out() {
     let (here, edge) = (Cluster::start().await, Cluster::start().await);
     here.create(&config("web", "1")).await;
@@ -621,6 +644,9 @@ async fn cluster_that_does_not_answer_holds_up_those_who_need_it_alone() {
         limit(heard_there.recv()).await.as_deref(),
         Some("default/far")
     );
+    edge.create(&config("web", "1")).await;
+    let heard = limit(heard_both.recv()).await;
+    assert_eq!(heard.as_deref(), Some("default/web"), "the watch came back");
     running.stop().await;
 
     // Who waits no longer than by default ends the manager, and says for what it waited.
