@@ -51,7 +51,7 @@ pub struct FinalizeError<E> {
     pub object: Box<str>,
     /// The name of the finalizer.
     pub finalizer: Box<str>,
-    /// What failed.
+    /// The step that failed, with its cause.
     pub failure: FinalizeFailure<E>,
 }
 
