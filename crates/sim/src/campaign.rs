@@ -231,6 +231,13 @@ impl Campaign {
         self
     }
 
+    /// Leaves a field of one resource out of comparisons: `mask_of("deployments.apps", "status.conditions")`.
+    pub fn mask_of(mut self, resource: &str, field: &str) -> Self {
+        let masked = (resource.to_owned(), field.to_owned());
+        self.shape.masks.fields_of.push(masked);
+        self
+    }
+
     /// Sets how long nothing may change until a step counts as done. By default a minute of virtual time: longer than any
     /// single wait of the runtime.
     pub fn settle(mut self, time: Duration) -> Self {

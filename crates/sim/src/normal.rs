@@ -34,6 +34,8 @@ pub(crate) struct Masks {
     pub(crate) resources: Vec<String>,
     /// Fields by their path, as `status.lastRun`.
     pub(crate) fields: Vec<String>,
+    /// Resources, and fields of theirs alone.
+    pub(crate) fields_of: Vec<(String, String)>,
 }
 
 /// Replaces what differs between runs.
@@ -41,8 +43,9 @@ pub(crate) fn normalise(state: &State, masks: &Masks) -> Normal {
     let mut objects = state.values();
     objects.retain(|((resource, _), _)| !masks.resources.contains(resource));
     let mut names = Names::new(state);
-    for (_, object) in &mut objects {
-        for field in &masks.fields {
+    for ((resource, _), object) in &mut objects {
+        let own = masks.fields_of.iter().filter(|(of, _)| of == resource);
+        for field in masks.fields.iter().chain(own.map(|(_, field)| field)) {
             remove(object, field);
         }
     }

@@ -12,13 +12,15 @@ fn operator(name: &str) -> Campaign {
         let manager = process.manager().name("memcached");
         manager.controller(memcached())
     });
-    campaign.controllers([
+    let campaign = campaign.controllers([
         BuiltIn::Nodes,
         BuiltIn::Scheduler,
         BuiltIn::Deployment,
         BuiltIn::ReplicaSet,
         BuiltIn::GarbageCollector,
-    ])
+    ]);
+    // A Deployment that is made again names another ReplicaSet in its conditions.
+    campaign.mask_of("deployments.apps", "status.conditions")
 }
 
 /// One Memcached is created, changed and deleted, once without faults and once for each fault.
