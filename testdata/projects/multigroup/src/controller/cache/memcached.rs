@@ -41,6 +41,8 @@ impl Reconciler<Memcached> for MemcachedReconciler {
         if object.metadata.deletion_timestamp.is_some() {
             return Ok(Outcome::done());
         }
+        // After a start the cache may be behind: a spec of the past would roll the pods back, and forth again.
+        cx.client().live().ensure_current(&*object).await?;
         let fill = |deployment: &mut Deployment| fill(deployment, &object);
         let applied = cx.client().apply_owned(&object, cx.key(), fill).await;
         let deployment = match applied {
