@@ -103,16 +103,7 @@ pub(crate) fn install_browser() -> Result<Result<(), Missing>> {
     if lanes::is_there("chromium") {
         return Ok(Ok(()));
     }
-    let mut install = Command::new("apt-get");
-    install.args([
-        "install",
-        "-y",
-        "--no-install-recommends",
-        "chromium",
-        "fonts-inter",
-        "fonts-dejavu-core",
-    ]);
-    Ok(lanes::tool(&mut install, "apt-get install chromium")?.map(drop))
+    lanes::install_packages(&["chromium", "fonts-inter", "fonts-dejavu-core"])
 }
 
 fn install_modules() -> Result<Result<std::path::PathBuf, Missing>> {

@@ -61,10 +61,7 @@ fn install_debian() -> Result<Result<(), Missing>> {
     if lanes::is_there("etcd") && lanes::is_there("etcdctl") {
         return Ok(Ok(()));
     }
-    let mut install = Command::new("apt-get");
-    install.args(["install", "-y", "--no-install-recommends"]);
-    install.args(["etcd-server", "etcd-client"]);
-    Ok(lanes::tool(&mut install, "apt-get install etcd-server")?.map(drop))
+    lanes::install_packages(&["etcd-server", "etcd-client"])
 }
 
 /// Unpacks the newer version, and gives the directory with its programs.

@@ -15,7 +15,7 @@ use crate::process::{End, Output, Running};
 use crate::processes::report::Report;
 use crate::workspace::{self, Profile};
 
-/// Programs of Debian that are needed.
+/// Programs that are needed, each in a package of Debian's of that name.
 const NEEDED: [&str; 3] = ["docker-registry", "skopeo", "tar"];
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The most bytes that the files of an image may have.
@@ -38,9 +38,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    if let Some(missing) = NEEDED.iter().find(|program| !lanes::is_there(program)) {
-        let why = format!("{missing} is not on the path; Debian has a package of that name");
-        return Ok(arguments.missing.end(&[Missing(why)]));
+    let mut missing = NEEDED.to_vec();
+    missing.retain(|program| !lanes::is_there(program));
+    if !missing.is_empty()
+        && let Err(why) = lanes::install_packages(&missing)?
+    {
+        return Ok(arguments.missing.end(&[why]));
     }
     let kubewright = match &arguments.kubewright {
         Some(file) => file.clone(),

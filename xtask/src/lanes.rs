@@ -74,6 +74,15 @@ pub(crate) fn is_there(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
+/// Installs packages of Debian.
+pub(crate) fn install_packages(packages: &[&str]) -> Result<Result<(), Missing>> {
+    let mut install = Command::new("apt-get");
+    install.args(["install", "-y", "--no-install-recommends"]);
+    install.args(packages);
+    let what = format!("apt-get install {}", packages.join(" "));
+    Ok(tool(&mut install, &what)?.map(drop))
+}
+
 /// Runs a tool to its end; the error has the last line that it printed.
 pub(crate) fn tool(command: &mut Command, what: &str) -> Result<Result<Output, Missing>> {
     let output = process::run(command, "", PATIENCE)?;

@@ -57,7 +57,5 @@ fn install() -> Result<Result<(), Missing>> {
     if Path::new("/usr/lib/postgresql").is_dir() {
         return Ok(Ok(()));
     }
-    let mut install = Command::new("apt-get");
-    install.args(["install", "-y", "--no-install-recommends", "postgresql-15"]);
-    Ok(lanes::tool(&mut install, "apt-get install postgresql-15")?.map(drop))
+    lanes::install_packages(&["postgresql-15"])
 }

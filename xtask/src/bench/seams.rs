@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
+use crate::lanes::{self, Missing};
 use crate::workspace;
 
 /// The events of the shorter and of the longer run: their difference leaves out what starting costs.
@@ -24,8 +25,10 @@ const ALLOWED: f64 = 1.02;
 pub(super) struct Seams {}
 
 pub(super) fn run() -> Result<()> {
-    if Command::new("valgrind").arg("--version").output().is_err() {
-        bail!("valgrind is not installed (Debian's package valgrind has it)");
+    if !lanes::is_there("valgrind")
+        && let Err(Missing(why)) = lanes::install_packages(&["valgrind"])?
+    {
+        bail!("valgrind is missing: {why}");
     }
     let folder = workspace::target().join("seams");
     let wrapper = wrapper(&folder)?;
