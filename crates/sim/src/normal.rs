@@ -40,8 +40,11 @@ pub(crate) struct Masks {
 
 /// Replaces what differs between runs.
 pub(crate) fn normalise(state: &State, masks: &Masks) -> Normal {
-    let mut objects = state.values();
-    objects.retain(|((resource, _), _)| !masks.resources.contains(resource));
+    comparable(state, state.values(), masks)
+}
+
+/// Makes the objects of a state comparable.
+fn comparable(state: &State, mut objects: Vec<(ObjectId, Value)>, masks: &Masks) -> Normal {
     let mut names = Names::new(state);
     for ((resource, _), object) in &mut objects {
         let own = masks.fields_of.iter().filter(|(of, _)| of == resource);
@@ -50,7 +53,7 @@ pub(crate) fn normalise(state: &State, masks: &Masks) -> Normal {
         }
     }
     // First without the names that the server made, to put their objects into an order that has nothing to do with them.
-    let mut generated: BTreeMap<(String, String), Vec<(String, String)>> = BTreeMap::new();
+    let mut generated: BTreeMap<ObjectId, Vec<(String, String)>> = BTreeMap::new();
     for ((resource, key), object) in &objects {
         let Some(prefix) = generated_prefix(object) else {
             continue;
@@ -60,33 +63,51 @@ pub(crate) fn normalise(state: &State, masks: &Masks) -> Normal {
         for own in ["name", "uid"] {
             content["metadata"][own] = Value::Null;
         }
-        let place = key.split_once('/').map_or("", |(namespace, _)| namespace);
-        let group = generated
-            .entry((resource.clone(), format!("{place}/{prefix}")))
-            .or_default();
-        group.push((content.to_string(), name_of(object)));
+        let group = (resource.clone(), sibling(key, &prefix));
+        let group = generated.entry(group).or_default();
+        group.push((content.to_string(), key.clone()));
     }
-    for ((_, prefix), mut group) in generated {
+    let mut keys: BTreeMap<ObjectId, String> = BTreeMap::new();
+    for ((resource, prefix), mut group) in generated {
         group.sort();
-        let prefix = prefix.split_once('/').map_or("", |(_, prefix)| prefix);
-        for (number, (_, name)) in group.into_iter().enumerate() {
-            names.made.push((name, format!("{prefix}<{number}>")));
+        for (number, (content, key)) in group.iter().enumerate() {
+            keys.insert(
+                (resource.clone(), key.clone()),
+                format!("{prefix}<{number}>"),
+            );
+            // Whoever refers to one of several that are alike may as well refer to another of them.
+            let first = group.partition_point(|(other, _)| other < content);
+            let prefix = name_of(&prefix);
+            let made = (name_of(key).to_owned(), format!("{prefix}<{first}>"));
+            names.made.push(made);
         }
     }
     // Longer names first: one may be the beginning of another.
     names
         .made
         .sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-    let normal = objects.into_iter().map(|((resource, key), mut object)| {
+    // Resources that are left out go last, because others refer to their objects.
+    objects.retain(|((resource, _), _)| !masks.resources.contains(resource));
+    let normal = objects.into_iter().map(|(id, mut object)| {
         names.replace(&mut object);
-        ((resource, names.text(&key)), object)
+        let key = keys.get(&id).cloned();
+        let key = key.unwrap_or_else(|| names.text(&id.1));
+        ((id.0, key), object)
     });
     normal.collect()
 }
 
-fn name_of(object: &Value) -> String {
-    let name = object["metadata"]["name"].as_str();
-    name.unwrap_or_default().to_owned()
+/// The name of a key, as `web` of `default/web`.
+fn name_of(key: &str) -> &str {
+    key.rsplit_once('/').map_or(key, |(_, name)| name)
+}
+
+/// The key of this name in the namespace of another.
+fn sibling(key: &str, name: &str) -> String {
+    match key.rsplit_once('/') {
+        Some((namespace, _)) => format!("{namespace}/{name}"),
+        None => name.to_owned(),
+    }
 }
 
 fn generated_prefix(object: &Value) -> Option<String> {
@@ -290,6 +311,38 @@ mod tests {
         assert_eq!((&*found.expected, &*found.found), ("2", "3"));
         let found = difference(&left, &Normal::new()).expect("they differ");
         assert_eq!((found.path.as_str(), &*found.found), ("", "none"));
+    }
+
+    /// Two pods that a ReplicaSet made, and an Endpoints object that names both in the order of their addresses.
+    fn behind_a_service(names: [&str; 2], masks: &Masks) -> Normal {
+        let id = |resource: &str, name: &str| (resource.to_owned(), format!("default/{name}"));
+        let pod = |name| json!({"metadata": {"name": name, "generateName": "web-"}});
+        let mut objects = names.map(|name| (id("pods", name), pod(name))).to_vec();
+        let addresses = names.map(|name| json!({"ip": "10.0.0.1", "targetRef": {"name": name}}));
+        let subsets = json!({"metadata": {"name": "web"}, "subsets": [{"addresses": addresses}]});
+        objects.push((id("endpoints", "web"), subsets));
+        comparable(&State::default(), objects, masks)
+    }
+
+    #[test]
+    fn names_of_objects_that_are_alike_can_be_exchanged() {
+        let masks = Masks::default();
+        let left = behind_a_service(["web-a", "web-b"], &masks);
+        let right = behind_a_service(["web-z", "web-c"], &masks);
+        assert_eq!(difference(&left, &right), None);
+        assert_eq!(left.len(), 3, "{left:?}");
+    }
+
+    #[test]
+    fn names_of_resources_that_are_left_out_are_comparable_in_others() {
+        let masks = Masks {
+            resources: vec!["pods".to_owned()],
+            ..Masks::default()
+        };
+        let left = behind_a_service(["web-a", "web-b"], &masks);
+        let right = behind_a_service(["web-z", "web-c"], &masks);
+        assert_eq!(difference(&left, &right), None);
+        assert_eq!(left.len(), 1, "{left:?}");
     }
 
     #[test]
