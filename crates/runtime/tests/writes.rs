@@ -514,4 +514,18 @@ async fn object_is_current_until_its_spec_changes_or_it_is_made_again() {
     assert_eq!(again.metadata.generation, read.metadata.generation);
     let another = limit(client.live().ensure_current(&read)).await;
     assert!(another.expect_err("it has another uid").is_conflict());
+
+    // Nobody counts the generations of a ConfigMap.
+    let map = json!({"metadata": {"name": "web", "namespace": "default"}});
+    let map: ConfigMap = serde_json::from_value(map).expect("a ConfigMap");
+    let read = limit(client.create(&map)).await.expect("created");
+    let current = limit(client.live().ensure_current(&read)).await;
+    current.expect("nothing has changed");
+    let fill = |it: &mut ConfigMap| {
+        let data = it.data.get_or_insert_default();
+        data.insert("a".to_owned(), "1".to_owned());
+    };
+    limit(client.modify(&read, fill)).await.expect("written");
+    let changed = limit(client.live().ensure_current(&read)).await;
+    assert!(changed.expect_err("it has other data").is_conflict());
 }

@@ -31,6 +31,7 @@ impl Live<'_> {
     }
 
     /// Succeeds if the server still has this object with the same spec: the same uid and generation, and not being deleted.
+    /// A kind without a generation, such as a ConfigMap, has to be unchanged.
     ///
     /// Call it before deleting what the spec does not name. A cache may be behind, and what an old spec does not name may be
     /// what the present one asks for.
@@ -97,7 +98,12 @@ impl<K: Object> Objects<K> {
         let key = Key::of(object);
         let state = |meta: &ObjectMeta| {
             let deleting = meta.deletion_timestamp.is_some();
-            (meta.uid.clone(), meta.generation, deleting)
+            // Kinds such as ConfigMaps have no generation; any change of theirs counts.
+            let version = match meta.generation {
+                Some(_) => None,
+                None => meta.resource_version.clone(),
+            };
+            (meta.uid.clone(), meta.generation, version, deleting)
         };
         let current = self.get_live(&key).await?;
         if current.is_some_and(|current| state(current.meta()) == state(object.meta())) {
