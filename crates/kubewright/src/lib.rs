@@ -125,6 +125,7 @@ pub type Result<T = (), E = Error> = std::result::Result<T, E>;
 /// What nearly every operator needs.
 pub mod prelude {
     pub use crate::Result;
+    pub use kubewright_runtime::conditions::ConditionExt as _;
     pub use kubewright_runtime::finalizer::{Cleanup, Finalized, finalize};
     pub use kubewright_runtime::{
         Change, Client, ClientError, Context, Controller, Delete, Error, EventKind, IgnoreNotFound,

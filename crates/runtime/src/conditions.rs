@@ -3,7 +3,9 @@
 //! That last rule keeps an operator from triggering itself with every write of its own status.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 /// The status of a condition, as in `metav1.Condition`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,95 +29,107 @@ impl Status {
     }
 }
 
-/// A condition to be set. The reason is a word in CamelCase.
+/// Builds conditions: `Condition` is the type of Kubernetes, and has these methods where this trait is in scope, as it is with
+/// the prelude.
 ///
 /// ```
-/// use kubewright_runtime::conditions::{self, Status, State};
+/// use kubewright_runtime::conditions::{self, Condition, ConditionExt, Status};
 ///
 /// let mut conditions = Vec::new();
 /// let now = jiff::Timestamp::now();
-/// let ready = State::new("Ready", Status::True, "Synced").message("all there").generation(3);
+/// let ready = Condition::new("Ready", Status::True, "Synced").message("all there").generation(3);
 /// assert!(conditions::set(&mut conditions, now, ready.clone()));
 /// assert!(!conditions::set(&mut conditions, now, ready));
 /// assert!(conditions::is_true(&conditions, "Ready"));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use]
-pub struct State {
-    kind: String,
-    status: Status,
-    reason: String,
-    message: String,
-    generation: Option<i64>,
+pub trait ConditionExt: sealed::Sealed {
+    /// A condition of this type, with an empty message. The reason is a word in CamelCase. The time of the transition is not
+    /// known here, so it is that of the epoch until [`set`] puts the condition into a list.
+    #[must_use]
+    fn new(kind: &str, status: Status, reason: &str) -> Self;
+
+    /// Sets the message that people read.
+    #[must_use]
+    fn message(self, message: impl Into<String>) -> Self;
+
+    /// Sets `observedGeneration`: the generation of the object that the condition describes, as a number or as the
+    /// metadata has it.
+    #[must_use]
+    fn generation(self, generation: impl Into<Option<i64>>) -> Self;
 }
 
-impl State {
-    /// A condition of this type, with an empty message.
-    pub fn new(kind: &str, status: Status, reason: &str) -> Self {
+impl ConditionExt for Condition {
+    fn new(kind: &str, status: Status, reason: &str) -> Self {
         Self {
-            kind: kind.into(),
-            status,
-            reason: reason.into(),
+            last_transition_time: Time(Timestamp::UNIX_EPOCH),
             message: String::new(),
-            generation: None,
+            observed_generation: None,
+            reason: reason.into(),
+            status: status.as_str().into(),
+            type_: kind.into(),
         }
     }
 
-    /// Sets the message that people read.
-    pub fn message(mut self, message: impl Into<String>) -> Self {
+    fn message(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
         self
     }
 
-    /// Sets `observedGeneration`: the generation of the object that the condition describes, as a number or as the
-    /// metadata has it.
-    pub fn generation(mut self, generation: impl Into<Option<i64>>) -> Self {
-        self.generation = generation.into();
+    fn generation(mut self, generation: impl Into<Option<i64>>) -> Self {
+        self.observed_generation = generation.into();
         self
     }
 }
 
+mod sealed {
+    pub trait Sealed: Sized {}
+    impl Sealed for super::Condition {}
+}
+
 /// Sets a condition and says whether anything changed. The transition time becomes `now` if the status is new or
-/// different; an observed generation that is not given leaves the present one alone.
+/// different, whatever time the condition brings; an observed generation that is not given leaves the present one alone.
 ///
 /// ```
-/// # use kubewright_runtime::conditions::{self, State, Status};
+/// # use kubewright_runtime::conditions::{self, Condition, ConditionExt, Status};
 /// # let now = "2030-01-01T00:00:00Z".parse().unwrap();
 /// let mut list = Vec::new();
-/// conditions::set(&mut list, now, State::new("Ready", Status::False, "Starting"));
-/// let again = State::new("Ready", Status::False, "Starting");
+/// conditions::set(&mut list, now, Condition::new("Ready", Status::False, "Starting"));
+/// let again = Condition::new("Ready", Status::False, "Starting");
 /// assert!(!conditions::set(&mut list, now, again), "nothing changed");
 /// ```
-pub fn set(conditions: &mut Vec<Condition>, now: Timestamp, state: State) -> bool {
-    let Some(present) = conditions.iter_mut().find(|c| c.type_ == state.kind) else {
+pub fn set(conditions: &mut Vec<Condition>, now: Timestamp, condition: Condition) -> bool {
+    let mut same_type = conditions.iter_mut();
+    let Some(present) = same_type.find(|it| it.type_ == condition.type_) else {
         conditions.push(Condition {
             last_transition_time: whole_seconds(now),
-            message: state.message,
-            observed_generation: state.generation,
-            reason: state.reason,
-            status: state.status.as_str().into(),
-            type_: state.kind,
+            ..condition
         });
         return true;
     };
-    let before = present.clone();
-    if present.status != state.status.as_str() {
-        present.status = state.status.as_str().into();
-        present.last_transition_time = whole_seconds(now);
-    }
-    present.reason = state.reason;
-    present.message = state.message;
-    present.observed_generation = state.generation.or(present.observed_generation);
-    *present != before
+    let last_transition_time = if present.status == condition.status {
+        present.last_transition_time.clone()
+    } else {
+        whole_seconds(now)
+    };
+    let next = Condition {
+        last_transition_time,
+        observed_generation: condition
+            .observed_generation
+            .or(present.observed_generation),
+        ..condition
+    };
+    let is_changed = *present != next;
+    *present = next;
+    is_changed
 }
 
 /// Removes the condition of this type and says whether it was there.
 ///
 /// ```
-/// # use kubewright_runtime::conditions::{self, State, Status};
+/// # use kubewright_runtime::conditions::{self, Condition, ConditionExt, Status};
 /// # let now = "2030-01-01T00:00:00Z".parse().unwrap();
 /// let mut list = Vec::new();
-/// conditions::set(&mut list, now, State::new("Ready", Status::False, "Starting"));
+/// conditions::set(&mut list, now, Condition::new("Ready", Status::False, "Starting"));
 /// assert!(conditions::remove(&mut list, "Ready"));
 /// assert!(list.is_empty());
 /// ```
@@ -128,10 +142,10 @@ pub fn remove(conditions: &mut Vec<Condition>, kind: &str) -> bool {
 /// The condition of this type.
 ///
 /// ```
-/// # use kubewright_runtime::conditions::{self, State, Status};
+/// # use kubewright_runtime::conditions::{self, Condition, ConditionExt, Status};
 /// # let now = "2030-01-01T00:00:00Z".parse().unwrap();
 /// let mut list = Vec::new();
-/// conditions::set(&mut list, now, State::new("Ready", Status::False, "Starting"));
+/// conditions::set(&mut list, now, Condition::new("Ready", Status::False, "Starting"));
 /// assert_eq!(conditions::find(&list, "Ready").unwrap().reason, "Starting");
 /// assert!(conditions::find(&list, "Available").is_none());
 /// ```
@@ -142,10 +156,10 @@ pub fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition
 /// Whether the condition of this type is there and true.
 ///
 /// ```
-/// # use kubewright_runtime::conditions::{self, State, Status};
+/// # use kubewright_runtime::conditions::{self, Condition, ConditionExt, Status};
 /// # let now = "2030-01-01T00:00:00Z".parse().unwrap();
 /// let mut list = Vec::new();
-/// conditions::set(&mut list, now, State::new("Ready", Status::False, "Starting"));
+/// conditions::set(&mut list, now, Condition::new("Ready", Status::False, "Starting"));
 /// assert!(!conditions::is_true(&list, "Ready"));
 /// ```
 pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
@@ -155,10 +169,10 @@ pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
 /// Whether the condition of this type is there and false.
 ///
 /// ```
-/// # use kubewright_runtime::conditions::{self, State, Status};
+/// # use kubewright_runtime::conditions::{self, Condition, ConditionExt, Status};
 /// # let now = "2030-01-01T00:00:00Z".parse().unwrap();
 /// let mut list = Vec::new();
-/// conditions::set(&mut list, now, State::new("Ready", Status::False, "Starting"));
+/// conditions::set(&mut list, now, Condition::new("Ready", Status::False, "Starting"));
 /// assert!(conditions::is_false(&list, "Ready"));
 /// assert!(!conditions::is_false(&list, "Available"), "unknown is not false");
 /// ```
@@ -183,8 +197,8 @@ mod tests {
         Timestamp::from_millisecond(second * 1000 + 250).expect("in range")
     }
 
-    fn ready(status: Status, reason: &str) -> State {
-        State::new("Ready", status, reason)
+    fn ready(status: Status, reason: &str) -> Condition {
+        Condition::new("Ready", status, reason)
     }
 
     #[test]
@@ -205,8 +219,8 @@ mod tests {
             (ready(Status::True, "Synced"), 7, false, 5),
             (ready(Status::Unknown, "Lost"), 8, true, 8),
         ];
-        for (state, second, changed, transition) in steps {
-            assert_eq!(set(&mut all, at(second), state), changed, "at {second}");
+        for (condition, second, changed, transition) in steps {
+            assert_eq!(set(&mut all, at(second), condition), changed, "at {second}");
             let time = all[0].last_transition_time.0;
             assert_eq!(time, Timestamp::from_second(transition).expect("in range"));
         }
@@ -215,10 +229,25 @@ mod tests {
     }
 
     #[test]
+    fn condition_of_another_list_gets_a_transition_time_of_its_own() {
+        let (mut child, mut parent) = (Vec::new(), Vec::new());
+        set(&mut child, at(1), ready(Status::True, "A"));
+        let found = find(&child, "Ready").cloned().expect("it was set");
+        assert!(set(&mut parent, at(2), found.clone()));
+        assert!(!set(&mut parent, at(3), found));
+        let time = parent[0].last_transition_time.0;
+        assert_eq!(time, Timestamp::from_second(2).expect("in range"));
+    }
+
+    #[test]
     fn conditions_are_found_and_removed_by_type() {
         let mut all = Vec::new();
         set(&mut all, at(1), ready(Status::True, "A"));
-        set(&mut all, at(1), State::new("Stalled", Status::False, "B"));
+        set(
+            &mut all,
+            at(1),
+            Condition::new("Stalled", Status::False, "B"),
+        );
         assert!(is_true(&all, "Ready") && is_false(&all, "Stalled"));
         assert!(!is_true(&all, "Stalled") && !is_true(&all, "Other"));
         assert!(remove(&mut all, "Ready") && !remove(&mut all, "Ready"));

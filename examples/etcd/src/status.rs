@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kubewright::prelude::conditions::{self, State, Status};
+use kubewright::prelude::conditions::{self, Condition, ConditionExt, Status};
 
 use crate::api::{EtcdCluster, EtcdClusterStatus, MemberState, Role};
 use crate::names::Names;
@@ -32,8 +32,12 @@ pub(crate) fn update(
             }
         }
     }
-    for state in states(seen, step) {
-        conditions::set(&mut status.conditions, now, state.generation(generation));
+    for condition in conditions_of(seen, step) {
+        conditions::set(
+            &mut status.conditions,
+            now,
+            condition.generation(generation),
+        );
     }
 }
 
@@ -83,25 +87,29 @@ fn whole(time: Timestamp) -> Timestamp {
     Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
-fn states(seen: &Seen, step: &Step) -> [State; 3] {
+fn conditions_of(seen: &Seen, step: &Step) -> [Condition; 3] {
     let available = match &seen.observed.quorum {
         Some(quorum) => {
             let (healthy, all) = (quorum.healthy_voters(), quorum.voters().count());
             let message = format!("{healthy} of {all} voting members are healthy");
-            State::new("Available", Status::True, "QuorumHealthy").message(message)
+            Condition::new("Available", Status::True, "QuorumHealthy").message(message)
         }
-        None if seen.observed.established => State::new("Available", Status::False, "NoQuorum")
+        None if seen.observed.established => Condition::new("Available", Status::False, "NoQuorum")
             .message("no quorum of members answers"),
-        None => State::new("Available", Status::False, "Bootstrapping")
+        None => Condition::new("Available", Status::False, "Bootstrapping")
             .message("the first member has not answered yet"),
     };
     let progressing = match reason(step) {
-        None => State::new("Progressing", Status::False, "AsWanted"),
-        Some((reason, message)) => State::new("Progressing", Status::True, reason).message(message),
+        None => Condition::new("Progressing", Status::False, "AsWanted"),
+        Some((reason, message)) => {
+            Condition::new("Progressing", Status::True, reason).message(message)
+        }
     };
     let degraded = match trouble(seen, step) {
-        None => State::new("Degraded", Status::False, "AllHealthy"),
-        Some((reason, message)) => State::new("Degraded", Status::True, reason).message(message),
+        None => Condition::new("Degraded", Status::False, "AllHealthy"),
+        Some((reason, message)) => {
+            Condition::new("Degraded", Status::True, reason).message(message)
+        }
     };
     [available, progressing, degraded]
 }

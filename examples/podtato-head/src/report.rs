@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kubewright::prelude::*;
-use kubewright::runtime::conditions::{State, Status};
+use kubewright::runtime::conditions::{Condition, Status};
 
 use crate::api::{PartStatus, PodtatoHeadApp, PodtatoHeadAppStatus, version_of};
 use crate::part::Part;
@@ -58,33 +58,38 @@ fn status(
     status.observed_generation = generation;
     status.stable = plan.stable.clone();
     status.rollback = plan.rollback.clone();
-    for state in [ready(plan, figure), progressing(plan)] {
-        conditions::set(&mut status.conditions, now, state.generation(generation));
+    for condition in [ready(plan, figure), progressing(plan)] {
+        conditions::set(
+            &mut status.conditions,
+            now,
+            condition.generation(generation),
+        );
     }
     status
 }
 
 /// Whether users see a whole figure, at whatever versions its parts are.
-fn ready(plan: &Plan, figure: &Figure) -> State {
+fn ready(plan: &Plan, figure: &Figure) -> Condition {
     let missing = Part::ALL.into_iter().filter(|part| {
         let seen = figure.get(part);
         seen.is_none_or(|seen| seen.progress != Progress::Ready)
     });
     let missing: Vec<&str> = missing.map(Part::name).collect();
     if missing.is_empty() && plan.expose {
-        return State::new("Ready", Status::True, "AllPartsReady").message("all parts are ready");
+        return Condition::new("Ready", Status::True, "AllPartsReady")
+            .message("all parts are ready");
     }
     let message = format!("waiting for {}", missing.join(", "));
-    State::new("Ready", Status::False, "PartsNotReady").message(message)
+    Condition::new("Ready", Status::False, "PartsNotReady").message(message)
 }
 
-fn progressing(plan: &Plan) -> State {
+fn progressing(plan: &Plan) -> Condition {
     let (reason, message) = words(plan);
     let status = match plan.stage {
         Stage::Starting(_) | Stage::Upgrading(_) | Stage::RollingBack(_) => Status::True,
         Stage::RolledBack(_) | Stage::Stalled(_) | Stage::Complete => Status::False,
     };
-    State::new("Progressing", status, reason).message(message)
+    Condition::new("Progressing", status, reason).message(message)
 }
 
 /// The reason and the message of a stage.

@@ -1,7 +1,7 @@
 //! What users see of a PostgresCluster: status, conditions, events.
 
 use kubewright::prelude::*;
-use kubewright::runtime::conditions::{State as ConditionState, Status};
+use kubewright::runtime::conditions::{Condition, Status};
 
 use crate::api::{BackupStatus, MemberStatus, PostgresCluster};
 use crate::plan::{Record, View};
@@ -60,16 +60,13 @@ pub(crate) async fn members(
         })
         .collect();
     let primary = status.primary.clone().unwrap_or_default();
-    let states = [
+    let reported = [
         ready(role(view, &primary), status.fencing, &primary),
         complete(&status.members),
     ];
-    for state in states {
-        conditions::set(
-            &mut status.conditions,
-            cx.now(),
-            state.generation(generation),
-        );
+    for condition in reported {
+        let condition = condition.generation(generation);
+        conditions::set(&mut status.conditions, cx.now(), condition);
     }
     cx.client().patch_status(&before, &*cluster).await?;
     Ok(())
@@ -86,17 +83,17 @@ fn role(view: &View, name: &str) -> &'static str {
 }
 
 /// Whether writes are taken.
-fn ready(role: &str, fencing: bool, primary: &str) -> ConditionState {
+fn ready(role: &str, fencing: bool, primary: &str) -> Condition {
     if role == "Primary" && !fencing {
-        return ConditionState::new("Ready", Status::True, "PrimaryUp")
+        return Condition::new("Ready", Status::True, "PrimaryUp")
             .message(format!("{primary} takes writes"));
     }
     let reason = if fencing { "Fencing" } else { "PrimaryDown" };
-    ConditionState::new("Ready", Status::False, reason).message(format!("{primary} is {role}"))
+    Condition::new("Ready", Status::False, reason).message(format!("{primary} is {role}"))
 }
 
 /// Whether every member does its part.
-fn complete(members: &[MemberStatus]) -> ConditionState {
+fn complete(members: &[MemberStatus]) -> Condition {
     let is_up = |member: &&MemberStatus| matches!(member.role.as_str(), "Primary" | "Replica");
     let up = members.iter().filter(is_up).count();
     let status = if up == members.len() {
@@ -105,5 +102,5 @@ fn complete(members: &[MemberStatus]) -> ConditionState {
         Status::False
     };
     let message = format!("{up} of {} members are up", members.len());
-    ConditionState::new("Complete", status, "Members").message(message)
+    Condition::new("Complete", status, "Members").message(message)
 }

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
 use kubewright::prelude::*;
-use kubewright::runtime::conditions::{State as ConditionState, Status};
+use kubewright::runtime::conditions::{Condition, Status};
 
 use crate::api::{PostgresCluster, Restore};
 use crate::desired;
@@ -110,8 +110,12 @@ async fn report(cluster: &PostgresCluster, restore: &Restore, cx: &Context) -> R
         let status = cluster.status.get_or_insert_default();
         status.observed_generation = generation;
         let message = format!("restoring from {}", restore.claim_name);
-        let state = ConditionState::new("Ready", Status::False, "Restoring").message(message);
-        conditions::set(&mut status.conditions, now, state.generation(generation));
+        let condition = Condition::new("Ready", Status::False, "Restoring").message(message);
+        conditions::set(
+            &mut status.conditions,
+            now,
+            condition.generation(generation),
+        );
     };
     cx.client().modify_status(cluster, change).await?;
     Ok(())

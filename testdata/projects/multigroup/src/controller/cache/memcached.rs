@@ -10,7 +10,7 @@ use kubewright::k8s_openapi::api::core::v1::{
 };
 use kubewright::kube::ResourceExt;
 use kubewright::prelude::*;
-use kubewright::runtime::conditions::{State, Status};
+use kubewright::runtime::conditions::{Condition, Status};
 
 use crate::api::cache::v1alpha1::memcached::Memcached;
 
@@ -143,17 +143,17 @@ async fn report(
         && there >= wanted
         && pods.updated_replicas.unwrap_or_default() >= wanted;
     let available = if is_available {
-        State::new("Available", Status::True, "AllAvailable")
+        Condition::new("Available", Status::True, "AllAvailable")
     } else {
-        State::new("Available", Status::False, "NotAvailable")
+        Condition::new("Available", Status::False, "NotAvailable")
     };
     let degraded = match in_the_way {
-        Some(why) => State::new("Degraded", Status::True, "InTheWay").message(why),
-        None => State::new("Degraded", Status::False, "AsExpected"),
+        Some(why) => Condition::new("Degraded", Status::True, "InTheWay").message(why),
+        None => Condition::new("Degraded", Status::False, "AsExpected"),
     };
-    for state in [available.message(&message), degraded] {
-        let state = state.generation(generation);
-        conditions::set(&mut status.conditions, cx.now(), state);
+    for condition in [available.message(&message), degraded] {
+        let condition = condition.generation(generation);
+        conditions::set(&mut status.conditions, cx.now(), condition);
     }
     if status == before {
         return Ok(());

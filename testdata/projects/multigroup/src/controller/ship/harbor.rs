@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kubewright::prelude::*;
-use kubewright::runtime::conditions::{State, Status};
+use kubewright::runtime::conditions::{Condition, Status};
 
 use crate::api::ship::v1::harbor::Harbor;
 
@@ -54,7 +54,7 @@ async fn report_ready(object: &Harbor, message: &str, cx: &Context) -> Result<()
     let before = object.status.clone().unwrap_or_default();
     let mut status = before.clone();
     status.observed_generation = object.metadata.generation;
-    let ready = State::new("Ready", Status::True, reason)
+    let ready = Condition::new("Ready", Status::True, reason)
         .message(message)
         .generation(object.metadata.generation);
     conditions::set(&mut status.conditions, cx.now(), ready);
