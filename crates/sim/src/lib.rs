@@ -75,6 +75,7 @@ mod progress;
 mod replay;
 mod report;
 mod run;
+mod sample;
 mod sheet;
 mod state;
 mod target;

@@ -31,6 +31,7 @@ use crate::identity::escape;
 use crate::plan::Plan;
 use crate::replay::{self, Asked, REPLAY};
 use crate::run::{Base, Outcome, execute};
+use crate::sample::is_full;
 use crate::sheet;
 use crate::threads::{in_runtime, spread};
 use crate::user::User;
@@ -41,8 +42,6 @@ use route::{Change, How, Route, Terrain};
 
 pub use report::{WalkFailure, WalkReport};
 
-/// The variable that asks for all steps, where a test takes some of them.
-const VOLUME: &str = "KUBEWRIGHT_SIM";
 /// Lines of the timeline of a step that failed.
 const TIMELINE: usize = 24;
 
@@ -386,9 +385,8 @@ impl Walk {
 
     /// Which changes are run where no token names one: all, or some of them, evenly spread.
     fn sampled(&self, route: &Route) -> BTreeSet<usize> {
-        let full = std::env::var(VOLUME).is_ok_and(|volume| volume == "full");
         let all = 0..route.changes.len();
-        let Some(sample) = self.sample.filter(|_| !full) else {
+        let Some(sample) = self.sample.filter(|_| !is_full()) else {
             return all.collect();
         };
         let some = sample.min(all.len());
