@@ -6,8 +6,10 @@
 //! than everything else between the event and its handler. [`Connections`] is an executor that knows who reads: a
 //! connection that is woken by a read is polled by the reader, at once, and nobody has to be woken for it.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -39,6 +41,7 @@ impl Executor<Task> for Connections {
     fn execute(&self, task: Task) {
         tokio::spawn(Run(Arc::new(Connection {
             task: Mutex::new(Some(task)),
+            panic: Mutex::new(None),
             runner: AtomicWaker::new(),
         })));
     }
@@ -48,6 +51,8 @@ impl Executor<Task> for Connections {
 struct Connection {
     /// Nothing when it is over.
     task: Mutex<Option<Task>>,
+    /// What it panicked with while its reader polled it, until its own task panics with it.
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
     /// Wakes its own task.
     runner: AtomicWaker,
 }
@@ -60,6 +65,9 @@ impl Future for Run {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         self.0.runner.register(cx.waker());
+        if let Some(panic) = self.0.panic.lock().take() {
+            resume_unwind(panic);
+        }
         let mut task = self.0.task.lock();
         self.0.poll(&mut task)
     }
@@ -86,9 +94,17 @@ impl Connection {
         over
     }
 
-    /// Goes on with it here, unless its own task is at it.
+    /// Goes on with it here, unless its own task is at it. A panic of the connection is for its own task: the reader sees
+    /// a connection that is over.
     fn advance(self: &Arc<Self>) {
-        let polled = self.task.try_lock().map(|mut task| self.poll(&mut task));
+        let polled = self.task.try_lock().map(|mut task| {
+            let polled = catch_unwind(AssertUnwindSafe(|| self.poll(&mut task)));
+            polled.unwrap_or_else(|panic| {
+                *self.panic.lock() = Some(panic);
+                *task = None;
+                Poll::Ready(())
+            })
+        });
         if polled != Some(Poll::Pending) {
             self.runner.wake();
         }
@@ -134,9 +150,17 @@ thread_local! {
 }
 
 /// While it is there, a connection that is woken is noted and not woken.
-struct Noting;
+struct Noting {
+    /// What a read around this one has noted.
+    before: Reading,
+}
 
 impl Noting {
+    fn begin() -> Self {
+        let before = READING.replace(Reading::Yes);
+        Self { before }
+    }
+
     fn woken(self) -> Option<Arc<Connection>> {
         match READING.take() {
             Reading::Woke(connection) => Some(connection),
@@ -148,7 +172,7 @@ impl Noting {
 impl Drop for Noting {
     fn drop(&mut self) {
         // Something is left only after a panic.
-        if let Reading::Woke(connection) = READING.take() {
+        if let Reading::Woke(connection) = READING.replace(std::mem::take(&mut self.before)) {
             connection.runner.wake();
         }
     }
@@ -156,8 +180,7 @@ impl Drop for Noting {
 
 /// Polls what reads an answer, and goes on with the connection that this wakes.
 pub(crate) fn read<T>(poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
-    READING.set(Reading::Yes);
-    let noting = Noting;
+    let noting = Noting::begin();
     let polled = poll();
     if let Some(connection) = noting.woken() {
         match polled {
@@ -236,7 +259,7 @@ mod tests {
     #[tokio::test]
     async fn reader_that_panics_wakes_what_it_took_from() {
         let mut receiver = numbers(2);
-        let panics = std::panic::AssertUnwindSafe(poll_fn(|cx| {
+        let panics = AssertUnwindSafe(poll_fn(|cx| {
             read(|| match receiver.poll_next_unpin(cx) {
                 Poll::Ready(_) => panic!("on purpose"),
                 Poll::Pending => Poll::<()>::Pending,
@@ -244,5 +267,34 @@ mod tests {
         }));
         assert!(panics.catch_unwind().await.is_err());
         assert_eq!(limit(receiver.next()).await, Some(1));
+    }
+
+    #[tokio::test]
+    async fn read_within_a_read_loses_no_wake_up() {
+        let mut receiver = numbers(2);
+        tokio::task::yield_now().await;
+        let first = poll_fn(|cx| {
+            read(|| {
+                let polled = receiver.poll_next_unpin(cx);
+                let inner = read(|| Poll::Ready(()));
+                assert!(inner.is_ready());
+                polled
+            })
+        });
+        assert_eq!(limit(first).await, Some(0));
+        assert_eq!(limit(receiver.next()).await, Some(1));
+    }
+
+    #[tokio::test]
+    async fn panic_of_a_connection_stays_in_its_own_task() {
+        let (mut sender, mut receiver) = mpsc::channel(0);
+        Connections.execute(Box::pin(async move {
+            assert_eq!(sender.send(0).await, Ok(()), "somebody reads");
+            panic!("a defect of the connection");
+        }));
+        let read = AssertUnwindSafe(limit(next(&mut receiver))).catch_unwind();
+        let read = read.await.expect("the reader does not panic");
+        assert_eq!(read, Some(0));
+        assert_eq!(limit(next(&mut receiver)).await, None, "it is over");
     }
 }
