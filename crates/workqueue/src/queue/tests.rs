@@ -260,6 +260,24 @@ async fn cancelled_worker_passes_the_timer_on() {
     assert_eq!(workers.taken(), ["a"]);
 }
 
+/// A worker that waits for the timer is woken for a key and cancelled: one worker takes the key, and another one the timer.
+#[tokio::test(start_paused = true)]
+async fn cancelled_worker_passes_both_its_wake_up_and_the_timer_on() {
+    let queue = queue();
+    queue.add_after("later", ms(20));
+    let waiting = tokio::spawn({
+        let queue = queue.clone();
+        async move { drop(limit(queue.get()).await) }
+    });
+    settle().await;
+    let workers = workers(&queue, 2, ms(1000));
+    settle().await;
+    queue.add("now");
+    waiting.abort();
+    sleep(ms(21)).await;
+    assert_eq!(workers.taken(), ["now", "later"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn keys_due_together_wake_several_workers() {
     let queue = queue();
