@@ -239,6 +239,45 @@ async fn scope_is_a_part_of_the_shared_cache_and_leaving_it_is_not_being_gone() 
     limit(running).await.expect("no panic").expect("it ends");
 }
 
+#[tokio::test(start_paused = true)]
+async fn write_outside_of_the_scope_of_a_controller_does_not_hold_it_up() {
+    let selective = CachePolicy::of::<ConfigMap>().labels("app=web");
+    for cache in [
+        CacheOptions::new(),
+        CacheOptions::new().policy(selective.clone()),
+    ] {
+        let setup = setup().await;
+        let controller = Controller::of::<ConfigMap>("labelled")
+            .scope(Scope::all().namespace("default").labels("app=web"))
+            .reconciler(tell().0);
+        let handle = controller.handle();
+        let manager = Manager::over(setup.client(cache)).controller(controller);
+        let client = manager.client();
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(manager.run_until(stop.clone()));
+        until("the controller has its first state", async || {
+            handle.is_warm().then_some(())
+        })
+        .await;
+        // It has no such label, so it is not in the controller's part of the cache and never will be.
+        let created = limit(client.create(&config("default", "outside", Some("db")))).await;
+        created.expect("it is created");
+        let start = tokio::time::Instant::now();
+        handle.reconcile(Key::new("default", "outside"));
+        let ran = until("its key has been worked on", async || {
+            handle.history().list().pop()
+        });
+        assert_eq!(ran.await.ended, "done");
+        assert!(
+            start.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            start.elapsed()
+        );
+        stop.cancel();
+        limit(running).await.expect("no panic").expect("it ends");
+    }
+}
+
 /// How a manager ends whose cache and controller do not fit together.
 async fn refusal(cache: CacheOptions, controller: Controller) -> String {
     let setup = setup().await;

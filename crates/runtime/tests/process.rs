@@ -19,6 +19,7 @@ use kubewright_server::{Endpoint, Server};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 const ROLE: &str = "KUBEWRIGHT_TEST_ROLE";
 const IDENTITY: &str = "KUBEWRIGHT_TEST_IDENTITY";
@@ -39,8 +40,10 @@ fn process() {
     let Ok(role) = std::env::var(ROLE) else {
         return;
     };
+    // Where the signals are looked at, not all threads are blocked.
+    let threads = if role == "stuck" { 2 } else { 1 };
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
+        .worker_threads(threads)
         .enable_all()
         .build()
         .expect("a runtime");
@@ -73,6 +76,7 @@ async fn act(role: &str) -> String {
         .retry_period(RETRY);
     let manager = match role {
         "slow" => manager,
+        "stuck" => manager.runnable(block),
         _ => manager.leader_election(lease),
     };
     match manager.controller(controller).run().await {
@@ -93,6 +97,7 @@ async fn reconcile(
         "blocked" => loop {
             std::thread::park();
         },
+        "stuck" => {}
         _ => {
             // A merge patch names no version: nothing but the lease keeps two from writing.
             let sign = |config: &mut ConfigMap| {
@@ -104,6 +109,14 @@ async fn reconcile(
         }
     }
     Ok(Outcome::requeue_after(Duration::from_millis(20)))
+}
+
+/// A part of the manager that can be neither finished nor dropped.
+async fn block(_: CancellationToken) -> Result<(), kubewright_runtime::Error> {
+    println!("blocking");
+    loop {
+        std::thread::park();
+    }
 }
 
 // Those who look at them.
@@ -198,16 +211,16 @@ impl Process {
     }
 }
 
-#[tokio::test]
-async fn second_signal_ends_a_process_at_once() {
+/// Starts a process, waits until it does what takes long, and asks it to stop twice.
+async fn check_second_signal(role: &str, begun: &str) {
     let world = World::start().await;
-    let mut process = world.process("slow", "a");
-    process.until("reconciling").await;
+    let mut process = world.process(role, "a");
+    process.until(begun).await;
     process.signal("-TERM");
     sleep(Duration::from_millis(300)).await;
     assert!(
         process.child.try_wait().expect("ours").is_none(),
-        "it lets the reconcile finish"
+        "it lets what runs finish"
     );
     process.signal("-TERM");
     let start = Instant::now();
@@ -222,6 +235,16 @@ async fn second_signal_ends_a_process_at_once() {
         "{:?}",
         start.elapsed()
     );
+}
+
+#[tokio::test]
+async fn second_signal_ends_a_process_at_once() {
+    check_second_signal("slow", "reconciling").await;
+}
+
+#[tokio::test]
+async fn second_signal_ends_a_process_whose_thread_is_blocked() {
+    check_second_signal("stuck", "blocking").await;
 }
 
 /// The only thread of the runtime is blocked, so nobody there can notice that the lease is lost.

@@ -289,6 +289,33 @@ async fn shutdown_has_one_deadline_for_all_of_it() {
     assert!(matches!(error, ManagerError::LeadershipLost), "{error}");
 }
 
+/// The work ends in time, and then the server does not answer any more.
+#[tokio::test(start_paused = true)]
+async fn lease_that_cannot_be_released_has_no_time_beyond_the_shutdown() {
+    let (server, _) = server().await;
+    let wire = Wire::new(server.service());
+    let line = wire.clone();
+    let slow = |stop: CancellationToken| async move {
+        stop.cancelled().await;
+        tokio::time::sleep(Duration::from_secs(22)).await;
+        line.plan(|_| Fault::Silence);
+        Ok(())
+    };
+    let manager = Manager::new(wire.client())
+        .leader_election(LeaseOptions::new("default", "lease", "me"))
+        .runnable(Task::new("slow", slow));
+    let elected = manager.elected();
+    let stop = CancellationToken::new();
+    let run = tokio::spawn(manager.run_until(stop.clone()));
+    limit(elected).await;
+    stop.cancel();
+    let start = Instant::now();
+    let ended = limit(run).await.expect("no panic");
+    let took = start.elapsed();
+    assert!(took > Duration::from_secs(22), "{took:?}: {ended:?}");
+    assert!(took <= Duration::from_secs(30), "{took:?}: {ended:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn elected_completes_at_once_without_an_election_and_else_when_it_is_won() {
     let (_server, kube) = server().await;

@@ -101,7 +101,7 @@ async fn refusal_that_is_terminal_ends_the_reconcile_for_good() {
     }
 }
 
-/// D8: the first operator that people copied wrote first and looked at the owner afterwards.
+/// Whoever writes first and looks at the owner afterwards has taken it over by then.
 #[tokio::test]
 async fn secret_of_another_controller_is_not_overwritten() {
     let (server, wire, client) = world().await;

@@ -92,3 +92,49 @@ async fn client_that_outlives_its_reconcile_keeps_no_account_of_writes() {
     }
     assert!(background.take_traces().writes.is_empty());
 }
+
+/// A scope whose name ends as that of another one does.
+struct NotClusterResourceScope;
+
+/// An object of that scope.
+#[derive(Debug, Clone, Default, Serialize, serde::Deserialize)]
+struct Odd {
+    metadata: kube::core::ObjectMeta,
+}
+
+impl Resource for Odd {
+    type DynamicType = ();
+    type Scope = NotClusterResourceScope;
+
+    fn kind(_: &()) -> std::borrow::Cow<'_, str> {
+        "Odd".into()
+    }
+
+    fn group(_: &()) -> std::borrow::Cow<'_, str> {
+        "example.com".into()
+    }
+
+    fn version(_: &()) -> std::borrow::Cow<'_, str> {
+        "v1".into()
+    }
+
+    fn plural(_: &()) -> std::borrow::Cow<'_, str> {
+        "odds".into()
+    }
+
+    fn meta(&self) -> &kube::core::ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut kube::core::ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+#[test]
+fn scope_of_a_kind_is_known_by_its_type_and_not_by_its_name() {
+    use k8s_openapi::api::core::v1::Node;
+    assert!(is_cluster_scoped::<Node>() && !is_namespaced::<Node>());
+    assert!(is_namespaced::<ConfigMap>() && !is_cluster_scoped::<ConfigMap>());
+    assert!(!is_cluster_scoped::<Odd>());
+}
