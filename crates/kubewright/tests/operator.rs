@@ -23,11 +23,23 @@ use tokio::time::timeout;
 /// Set where this program is to be the operator.
 const AS_OPERATOR: &str = "KUBEWRIGHT_TEST_OPERATOR";
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The name of an object whose reconcile blocks a thread for ever.
+const BLOCKS: &str = "blocks";
 
 struct Marker;
 
 impl Reconciler<ConfigMap> for Marker {
     async fn reconcile(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Outcome> {
+        if cx.key().name() == BLOCKS {
+            tracing::info!(what = BLOCKS, address = "", "a thread is blocked");
+            // As by a system call that never returns.
+            let blocked = tokio::task::spawn_blocking(|| {
+                loop {
+                    std::thread::park();
+                }
+            });
+            blocked.await?;
+        }
         let mark = |object: &mut ConfigMap| {
             let labels = object.metadata.labels.get_or_insert_default();
             labels.insert("seen".to_owned(), "yes".to_owned());
@@ -97,6 +109,11 @@ fn main() -> kubewright::Result {
         .await;
         check("an operator without a cluster says so", without_cluster()).await;
         check("an operator runs, answers, leads and stops", runs()).await;
+        check(
+            "an operator whose thread is blocked ends at the second signal",
+            blocked_thread_does_not_keep_the_operator(),
+        )
+        .await;
         check(
             "an operator of one namespace leaves others alone",
             one_namespace(),
@@ -245,10 +262,14 @@ impl Running {
         }
     }
 
-    async fn stop(mut self) {
+    async fn signal(&self) {
         let id = self.child.id().expect("it runs").to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status().await;
         assert!(sent.expect("a signal").success());
+    }
+
+    async fn stop(mut self) {
+        self.signal().await;
         // What it says on the way has to go somewhere.
         while self.log.next_line().await.is_ok_and(|line| line.is_some()) {}
         assert!(self.child.wait().await.expect("it ends").success());
@@ -323,6 +344,32 @@ async fn runs() {
     make(&configs, "one").await;
     until(async || seen(&configs, "one").await.then_some(())).await;
     running.stop().await;
+}
+
+/// Neither the manager nor the runtime waits for a thread that cannot be ended.
+async fn blocked_thread_does_not_keep_the_operator() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_server, admin) = cluster(directory.path()).await;
+    let mut running = Running::start(directory.path(), &["--health-probe-bind-address=0"]);
+    make(&Api::namespaced(admin, "default"), BLOCKS).await;
+    running.address(BLOCKS).await;
+    running.signal().await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let finishing = running.child.try_wait().expect("it is ours");
+    assert!(finishing.is_none(), "it lets the reconcile finish");
+    running.signal().await;
+    let second = tokio::time::Instant::now();
+    // What it says on the way has to go somewhere.
+    while running
+        .log
+        .next_line()
+        .await
+        .is_ok_and(|line| line.is_some())
+    {}
+    let status = running.child.wait().await.expect("it ends");
+    assert_eq!(status.code(), Some(1), "{status}");
+    let took = second.elapsed();
+    assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
 async fn one_namespace() {

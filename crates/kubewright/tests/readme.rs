@@ -47,6 +47,57 @@ fn readme_has_the_code_of_this_test() {
     assert!(readme.contains(code), "README.md lacks:\n{code}");
 }
 
+fn config(name: &str) -> ConfigMap {
+    let mut config = ConfigMap::default();
+    config.metadata.name = Some(name.to_owned());
+    config.metadata.namespace = Some("default".to_owned());
+    config.data = Some([("x".to_owned(), "1".to_owned())].into());
+    config
+}
+
+#[tokio::test]
+async fn first_operator_leaves_secrets_of_others_alone() {
+    let server = limit(Server::builder().start()).await.expect("a server");
+    let (wire, user) = (Wire::new(server.service()), Wire::new(server.service()));
+    let user = Client::new(user.client());
+    let theirs = limit(user.create(&config("theirs"))).await;
+    let theirs = theirs.expect("created");
+    let mut foreign = Secret::default();
+    foreign.metadata.name = Some("a".to_owned());
+    foreign.metadata.namespace = Some("default".to_owned());
+    foreign.data = Some([("x".to_owned(), ByteString(b"theirs".to_vec()))].into());
+    set_controller_reference(&theirs, &mut foreign).expect("it can be owned");
+    let foreign = limit(user.create(&foreign)).await.expect("created");
+    let config = limit(user.create(&config("a"))).await.expect("created");
+    let key = Key::of(&config);
+
+    let controller = copier();
+    let handle = controller.handle();
+    let stop = CancellationToken::new();
+    let manager = Manager::new(wire.client()).controller(controller);
+    let running = tokio::spawn(manager.run_until(stop.clone()));
+    let runs = || {
+        let ended = handle.history().list().into_iter();
+        ended.filter(|run| run.key == key).collect::<Vec<_>>()
+    };
+    let tried = until("it has tried twice", async || {
+        let runs = runs();
+        (runs.len() > 1).then_some(runs)
+    })
+    .await;
+    assert!(
+        tried.iter().all(|run| run.ended.contains("already owned")),
+        "{tried:?}"
+    );
+    let after = limit(user.live().get::<Secret>(&key)).await;
+    assert_eq!(after.expect("an answer"), Some(foreign));
+    stop.cancel();
+    limit(running)
+        .await
+        .expect("no panic")
+        .expect("it ends well");
+}
+
 #[tokio::test]
 async fn first_operator_writes_each_secret_once() {
     let server = limit(Server::builder().start()).await.expect("a server");
@@ -60,11 +111,7 @@ async fn first_operator_writes_each_secret_once() {
         .controller(controller);
     let running = tokio::spawn(manager.run_until(stop.clone()));
 
-    let mut config = ConfigMap::default();
-    config.metadata.name = Some("a".to_owned());
-    config.metadata.namespace = Some("default".to_owned());
-    config.data = Some([("x".to_owned(), "1".to_owned())].into());
-    let config = limit(user.create(&config)).await.expect("created");
+    let config = limit(user.create(&config("a"))).await.expect("created");
     let key = Key::of(&config);
     let holds = async |value: &str| {
         until("the Secret has the data", async || {

@@ -247,3 +247,25 @@ async fn world_runs_in_real_time_with_all_controllers() {
     world.settled_for(Duration::from_millis(50)).await;
     world.stop_operator().await.expect("it ends well");
 }
+
+/// Whether this process handles a signal itself.
+#[cfg(target_os = "linux")]
+fn handles(signal: u32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").expect("this is Linux");
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.expect("a line of the signals that are caught");
+    let caught = u64::from_str_radix(caught.trim(), 16).expect("a mask");
+    caught & (1 << (signal - 1)) != 0
+}
+
+/// Whoever runs the tests may end them, whatever worlds there are.
+#[cfg(target_os = "linux")]
+#[tokio::test(start_paused = true)]
+async fn world_leaves_the_signals_of_the_test_program_alone() {
+    const SIGINT: u32 = 2;
+    const SIGTERM: u32 = 15;
+    let world = World::start().await;
+    create(&world, "a", Mistake::None).await;
+    until_text(&world, "a", "hello").await;
+    assert_eq!((handles(SIGINT), handles(SIGTERM)), (false, false));
+}
