@@ -1,4 +1,5 @@
 //! `README.md` beside this file lists what can be wrong with the server and the tests that hold it: each of them exists.
+//! The tests of the runtime include this file for a list of their own.
 
 use std::path::Path;
 
@@ -21,12 +22,12 @@ fn listed(readme: &str) -> Vec<(String, String)> {
 
 #[test]
 fn every_test_that_is_listed_exists() {
-    let server = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = std::fs::read_to_string(server.join("tests/README.md")).expect("the list");
+    let tested = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(tested.join("tests/README.md")).expect("the list");
     let listed = listed(&readme);
     assert!(listed.len() > 40, "only {} tests are listed", listed.len());
     for (file, test) in listed {
-        let path = server.join("..").join(&file);
+        let path = tested.join("..").join(&file);
         let source = std::fs::read_to_string(&path).unwrap_or_default();
         let is_there = source.contains(&format!("fn {test}("));
         assert!(is_there, "{file} has no test {test}");
