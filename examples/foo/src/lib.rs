@@ -102,11 +102,8 @@ fn fill(deployment: &mut Deployment, foo: &Foo) {
     spec.template.spec.get_or_insert_default().containers = vec![container];
 }
 
-/// Deletes the Deployments of a Foo under names that it had before.
-///
-/// # Errors
-/// When the server does not do it.
-pub async fn delete_renamed(foo: &Foo, cx: &Context) -> Result<()> {
+/// Deletes the Deployments of a Foo under names that it had before: nobody else would.
+async fn delete_renamed(foo: &Foo, cx: &Context) -> Result<()> {
     let here = Query::all().namespace(cx.key().namespace().unwrap_or_default());
     for old in cx.client().list::<Deployment>(here).await? {
         if is_controlled_by(foo, &old) && old.name_any() != foo.spec.deployment_name {
@@ -128,10 +125,6 @@ pub fn controller() -> Controller {
         .workers(2)
         .reconciler(FooReconciler)
 }
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/first-operator.md")]
-struct FirstOperator;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -15,18 +15,3 @@ fn definition_on_file_is_that_of_the_type() {
         "crd.yaml should be\n{text}"
     );
 }
-
-#[test]
-fn first_steps_show_the_code_of_the_example() {
-    let text = include_str!("../../../docs/first-operator.md");
-    let code = include_str!("../src/lib.rs");
-    let mut blocks = text.split("```rust\n").skip(1);
-    for step in ["the type", "the reconciler", "the controller"] {
-        let block = blocks.next().and_then(|rest| rest.split("```").next());
-        // Above the first blank line is what the block needs to stand alone.
-        let (_, shown) = block
-            .and_then(|block| block.split_once("\n\n"))
-            .expect(step);
-        assert!(code.contains(shown), "{step} is not in lib.rs:\n{shown}");
-    }
-}
