@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use kube::core::{ApiResource, ObjectMeta};
+use kube::core::{ApiResource, GroupVersionKind, ObjectMeta};
 use kubewright_runtime::client::Registrations;
 use kubewright_runtime::{
     CacheOptions, CachePolicy, Client, ClientError, Context, Controller, Delete, Error, Event,
@@ -471,6 +471,31 @@ async fn object_that_does_not_decode_is_not_absent() {
         assert_eq!(bad.map(|o| o.data["data"]["n"].clone()), Some(json!("x")));
     }
     assert_eq!(client.factory().len(), 1);
+    let read = limit(client.live().get::<Strict>(&key)).await;
+    assert!(matches!(read, Err(ClientError::Call { .. })), "{read:?}");
+    let listed = limit(client.live().list::<Strict>(here())).await;
+    assert!(
+        matches!(listed, Err(ClientError::Call { .. })),
+        "{listed:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn kind_that_is_not_there_is_an_error_of_cached_reads_and_of_live_lists() {
+    let setup = setup().await;
+    let client = setup.client(CacheOptions::new());
+    let kind = GroupVersionKind::gvk("example.com", "v1", "Nothing");
+    let nothings = client.dynamic(&ApiResource::from_gvk(&kind));
+    let key = Key::new("default", "a");
+    let read = limit(nothings.get(&key)).await;
+    assert!(
+        matches!(read, Err(ClientError::NotSynced { .. })),
+        "{read:?}"
+    );
+    let read = limit(nothings.get_live(&key)).await;
+    assert!(read.expect("read").is_none());
+    let listed = limit(nothings.list_live(Query::all())).await;
+    assert!(listed.is_err_and(|error| error.is_not_found()));
 }
 
 #[tokio::test(start_paused = true)]
