@@ -1,17 +1,18 @@
-//! The kind Tenant: what users ask for, and what became of it.
+//! The kind Tenant: its spec and its status. Comments of types and fields are what `kubectl explain` prints.
 
 use kubewright::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kubewright::kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is asked for.
+/// TenantSpec defines the desired state of Tenant.
 #[kubewright::api]
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[kube(
     group = "platform.example.com",
     version = "v1alpha1",
     kind = "Tenant",
+    doc = "Tenant is the schema of the Tenant API.",
     status = "TenantStatus",
     printcolumn(
         name = "Ready",
@@ -26,19 +27,19 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct TenantSpec {
-    /// How many there should be. An example: change it into what your users ask for.
+    /// size is an example field of Tenant: replace it with what your users ask for.
     #[schemars(range(min = 1, max = 10))]
     pub size: Option<i32>,
 }
 
-/// What became of it.
+/// TenantStatus defines the observed state of Tenant.
 #[kubewright::schema]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct TenantStatus {
-    /// The generation that this is about.
+    /// observedGeneration is the generation that the controller observed last.
     pub observed_generation: Option<i64>,
-    /// What holds and what does not.
+    /// conditions represent the current state of Tenant. Each has a type of its own, such as Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

@@ -1,11 +1,11 @@
-//! The kind Guestbook: what users ask for, and what became of it.
+//! The kind Guestbook: its spec and its status. Comments of types and fields are what `kubectl explain` prints.
 
 use kubewright::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kubewright::kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is asked for.
+/// GuestbookSpec defines the desired state of Guestbook.
 #[kubewright::api(conversion = "webhook")]
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[kube(
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
     storage = false,
     kind = "Guestbook",
     namespaced,
+    doc = "Guestbook is the schema of the Guestbook API.",
     status = "GuestbookStatus",
     printcolumn(
         name = "Ready",
@@ -28,19 +29,19 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct GuestbookSpec {
-    /// How many there should be. An example: change it into what your users ask for.
+    /// size is an example field of Guestbook: replace it with what your users ask for.
     #[schemars(range(min = 1, max = 10))]
     pub size: Option<i32>,
 }
 
-/// What became of it.
+/// GuestbookStatus defines the observed state of Guestbook.
 #[kubewright::schema]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct GuestbookStatus {
-    /// The generation that this is about.
+    /// observedGeneration is the generation that the controller observed last.
     pub observed_generation: Option<i64>,
-    /// What holds and what does not.
+    /// conditions represent the current state of Guestbook. Each has a type of its own, such as Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

@@ -1,4 +1,4 @@
-//! The kind Memcached: pods that run an image, and what became of them.
+//! The kind Memcached: pods that run an image. Comments of types and fields are what `kubectl explain` prints.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use kubewright::kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The pods that should run.
+/// MemcachedSpec defines the desired state of Memcached.
 #[kubewright::api]
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, PartialEq)]
 #[kube(
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
     version = "v1alpha1",
     kind = "Memcached",
     namespaced,
+    doc = "Memcached is the schema of the Memcached API.",
     status = "MemcachedStatus",
     scale(
         spec_replicas_path = ".spec.replicas",
@@ -35,36 +36,37 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MemcachedSpec {
-    /// How many pods run.
+    /// replicas is the number of pods that should run.
     #[k8s(min = 0, max = 100, default = 1)]
     pub replicas: i32,
-    /// The image that they run.
+    /// image is the container image that the pods run.
     #[k8s(min_length = 1, max_length = 1024)]
     #[k8s(default = "memcached:1.6-alpine")]
     pub image: String,
-    /// The port on which the program in the image listens, if it does.
+    /// containerPort is the port on which the program in the image listens, if it does.
     #[k8s(min = 1, max = 65535, default = 11211)]
     pub container_port: Option<i32>,
-    /// Environment variables of the program, by name. Pods are replaced when they change.
+    /// config has environment variables of the program, by name. Pods are replaced when they change.
     #[k8s(max_properties = 100)]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub config: BTreeMap<String, String>,
 }
 
-/// What became of the pods.
+/// MemcachedStatus defines the observed state of Memcached.
 #[kubewright::schema]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct MemcachedStatus {
-    /// The generation that this is about.
+    /// observedGeneration is the generation that the controller observed last.
     pub observed_generation: Option<i64>,
-    /// How many pods there are.
+    /// replicas is the number of pods that there are.
     #[serde(default)]
     pub replicas: i32,
-    /// How many of them are available.
+    /// availableReplicas is the number of pods that are available.
     #[serde(default)]
     pub available_replicas: i32,
-    /// Whether the pods are available, and whether something is in their way.
+    /// conditions represent the current state of Memcached: Available says whether the pods are, and Degraded whether something
+    /// is in their way.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

@@ -1,11 +1,11 @@
-//! The kind Captain: what users ask for, and what became of it.
+//! The kind Captain: its spec and its status. Comments of types and fields are what `kubectl explain` prints.
 
 use kubewright::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kubewright::kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is asked for.
+/// CaptainSpec defines the desired state of Captain.
 #[kubewright::api]
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[kube(
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
     kind = "Captain",
     plural = "admirales",
     namespaced,
+    doc = "Captain is the schema of the Captain API.",
     status = "CaptainStatus",
     printcolumn(
         name = "Ready",
@@ -28,19 +29,19 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct CaptainSpec {
-    /// How many there should be. An example: change it into what your users ask for.
+    /// size is an example field of Captain: replace it with what your users ask for.
     #[schemars(range(min = 1, max = 10))]
     pub size: Option<i32>,
 }
 
-/// What became of it.
+/// CaptainStatus defines the observed state of Captain.
 #[kubewright::schema]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct CaptainStatus {
-    /// The generation that this is about.
+    /// observedGeneration is the generation that the controller observed last.
     pub observed_generation: Option<i64>,
-    /// What holds and what does not.
+    /// conditions represent the current state of Captain. Each has a type of its own, such as Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

@@ -1,11 +1,11 @@
-//! The kind Kraken: what users ask for, and what became of it.
+//! The kind Kraken: its spec and its status. Comments of types and fields are what `kubectl explain` prints.
 
 use kubewright::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kubewright::kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is asked for.
+/// KrakenSpec defines the desired state of Kraken.
 #[kubewright::api]
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[kube(
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
     version = "v1beta2",
     kind = "Kraken",
     namespaced,
+    doc = "Kraken is the schema of the Kraken API.",
     status = "KrakenStatus",
     printcolumn(
         name = "Ready",
@@ -27,19 +28,19 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct KrakenSpec {
-    /// How many there should be. An example: change it into what your users ask for.
+    /// size is an example field of Kraken: replace it with what your users ask for.
     #[schemars(range(min = 1, max = 10))]
     pub size: Option<i32>,
 }
 
-/// What became of it.
+/// KrakenStatus defines the observed state of Kraken.
 #[kubewright::schema]
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct KrakenStatus {
-    /// The generation that this is about.
+    /// observedGeneration is the generation that the controller observed last.
     pub observed_generation: Option<i64>,
-    /// What holds and what does not.
+    /// conditions represent the current state of Kraken. Each has a type of its own, such as Ready.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
