@@ -323,6 +323,43 @@ mod tests {
     }
 
     #[test]
+    fn conversions_keep_kind_namespace_and_uid_and_have_metadata() {
+        let changed = |change: fn(&mut Value)| {
+            let mut converted = object("v2", "a", json!({}));
+            change(&mut converted);
+            vec![converted]
+        };
+        for (converted, why) in [
+            (
+                changed(|it| it["kind"] = json!("V")),
+                "invalid kind (expected W, received V)",
+            ),
+            (
+                changed(|it| it["metadata"]["namespace"] = json!("n")),
+                "must have the same namespace:  != n",
+            ),
+            (
+                changed(|it| it["metadata"]["uid"] = Value::Null),
+                "must have the same UID: u != ",
+            ),
+        ] {
+            let expect = format!(
+                "conversion webhook for {ABOUT} returned invalid converted object at index 0: {why}"
+            );
+            check(converted, Err(&expect));
+        }
+        let mut bare = object("v1", "a", json!({}));
+        bare["metadata"] = json!({});
+        let answer = json!({"apiVersion": "e.io/v2", "kind": "W"});
+        let refused = accept(&[&bare], &[answer], "e.io/v2", ABOUT).map_err(|e| e.0);
+        let why = refused.expect_err("it has no metadata");
+        assert!(
+            why.ends_with("missing metadata in converted object"),
+            "{why}"
+        );
+    }
+
+    #[test]
     fn conversions_change_labels_and_annotations_alone() {
         let original = object("v1", "a", json!({"x": "1"}));
         let mut converted = object("v2", "a", json!({"y": "2"}));

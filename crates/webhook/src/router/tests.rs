@@ -292,11 +292,12 @@ async fn objects_are_converted_by_way_of_the_hub_and_keep_their_metadata() {
 /// Says what annotations an object has after a conversion to the hub that sets `was`.
 async fn annotations_after<S: Spoke<Job> + kube::Resource<DynamicType = ()>>(
     converter: Converter<Job>,
+    uid: Option<&str>,
 ) -> Value {
     let webhooks = Webhooks::new().converting("/convert", converter);
     let object = json!({
         "apiVersion": S::api_version(&()), "kind": "Job",
-        "metadata": {"name": "a", "uid": "1", "annotations": {"other": "theirs", "stash": "x"}},
+        "metadata": {"name": "a", "uid": uid, "annotations": {"other": "theirs", "stash": "x"}},
         "spec": {"minute": "5", "hour": "*"},
     });
     let to_one = conversion("example.com/v1", json!([object]));
@@ -346,10 +347,16 @@ mod v3 {
 async fn annotations_of_others_survive_a_conversion_that_sets_one() {
     let converter = Converter::<Job>::hub().spoke::<v2::Job>();
     let added = json!({"other": "theirs", "stash": "x", "was": "v2"});
-    assert_eq!(annotations_after::<v2::Job>(converter).await, added);
-    let converter = Converter::<Job>::hub().spoke::<v3::Job>();
+    let found = annotations_after::<v2::Job>(converter, Some("1")).await;
+    assert_eq!(found, added);
+    let converter = || Converter::<Job>::hub().spoke::<v3::Job>();
     let removed = json!({"other": "theirs", "was": "v3"});
-    assert_eq!(annotations_after::<v3::Job>(converter).await, removed);
+    let found = annotations_after::<v3::Job>(converter(), Some("1")).await;
+    assert_eq!(found, removed);
+    // Without a uid nobody can tell that the metadata was taken over.
+    let added = json!({"other": "theirs", "stash": "x", "was": "v3"});
+    let found = annotations_after::<v3::Job>(converter(), None).await;
+    assert_eq!(found, added);
 }
 
 #[tokio::test]
