@@ -102,6 +102,9 @@ pub(crate) trait AnyController: fmt::Debug + Send {
     fn kube(&self) -> Option<&kube::Client>;
     /// The name of its cluster, if that is not the manager's own.
     fn cluster(&self) -> Option<&str>;
+    /// Adds the indexes that it needs to the cache. A watch of any controller may map by them, so that all are added before
+    /// one starts.
+    fn add_indexes(&mut self, client: &Client) -> Result<(), ControllerError>;
     fn run(
         self: Box<Self>,
         around: Surroundings,
@@ -134,6 +137,13 @@ impl<R: Request> AnyController for Controller<R> {
 
     fn cluster(&self) -> Option<&str> {
         self.cluster.as_deref()
+    }
+
+    fn add_indexes(&mut self, client: &Client) -> Result<(), ControllerError> {
+        for declare in std::mem::take(&mut self.indexes) {
+            declare(client).map_err(|error| self.failed(error.to_string(), None))?;
+        }
+        Ok(())
     }
 
     fn run(
@@ -430,9 +440,6 @@ impl<R: Request> Controller<R> {
 
     /// Starts all sources and waits until each has delivered its initial state.
     pub(crate) async fn warm_up(&mut self, client: &Client) -> Result<(), ControllerError> {
-        for declare in std::mem::take(&mut self.indexes) {
-            declare(client).map_err(|error| self.failed(error.to_string(), None))?;
-        }
         *self.shared.client.lock() = Some(client.clone());
         let deadline = Instant::now() + self.settings.sync_timeout;
         let mut waiting = Vec::new();

@@ -220,7 +220,7 @@ impl Manager {
     }
 
     async fn run_with(
-        self,
+        mut self,
         stop: CancellationToken,
         abort: CancellationToken,
         process: Process,
@@ -231,6 +231,7 @@ impl Manager {
         }
         self.check_names()?;
         self.check_clusters()?;
+        self.add_indexes()?;
         let (candidate, election) = Candidate::enter(&self, process)?;
         let mut supervisor = Supervisor::new(abort.clone());
         let sharing = Sharing::enter(&self, &mut supervisor)?;
@@ -298,6 +299,21 @@ impl Manager {
                 return Err(ManagerError::SameName { name });
             }
         }
+        Ok(())
+    }
+
+    /// Adds the indexes of all controllers to the caches of their clusters.
+    fn add_indexes(&mut self) -> Result<(), ManagerError> {
+        let mut controllers = std::mem::take(&mut self.controllers);
+        for controller in &mut controllers {
+            let client = self.client_of(&**controller)?;
+            let added = controller.add_indexes(&client);
+            added.map_err(|error| ManagerError::Part {
+                part: format!("controller {}", controller.name()),
+                ended: Ended::Failed(error.into()),
+            })?;
+        }
+        self.controllers = controllers;
         Ok(())
     }
 

@@ -134,10 +134,41 @@ pub enum SourceError {
         #[source]
         source: SyncError,
     },
+    /// A watch maps its objects by an index that nobody has added.
+    #[error("{0}")]
+    Index(Box<MissingIndex>),
     /// The source failed for another reason.
     #[error("{0}")]
     Other(String),
 }
+
+/// An index that a watch maps its objects by, and that nobody has added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MissingIndex {
+    /// The resource that is watched.
+    pub watched: String,
+    /// The name that the watch has for the index.
+    pub index: String,
+    /// The resource that the index should be of.
+    pub indexed: String,
+    /// The names of the indexes that this resource has.
+    pub known: Vec<String>,
+}
+
+impl fmt::Display for MissingIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (watched, index, indexed) = (&self.watched, &self.index, &self.indexed);
+        let known = self.known.join(", ");
+        write!(
+            f,
+            "{watched} are mapped by the index {index:?} of {indexed}, which was not added; the indexes of {indexed} are: {known}"
+        )
+    }
+}
+
+/// Looks for the index that a watch of a resource maps by.
+type FindIndex = Box<dyn FnOnce(&Client, &str) -> Result<(), MissingIndex> + Send>;
 
 type Choose<K> = Box<dyn FnOnce(&Client) -> Objects<K> + Send>;
 
@@ -154,6 +185,8 @@ pub struct Watch<K, R: Request = Key> {
     relation: Relation,
     /// Whether the mapper reads more than metadata.
     needs_value: bool,
+    /// Finds the index that the mapper needs, if it needs one.
+    index: Option<FindIndex>,
     cluster: Whose,
 }
 
@@ -235,12 +268,14 @@ impl<K: Object> Watch<K> {
             presence: Presence::Required,
             relation: Relation::Watched,
             needs_value: false,
+            index: None,
             cluster: Whose::Controller,
         }
     }
 
     /// A change leads to the objects of type `T` that an [index](crate::controller::Builder::index) has under one of these
-    /// values. Nothing is decoded but the object that changed.
+    /// values. Nothing is decoded but the object that changed. An index that neither a controller of the manager nor
+    /// [`Client::add_index`] has added is an error when the watch starts.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::{Pod, Secret};
@@ -260,8 +295,8 @@ impl<K: Object> Watch<K> {
         index: &str,
         values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
-        let index = index.to_owned();
-        self.map(move |object, client| {
+        let (index, needed) = (index.to_owned(), index.to_owned());
+        let mut watch = self.map(move |object, client| {
             let reader = client.reader::<T>();
             let keys = |value: &String| match reader.keys_by_index(&index, value) {
                 Ok(keys) => keys,
@@ -271,7 +306,18 @@ impl<K: Object> Watch<K> {
                 }
             };
             values(object).iter().flat_map(keys).collect()
-        })
+        });
+        let find = move |client: &Client, watched: &str| {
+            let indexed = client.of::<T>();
+            indexed.find_index(&needed).map_err(|known| MissingIndex {
+                watched: watched.to_owned(),
+                index: needed,
+                indexed: indexed.name().to_owned(),
+                known,
+            })
+        };
+        watch.index = Some(Box::new(find));
+        watch
     }
 
     /// A change leads to the owner of this kind: group and kind decide, not the version in the reference.
@@ -329,6 +375,7 @@ impl<K: Object, R: Request> Watch<K, R> {
             presence: self.presence,
             relation: self.relation,
             needs_value: self.needs_value,
+            index: None,
             cluster: self.cluster,
         }
     }
@@ -438,8 +485,13 @@ impl<K: Object, R: Request> Source<R> for Watch<K, R> {
                 resource: api,
                 relation,
                 needs_value,
+                index,
                 cluster,
             } = *self;
+            if let Some(find) = index {
+                let found = find(&client, &resource);
+                found.map_err(|missing| SourceError::Index(Box::new(missing)))?;
+            }
             let needs_value = needs_value || relation == Relation::Reconciled;
             let watched = cluster.client(&client);
             let watched =

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kubewright_runtime::cause::Trigger;
+use kubewright_runtime::controller::WarmUp;
 use kubewright_runtime::manager::ManagerError;
 use kubewright_runtime::watch::{Channel, EventQueue};
 use kubewright_runtime::{
-    Add, Client, Context, Controller, Error, Event, Key, Manager, ObjectEvent, Outcome, Priority,
-    Request, Scope, Watch, from_fn,
+    Add, Client, Context, Controller, Error, Event, Index, Key, Manager, ObjectEvent, Outcome,
+    Priority, Request, Scope, Watch, from_fn,
 };
 use kubewright_server::Server;
 use tokio::sync::mpsc;
@@ -292,6 +293,68 @@ async fn causes_tell_a_retry_from_a_requeue() {
     requests.add(key);
     assert_eq!(next(&mut heard).await, [Trigger::Asked]);
     assert_eq!(next(&mut heard).await, [Trigger::Requeue]);
+}
+
+fn by_zone() -> Index<ConfigMap> {
+    Index::of(|config: &ConfigMap| zone(config).into_iter().collect())
+}
+
+/// A controller that an index of this name leads to.
+fn mapped_by(name: &str, index: &str, heard: mpsc::Sender<String>) -> Controller {
+    let watch = Watch::of::<ConfigMap>().scope(in_default());
+    let watch = watch.map_by_index::<ConfigMap>(index, |it| zone(it).into_iter().collect());
+    let reconcile = move |key: Key, _: Context| {
+        let heard = heard.clone();
+        async move {
+            // The test may be over.
+            let _ = heard.send(key.to_string()).await;
+            Ok(Outcome::done())
+        }
+    };
+    let controller = Controller::for_requests(name).watches(watch);
+    controller.reconciler(reconcile)
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_that_maps_by_an_unknown_index_ends_the_manager_with_the_names_that_there_are() {
+    let (_server, kube) = server().await;
+    let indexed = from_fn(|_: Arc<ConfigMap>, _| async { Ok(Outcome::done()) });
+    let indexed = Controller::of::<ConfigMap>("indexed")
+        .index("by-zone", by_zone())
+        .reconciler(indexed);
+    let (sender, _heard) = mpsc::channel(1);
+    let manager = Manager::new(kube)
+        .controller(mapped_by("mistyped", "by-zoen", sender))
+        .controller(indexed);
+    let run = manager.run_until(CancellationToken::new());
+    let ended = timeout(Duration::from_secs(60), run).await;
+    let error = ended.expect("the manager ends").expect_err("it fails");
+    let report = Error::from(error).report();
+    for part in [
+        "controller mistyped",
+        "configmaps are mapped by the index \"by-zoen\" of configmaps, which was not added",
+        "the indexes of configmaps are: namespace, by-zone",
+    ] {
+        assert!(report.contains(part), "{report}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_maps_by_an_index_of_a_controller_that_starts_later() {
+    let (_server, kube) = server().await;
+    let user = Client::new(kube.clone());
+    user.create(&config("a", "east")).await.expect("created");
+    let (sender, mut heard) = mpsc::channel(64);
+    let indexed = from_fn(|_: Arc<ConfigMap>, _| async { Ok(Outcome::done()) });
+    let indexed = Controller::of::<ConfigMap>("indexed")
+        .warm_up(WarmUp::OnLeadership)
+        .index("by-zone", by_zone())
+        .reconciler(indexed);
+    let manager = Manager::new(kube)
+        .controller(mapped_by("mapped", "by-zone", sender))
+        .controller(indexed);
+    let _running = run(manager);
+    assert_eq!(next(&mut heard).await, "default/a");
 }
 
 #[tokio::test(start_paused = true)]

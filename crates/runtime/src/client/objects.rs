@@ -160,6 +160,24 @@ impl<K: Object> Objects<K> {
         Ok(())
     }
 
+    /// Looks for an index, and fails with the names of those that there are. No informer is started for it.
+    pub(crate) fn find_index(&self, name: &str) -> Result<(), Vec<String>> {
+        let declared = self.form.indexes.lock();
+        let declared: Vec<String> = declared.iter().map(|(name, _)| name.clone()).collect();
+        let is_declared = name == NAMESPACE_INDEX || declared.iter().any(|it| it == name);
+        // One that was added to the store itself, by a reader of it.
+        let is_in_store = || {
+            let informers = self.started();
+            informers.is_some_and(|it| it.reader().keys_by_index(name, "").is_ok())
+        };
+        if is_declared || is_in_store() {
+            return Ok(());
+        }
+        let mut known = vec![NAMESPACE_INDEX.to_owned()];
+        known.extend(declared);
+        Err(known)
+    }
+
     /// The cache itself: reads that do not wait. It is empty until the kind's informers have their first state, and leaves out
     /// what does not decode.
     pub fn reader(&self) -> Reader<K> {
