@@ -211,13 +211,15 @@ impl Campaign {
         self
     }
 
-    /// Leaves a field out of comparisons, as `status.lastRun`.
+    /// Leaves a field of every object out of comparisons, as `status.lastRun`. It takes the paths that reports print, with
+    /// indexes of lists and keys that have dots in them: `spec.containers.0.image`, `metadata.annotations.example.com/at`.
     pub fn mask(mut self, field: &str) -> Self {
         self.shape.masks.fields.push(field.to_owned());
         self
     }
 
-    /// Leaves a field of one resource out of comparisons: `mask_of("deployments.apps", "status.conditions")`.
+    /// Leaves a field of one resource out of comparisons: `mask_of("deployments.apps", "status.conditions")`. The path is one
+    /// as of [`mask`](Campaign::mask).
     pub fn mask_of(mut self, resource: &str, field: &str) -> Self {
         let masked = (resource.to_owned(), field.to_owned());
         self.shape.masks.fields_of.push(masked);

@@ -32,7 +32,7 @@ const UID: usize = 36;
 pub(crate) struct Masks {
     /// Resources, as `jobs.batch`.
     pub(crate) resources: Vec<String>,
-    /// Fields by their path, as `status.lastRun`.
+    /// Fields by their paths, as `status.lastRun`, in the form in which a [`Difference`] has them.
     pub(crate) fields: Vec<String>,
     /// Resources, and fields of theirs alone.
     pub(crate) fields_of: Vec<(String, String)>,
@@ -47,9 +47,10 @@ pub(crate) fn normalise(state: &State, masks: &Masks) -> Normal {
 fn comparable(state: &State, mut objects: Vec<(ObjectId, Value)>, masks: &Masks) -> Normal {
     let mut names = Names::new(state);
     for ((resource, _), object) in &mut objects {
+        sort_by_type(object);
         let own = masks.fields_of.iter().filter(|(of, _)| of == resource);
         for field in masks.fields.iter().chain(own.map(|(_, field)| field)) {
-            remove(object, field);
+            mask(object, field);
         }
     }
     // First without the names that the server made, to put their objects into an order that has nothing to do with them.
@@ -116,19 +117,53 @@ fn generated_prefix(object: &Value) -> Option<String> {
     name.starts_with(prefix).then(|| prefix.to_owned())
 }
 
-/// Removes the field at a path.
-fn remove(object: &mut Value, path: &str) {
-    let (parents, last) = path.rsplit_once('.').unwrap_or(("", path));
-    let mut place = object;
-    for part in parents.split('.').filter(|part| !part.is_empty()) {
-        match place.get_mut(part) {
-            Some(next) => place = next,
-            None => return,
+/// Sorts lists of conditions and the like: their order means nothing.
+fn sort_by_type(value: &mut Value) {
+    match value {
+        Value::Object(fields) => fields.values_mut().for_each(sort_by_type),
+        Value::Array(items) => {
+            items.iter_mut().for_each(sort_by_type);
+            if items.iter().all(|item| item.get("type").is_some()) {
+                items.sort_by_key(|item| item["type"].to_string());
+            }
         }
+        _ => {}
     }
-    if let Some(fields) = place.as_object_mut() {
-        fields.remove(last);
+}
+
+/// Removes the field at a path of [`unlike`]'s form, which joins names of fields, keys and indexes by dots.
+///
+/// A key may have dots itself, so every key with which the path can go on is followed. An item of a list is replaced and not
+/// removed: the others keep their indexes.
+fn mask(value: &mut Value, path: &str) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove(path);
+            for (name, value) in fields {
+                if let Some(rest) = rest_of(path, name) {
+                    mask(value, rest);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let (index, rest) = match path.split_once('.') {
+                Some((index, rest)) => (index, Some(rest)),
+                None => (path, None),
+            };
+            let index = index.parse::<usize>().ok();
+            match (index.and_then(|index| items.get_mut(index)), rest) {
+                (Some(item), Some(rest)) => mask(item, rest),
+                (Some(item), None) => *item = "<masked>".into(),
+                (None, _) => {}
+            }
+        }
+        _ => {}
     }
+}
+
+/// What follows in a path after a name and a dot, if it begins with them.
+fn rest_of<'a>(path: &'a str, name: &str) -> Option<&'a str> {
+    path.strip_prefix(name)?.strip_prefix('.')
 }
 
 /// What names and uids are replaced with.
@@ -146,12 +181,7 @@ impl<'a> Names<'a> {
     fn replace(&self, value: &mut Value) {
         match value {
             Value::Object(fields) => self.replace_fields(fields),
-            Value::Array(items) => {
-                items.iter_mut().for_each(|item| self.replace(item));
-                if items.iter().all(|item| item.get("type").is_some()) {
-                    items.sort_by_key(|item| item["type"].to_string());
-                }
-            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.replace(item)),
             Value::String(text) => *text = self.text(text),
             _ => {}
         }
@@ -348,9 +378,66 @@ mod tests {
     #[test]
     fn masked_fields_are_removed() {
         let mut value = json!({"status": {"at": 1, "b": 2}, "spec": {}});
-        remove(&mut value, "status.at");
-        remove(&mut value, "status.nothing.there");
-        remove(&mut value, "spec");
+        mask(&mut value, "status.at");
+        mask(&mut value, "status.nothing.there");
+        mask(&mut value, "spec");
         assert_eq!(value, json!({"status": {"b": 2}}));
+    }
+
+    #[test]
+    fn masked_item_of_a_list_leaves_the_others_in_their_places() {
+        let mut value = json!({"list": [{"a": 1, "b": 2}, 3, 4]});
+        for path in ["list.0.a", "list.1", "list.7", "list.x", "list.2.a"] {
+            mask(&mut value, path);
+        }
+        assert_eq!(value, json!({"list": [{"b": 2}, "<masked>", 4]}));
+    }
+
+    #[test]
+    fn key_with_dots_is_masked_by_its_whole_name() {
+        let annotations = json!({"e.io/a": "1", "e.io/a.b": "2", "e": {"io/a": "3", "x": "4"}});
+        let mut value = json!({"annotations": annotations});
+        mask(&mut value, "annotations.e.io/a");
+        let left = json!({"e.io/a.b": "2", "e": {"x": "4"}});
+        assert_eq!(value, json!({"annotations": left}));
+    }
+
+    #[test]
+    fn every_path_of_a_difference_masks_it() {
+        let id = ("pods".to_owned(), "n/a".to_owned());
+        let state = |value: &Value| Normal::from([(id.clone(), value.clone())]);
+        let left = json!({
+            "data": {"app.conf": "1", "app.conf.old": "2"},
+            "list": [{"name": "a", "ports": [1, 2]}, {"name": "b"}],
+        });
+        let right = json!({
+            "data": {"app.conf": "3", "app.conf.old": "4"},
+            "list": [{"name": "a", "ports": [1, 5]}, {"name": "c"}],
+        });
+        let (mut left, mut right) = (left, right);
+        let mut paths = Vec::new();
+        while let Some(difference) = difference(&state(&left), &state(&right)) {
+            assert!(paths.len() < 9, "{paths:?}");
+            mask(&mut left, &difference.path);
+            mask(&mut right, &difference.path);
+            paths.push(difference.path);
+        }
+        let expected = [
+            "data.app.conf",
+            "data.app.conf.old",
+            "list.0.ports.1",
+            "list.1.name",
+        ];
+        assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn conditions_are_masked_by_their_place_in_a_report() {
+        let mut value =
+            json!({"conditions": [{"type": "Ready", "at": 1}, {"type": "Available", "at": 2}]});
+        sort_by_type(&mut value);
+        mask(&mut value, "conditions.0.at");
+        let left = json!([{"type": "Available"}, {"type": "Ready", "at": 1}]);
+        assert_eq!(value, json!({"conditions": left}));
     }
 }
