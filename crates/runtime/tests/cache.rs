@@ -387,6 +387,29 @@ async fn kind_of_which_metadata_is_cached_is_not_read_as_a_whole() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn cache_holds_what_the_transform_makes_of_each_object() {
+    let setup = setup().await;
+    let policy = CachePolicy::of::<ConfigMap>().transform(|object| {
+        object["data"] = json!({"n": "masked"});
+        Ok(())
+    });
+    let client = setup.client(CacheOptions::new().policy(policy));
+    let created = setup.other.create(&config("default", "a", None)).await;
+    created.expect("it is created");
+    let key = Key::new("default", "a");
+    let masked = Some(BTreeMap::from([("n".to_owned(), "masked".to_owned())]));
+    let cached = limit(client.get::<ConfigMap>(&key)).await.expect("read");
+    let cached = cached.expect("it is there");
+    assert_eq!(cached.data, masked);
+    let live = limit(client.live().get::<ConfigMap>(&key)).await;
+    assert_ne!(live.expect("read").expect("it is there").data, masked);
+    let replaced = limit(client.update(&*cached)).await;
+    let error = replaced.expect_err("what was masked would be lost");
+    let expected = "cached without all of their fields";
+    assert!(error.to_string().contains(expected), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn fields_that_the_cache_drops_are_not_removed_on_the_server() {
     let setup = setup().await;
     let policy = CachePolicy::of::<ConfigMap>().without("metadata.annotations");

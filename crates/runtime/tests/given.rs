@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
-use kubewright_runtime::events::RecorderOptions;
+use kubewright_runtime::events::{EventApi, RecorderOptions};
 use kubewright_runtime::serving::Listener;
 use kubewright_runtime::{
     CancellationToken, Client, Context, Controller, Error, EventKind, Manager, Outcome, Query,
@@ -108,6 +108,23 @@ async fn events_are_recorded_as_the_options_say() {
     assert_eq!(event.reporting_component.as_deref(), Some("greeters"));
     assert_eq!(event.reporting_instance.as_deref(), Some("pod-1"));
     world.end().await;
+}
+
+#[tokio::test]
+async fn events_are_written_to_the_api_that_was_chosen() {
+    for (api, in_series) in [(EventApi::Core, false), (EventApi::Events, true)] {
+        let options = RecorderOptions::new("greeters").api(api);
+        let (world, _) = start(|manager| manager.recorder(options)).await;
+        let event = until("the event is there", async || {
+            let events = limit(world.user.live().list::<Event>(Query::all())).await;
+            events.expect("an answer").pop()
+        })
+        .await;
+        // Those of events.k8s.io have a time of their own, and none of the counts of core.
+        let seen = (event.event_time.is_some(), event.first_timestamp.is_none());
+        assert_eq!(seen, (in_series, in_series), "{api:?}: {event:?}");
+        world.end().await;
+    }
 }
 
 async fn get(address: std::net::SocketAddr, path: &str) -> String {

@@ -1,4 +1,11 @@
-//! Options of controllers and managers, each seen at work.
+//! Options of controllers, managers and clients, each seen at work.
+
+#[path = "options/clients.rs"]
+mod clients;
+#[path = "options/serving.rs"]
+mod serving;
+#[path = "options/watches.rs"]
+mod watches;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,6 +45,15 @@ fn config(name: &str) -> ConfigMap {
     config.metadata.name = Some(name.to_owned());
     config.metadata.namespace = Some("default".to_owned());
     config
+}
+
+fn deployment(name: &str) -> Deployment {
+    let deployment = json!({
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {
+            "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}},
+    });
+    serde_json::from_value(deployment).expect("a deployment")
 }
 
 fn here() -> Scope {
@@ -164,6 +180,21 @@ async fn lease_is_kept_at_the_end_where_that_is_asked_for() {
         let left = left.filter(|identity| !identity.is_empty());
         assert_eq!(left.as_deref(), holder, "{on_stop:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn lease_has_the_labels_that_were_asked_for() {
+    let (_server, kube) = server().await;
+    let client = Client::new(kube.clone());
+    let manager = Manager::new(kube).leader_election(lease("me").label("team", "red"));
+    let elected = manager.elected();
+    let running = run(manager);
+    limit(elected).await;
+    let found = limit(client.live().get::<Lease>(&Key::new("default", "lease"))).await;
+    let found = found.expect("it is read").expect("it is there");
+    let labels = BTreeMap::from([("team".to_owned(), "red".to_owned())]);
+    assert_eq!(found.metadata.labels, Some(labels));
+    running.end().await;
 }
 
 /// Every retry waits for seven seconds.
@@ -344,13 +375,9 @@ async fn subresources_are_read_and_written_by_name() {
     let (_server, kube) = server().await;
     let client = Client::new(kube).field_owner("scaler");
     let deployments = client.of::<Deployment>();
-    let wanted = json!({
-        "metadata": {"name": "d", "namespace": "default"},
-        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": {
-            "metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}},
-    });
-    let made: Deployment = serde_json::from_value(wanted).expect("a deployment");
-    let made = limit(client.create(&made)).await.expect("created");
+    let made = limit(client.create(&deployment("d")))
+        .await
+        .expect("created");
     assert_eq!(managers(&made.metadata), ["scaler"]);
     let key = Key::new("default", "d");
 

@@ -1,22 +1,61 @@
-//! Requests of the manager's own client are counted.
+//! Requests of the manager's own client are counted, and say whose they are.
+
+use std::path::Path;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kubewright_runtime::manager::user_agent;
 use kubewright_runtime::{Key, Manager};
-use kubewright_server::Server;
+use kubewright_server::{Endpoint, Server};
+use kubewright_testing::{limit, until};
+use serde_json::Value;
 
-#[tokio::test]
-async fn requests_are_counted_by_code_method_and_host() {
-    let server = Server::builder().start().await.expect("a server starts");
-    let address = "127.0.0.1:0".parse().expect("an address");
-    let endpoint = server.listen(address).await.expect("it listens");
-    let folder = tempfile::tempdir().expect("a directory");
-    let path = folder.path().join("kubeconfig");
+/// What leads to a server that listens.
+async fn config_of(endpoint: &Endpoint, folder: &Path) -> Config {
+    let path = folder.join("kubeconfig");
     endpoint.write_kubeconfig(&path).expect("it is written");
     let kubeconfig = Kubeconfig::read_from(&path).expect("it is read");
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    let config = config.expect("it is complete");
+    config.expect("it is complete")
+}
+
+async fn listen(server: &Server) -> Endpoint {
+    let address = "127.0.0.1:0".parse().expect("an address");
+    server.listen(address).await.expect("it listens")
+}
+
+#[tokio::test]
+async fn servers_know_a_program_by_its_user_agent() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let log = folder.path().join("audit.log");
+    let server = Server::builder().audit_log(&log).start().await;
+    let server = server.expect("a server starts");
+    let endpoint = listen(&server).await;
+    let mut config = config_of(&endpoint, folder.path()).await;
+    config.headers.extend(user_agent("guestbook", "1.2"));
+    let client = Manager::from_config(config).expect("it is usable").client();
+    let mut object = ConfigMap::default();
+    object.metadata.name = Some("a".to_owned());
+    object.metadata.namespace = Some("default".to_owned());
+    limit(client.create(&object)).await.expect("created");
+    let agent = until("the creation is in the audit log", async || {
+        let text = std::fs::read_to_string(&log).expect("an audit log");
+        let events = text.lines().map(serde_json::from_str::<Value>);
+        let mut events = events.filter_map(Result::ok);
+        let created = events.find(|event| event["verb"] == "create")?;
+        created["userAgent"].as_str().map(str::to_owned)
+    })
+    .await;
+    assert!(agent.starts_with("guestbook/1.2 ("), "{agent}");
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_code_method_and_host() {
+    let server = Server::builder().start().await.expect("a server starts");
+    let endpoint = listen(&server).await;
+    let folder = tempfile::tempdir().expect("a directory");
+    let config = config_of(&endpoint, folder.path()).await;
     let host = config.cluster_url.authority().expect("a host").to_string();
 
     let manager = Manager::from_config(config).expect("it is usable");

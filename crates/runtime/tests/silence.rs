@@ -66,6 +66,22 @@ async fn read_that_is_never_answered_ends_with_its_name() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn read_that_is_never_answered_ends_in_the_time_that_was_set() {
+    let (_server, wire) = wire().await;
+    let policy = RequestPolicy::new().read_timeout(Duration::from_secs(5));
+    let client = Client::builder(wire.client()).requests(policy).build();
+    wire.plan(only(Verb::Get, Fault::Silence));
+    let start = Instant::now();
+    let answer = limit(client.live().get::<ConfigMap>(&key("a"))).await;
+    let error = answer.expect_err("nobody answers").to_string();
+    assert_eq!(
+        error,
+        "cannot get configmaps default/a: no answer within 5s"
+    );
+    assert_eq!(start.elapsed().as_secs(), 5);
+}
+
+#[tokio::test(start_paused = true)]
 async fn write_that_is_never_answered_ends_with_its_name_and_in_the_time_that_was_set() {
     let (_server, wire) = wire().await;
     let policy = RequestPolicy::new().write_timeout(Duration::from_secs(7));

@@ -43,6 +43,8 @@ fn controller_is_set_once_and_found() {
         controller: Some(true),
         block_owner_deletion: Some(true),
     };
+    assert_eq!(controller_of(&object), Some(&expected));
+    assert_eq!(controller_of(&config("a")), None);
     assert_eq!(references(&object), [expected]);
     assert!(has_controller_reference(&object) && is_controlled_by(&owner, &object));
     assert!(has_owner_reference(&owner, &object));
