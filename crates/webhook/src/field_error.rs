@@ -272,6 +272,25 @@ mod tests {
     }
 
     #[test]
+    fn each_field_error_has_the_reason_of_its_kind() {
+        assert_eq!(FieldErrors::new().into_result(), Ok(()));
+        let mut errors = FieldErrors::new();
+        errors.push(FieldError::invalid("spec.a", 0, "is not positive"));
+        errors.push(FieldError::required("spec.b", ""));
+        errors.push(FieldError::forbidden("spec.c", "is set by the controller"));
+        errors.push(FieldError::duplicate("spec.d[1]", "x"));
+        let errors = errors.into_result().expect_err("there are some");
+        let status = Denial::from(errors).to_status();
+        let causes = status["details"]["causes"].as_array().expect("causes");
+        let reasons: Vec<&str> = causes
+            .iter()
+            .filter_map(|cause| cause["reason"].as_str())
+            .collect();
+        let expected = ["Invalid", "Required", "Forbidden", "Duplicate"];
+        assert_eq!(reasons, expected.map(|kind| format!("FieldValue{kind}")));
+    }
+
+    #[test]
     fn long_values_are_cut_in_messages() {
         let error = FieldError::invalid("spec.text", "x".repeat(1000), "is too much");
         assert!(error.to_string().len() < 300, "{error}");

@@ -155,6 +155,44 @@ async fn validator_can_warn_and_judge_deletions() {
 }
 
 #[tokio::test]
+async fn denial_has_the_code_and_reason_of_its_kind() {
+    for (denial, code, reason) in [
+        (Denial::new("no"), 403, "Forbidden"),
+        (Denial::bad_request("no"), 400, "BadRequest"),
+        (Denial::invalid("no"), 422, "Invalid"),
+        (Denial::internal("no"), 500, "InternalError"),
+    ] {
+        let answer = move |_: Request| {
+            let denial = denial.clone();
+            async move { Response::denied(denial) }
+        };
+        let webhooks = Webhooks::new().admission("/any", answer);
+        let question = review("CREATE", map(json!({})), Value::Null);
+        let refused = respond(&webhooks, "/any", &question).await;
+        let status = &refused["status"];
+        assert_eq!(
+            (&status["code"], &status["reason"]),
+            (&json!(code), &json!(reason))
+        );
+    }
+}
+
+#[tokio::test]
+async fn any_function_can_read_the_state_before() {
+    let answer = async |request: Request| match request.decode_old::<ConfigMap>() {
+        Ok(old) => Response::allowed().warn(format!("{:?}", old.data.unwrap_or_default())),
+        Err(denial) => Response::denied(denial),
+    };
+    let webhooks = Webhooks::new().admission("/any", answer);
+    let changed = review("UPDATE", map(json!({})), map(json!({"a": "1"})));
+    let response = respond(&webhooks, "/any", &changed).await;
+    assert_eq!(response["warnings"], json!([r#"{"a": "1"}"#]));
+    let created = review("CREATE", map(json!({})), Value::Null);
+    let response = respond(&webhooks, "/any", &created).await;
+    assert_eq!(response["status"]["code"], 400, "{response}");
+}
+
+#[tokio::test]
 async fn refusal_because_of_a_field_names_the_object_for_kubectl() {
     let webhooks =
         Webhooks::new().validating("/validate", |_: &ConfigMap, _: Option<&ConfigMap>| {
