@@ -4,6 +4,7 @@ mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use kubewright_server::Environment;
 use kubewright_server::storage::{Draft, OpenOptions, Pairs, Store, Write};
@@ -254,6 +255,34 @@ fn command_killed_in_the_middle_is_undone_by_the_next() {
     let said = call(&place, "edit").works();
     assert!(said.contains("put back"), "{said}");
     assert_eq!(tree(&place), before);
+}
+
+#[test]
+fn command_that_is_killed_has_done_everything_or_nothing_once_the_next_has_run() {
+    let (_around, place) = project();
+    let before = tree(&place);
+    create(&place).works();
+    let after = tree(&place);
+    let created = after.keys().filter(|path| !before.contains_key(*path));
+    for file in created {
+        delete(&place).works();
+        assert_eq!(tree(&place), before);
+        let words = [&["create"][..], &GUESTBOOK].concat();
+        let mut command = support::command(&place, &words);
+        let mut running = command.stdout(Stdio::null()).spawn().expect("it starts");
+        // Killed when it has come as far as this file, unless it is faster than that.
+        while !place.join(file).exists() && running.try_wait().expect("a child").is_none() {
+            std::thread::yield_now();
+        }
+        running.kill().expect("it is a child");
+        running.wait().expect("it has ended");
+        call(&place, "edit").works();
+        let found = tree(&place);
+        let shown = file.display();
+        assert!(found == before || found == after, "{shown}: {found:#?}");
+        create(&place).works();
+        assert_eq!(tree(&place), after, "{shown}");
+    }
 }
 
 #[test]
@@ -811,38 +840,30 @@ fn check_accepts_the_image_that_was_chosen_for_the_installer() {
     assert!(said.contains("config/manager/manager.yaml"), "{said}");
 }
 
+/// The commands below one, as its help lists them; itself where it has none.
+fn commands_below(line: &str) -> Vec<String> {
+    let help = call(Path::new("/"), format!("{line} --help").trim_start()).works();
+    let listed = help.split_once("\nCommands:\n").map(|(_, rest)| rest);
+    let names = listed.into_iter().flat_map(|rest| {
+        let lines = rest.lines().take_while(|line| !line.is_empty());
+        let names = lines.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+        names.filter(|name| !name.is_empty() && *name != "help")
+    });
+    let below: Vec<String> = names
+        .flat_map(|name| commands_below(format!("{line} {name}").trim_start()))
+        .collect();
+    if below.is_empty() {
+        return vec![line.to_owned()];
+    }
+    below
+}
+
 #[test]
 fn every_command_has_an_example_in_its_help() {
-    for line in [
-        "init",
-        "create api",
-        "create webhook",
-        "create version",
-        "delete api",
-        "delete version",
-        "rename api",
-        "rename version",
-        "alpha update",
-        "edit",
-        "generate",
-        "manifests",
-        "lint",
-        "run",
-        "dev",
-        "up",
-        "console",
-        "top",
-        "install",
-        "uninstall",
-        "deploy",
-        "undeploy",
-        "image build",
-        "completion",
-        "doctor",
-        "version",
-        "demo",
-        "envtest",
-    ] {
+    let commands = commands_below("");
+    assert!(commands.len() > 25, "{commands:?}");
+    assert!(commands.contains(&"create api".to_owned()), "{commands:?}");
+    for line in commands {
         let said = call(Path::new("/"), &format!("{line} --help")).works();
         assert!(
             said.contains("Example") && said.contains("kubewright "),

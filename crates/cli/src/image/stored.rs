@@ -36,6 +36,7 @@ pub(super) struct Load {
 
 /// List the images of this machine
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  kubewright image list")]
 pub(super) struct List {
     #[command(flatten)]
     place: StorePlace,
@@ -43,6 +44,7 @@ pub(super) struct List {
 
 /// Remove an image of this machine
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  kubewright image rm registry.example.com/guestbook:1.0")]
 pub(super) struct Remove {
     /// The name of the image, or its digest
     name: String,
