@@ -5,8 +5,18 @@ mod support;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, ResourceExt as _};
+use serde_json::json;
 use support::{folder, kubewright, repository};
+
+/// How long an answer may take before a test fails.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A cluster in a process of its own, which ends with this value.
 struct Cluster {
@@ -46,6 +56,16 @@ impl Cluster {
         let mut words: Vec<&str> = line.split(' ').collect();
         words.extend(["--kubeconfig", &kubeconfig, "--inventory", &inventory]);
         kubewright(&place, &words)
+    }
+
+    /// A client of the administrator, which gives up on an answer that does not come.
+    async fn client(&self) -> kube::Client {
+        let config = Kubeconfig::read_from(&self.kubeconfig).expect("it is a kubeconfig");
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(config, &options).await;
+        let mut config = config.expect("it can be used");
+        config.read_timeout = Some(LIMIT);
+        kube::Client::try_from(config).expect("a client")
     }
 }
 
@@ -152,4 +172,49 @@ fn kinds_are_installed_and_uninstalled() {
         "{said}"
     );
     cluster.call("cluster-scoped", "undeploy").works();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn install_applies_on_the_server_and_leaves_fields_of_others_alone() {
+    let cluster = Cluster::start();
+    let name = "tenants.platform.example.com";
+    cluster.call("cluster-scoped", "install").works();
+    let definitions: Api<CustomResourceDefinition> = Api::all(cluster.client().await);
+    let installed = definitions.get(name).await.expect("it is installed");
+    let applied = installed.managed_fields().iter().find(|fields| {
+        fields.manager.as_deref() == Some("kubewright")
+            && fields.operation.as_deref() == Some("Apply")
+    });
+    assert!(applied.is_some(), "{:?}", installed.managed_fields());
+    let last = "kubectl.kubernetes.io/last-applied-configuration";
+    assert!(!installed.annotations().contains_key(last));
+
+    let note = Patch::Merge(json!({"metadata": {"annotations": {"team": "red"}}}));
+    let how = PatchParams::default();
+    let noted = definitions.patch(name, &how, &note).await;
+    noted.expect("it is noted");
+    cluster.call("cluster-scoped", "install").works();
+    let installed = definitions.get(name).await.expect("it is installed");
+    let note = installed.annotations().get("team");
+    assert_eq!(note.map(String::as_str), Some("red"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kind_of_an_image_is_scaled_by_its_subresource() {
+    let cluster = Cluster::start();
+    cluster.call("multigroup", "install").works();
+    let sample = "deploy --manifests config/samples/cache_v1alpha1_memcached.yaml";
+    cluster.call("multigroup", sample).works();
+    let kind = GroupVersionKind::gvk("cache.testproject.org", "v1alpha1", "Memcached");
+    let kind = ApiResource::from_gvk(&kind);
+    let kind: Api<DynamicObject> = Api::default_namespaced_with(cluster.client().await, &kind);
+    let name = "memcached-sample";
+    let scale = Patch::Merge(json!({"spec": {"replicas": 3}}));
+    let scaled = kind
+        .patch_scale(name, &PatchParams::default(), &scale)
+        .await;
+    let scaled = scaled.expect("it is scaled").spec;
+    assert_eq!(scaled.and_then(|spec| spec.replicas), Some(3));
+    let found = kind.get(name).await.expect("it is there");
+    assert_eq!(found.data["spec"]["replicas"], 3);
 }

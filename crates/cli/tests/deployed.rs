@@ -6,6 +6,8 @@
 
 #[path = "deployed/monitoring.rs"]
 mod monitoring;
+#[path = "deployed/namespaces.rs"]
+mod namespaces;
 #[path = "deployed/roles.rs"]
 mod roles;
 mod support;
@@ -140,11 +142,21 @@ fn main() -> kubewright::Result {
         .build()?;
     runtime.block_on(async {
         let fact = "a deployed operator converts, admits and replaces its certificates under load";
-        let result = timeout(PATIENCE, story()).await;
-        result.unwrap_or_else(|_| panic!("{fact}: timed out after {PATIENCE:?}"));
-        println!("test {fact} ... ok");
+        check(fact, story()).await;
+        let fact = "an operator of two namespaces works with roles in these alone";
+        check(
+            fact,
+            namespaces::operator_works_with_roles_in_its_namespaces_alone(),
+        )
+        .await;
         Ok(())
     })
+}
+
+async fn check(fact: &str, test: impl Future<Output = ()>) {
+    let result = timeout(PATIENCE, test).await;
+    result.unwrap_or_else(|_| panic!("{fact}: timed out after {PATIENCE:?}"));
+    println!("test {fact} ... ok");
 }
 
 async fn story() {
@@ -171,6 +183,7 @@ async fn story() {
     certificates_are_replaced_under_load(&place, &replicas).await;
     monitoring::metrics_are_read_as_the_monitor_says(&place, &replicas).await;
     roles::each_rule_is_needed(&place, NAMESPACE).await;
+    roles::people_may_do_what_their_roles_say(&place).await;
     roles::bundle_has_what_it_needs(&place).await;
     the_other_replica_goes_on_when_one_is_killed(&place, &mut replicas).await;
     place.nothing_is_left(replicas).await;
@@ -347,17 +360,25 @@ impl Place {
         let path =
             format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/library-controller-manager");
         let deployment = self.get(&path).await;
-        let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
-        let arguments = arguments.as_array().expect("there are some").iter();
-        let arguments: Vec<String> = arguments
-            .filter_map(|argument| argument.as_str().map(str::to_owned))
-            .collect();
-        self.start_with(kubeconfig, &arguments).await
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        let arguments = container["args"].as_array().expect("there are some");
+        let arguments = arguments.iter().filter_map(Value::as_str);
+        let arguments: Vec<String> = arguments.map(str::to_owned).collect();
+        let variables = container["env"].as_array().into_iter().flatten();
+        let variables =
+            variables.filter_map(|it| Some((it["name"].as_str()?, it["value"].as_str()?)));
+        let mut program = Self::program();
+        program.envs(variables);
+        self.start_with(program, kubeconfig, &arguments).await
     }
 
     /// Starts a replica with these arguments, but for addresses of this machine.
-    async fn start_with(&self, kubeconfig: &Path, arguments: &[String]) -> Replica {
-        let mut command = Self::program();
+    async fn start_with(
+        &self,
+        mut command: Command,
+        kubeconfig: &Path,
+        arguments: &[String],
+    ) -> Replica {
         command
             .args(
                 arguments

@@ -64,20 +64,63 @@ async fn bound_roles(place: &Place, namespace: &str) -> Vec<String> {
 }
 
 /// Which of the requests that an account has made would be refused now.
-async fn refused(place: &Place, namespace: &str) -> BTreeSet<String> {
+pub(crate) async fn refused(place: &Place, namespace: &str) -> BTreeSet<String> {
     let user = format!("system:serviceaccount:{namespace}:{ACCOUNT}");
     let mut found = BTreeSet::new();
     for attributes in requests(place, &user) {
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {},
-            "spec": {"user": user, "resourceAttributes": serde_json::from_str::<Value>(&attributes).expect("JSON")},
-        });
-        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-        if place.create(path, &review).await["status"]["allowed"] != true {
+        let asked = serde_json::from_str(&attributes).expect("JSON");
+        if !is_allowed(place, &user, asked).await {
             found.insert(attributes);
         }
     }
     found
+}
+
+/// Asks the server whether somebody may do something.
+async fn is_allowed(place: &Place, user: &str, attributes: Value) -> bool {
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {},
+        "spec": {"user": user, "resourceAttributes": attributes},
+    });
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    place.create(path, &review).await["status"]["allowed"] == true
+}
+
+/// What those may do with books who have one of the roles for people: verb, subresource, and whether it is allowed.
+const PEOPLE: [(&str, &str, &str, bool); 9] = [
+    ("viewer", "list", "", true),
+    ("viewer", "get", "status", true),
+    ("viewer", "create", "", false),
+    ("editor", "create", "", true),
+    ("editor", "delete", "", true),
+    ("editor", "deletecollection", "", false),
+    ("editor", "update", "status", false),
+    ("admin", "deletecollection", "", true),
+    ("admin", "update", "status", false),
+];
+
+/// Binds each of the roles for people to somebody, and has the server say what they may do then.
+pub(crate) async fn people_may_do_what_their_roles_say(place: &Place) {
+    for who in ["admin", "editor", "viewer"] {
+        let group = "rbac.authorization.k8s.io";
+        let binding = json!({
+            "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": who},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": format!("library-book-{who}-role")},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": who}],
+        });
+        place
+            .create(&format!("{RBAC}/clusterrolebindings"), &binding)
+            .await;
+    }
+    for (who, verb, subresource, allowed) in PEOPLE {
+        let asked = json!({
+            "verb": verb, "group": "shelf.my.domain", "resource": "books",
+            "subresource": subresource, "namespace": "default",
+        });
+        let answered = async || is_allowed(place, who, asked.clone()).await == allowed;
+        let what = format!("{who} may {verb} books {subresource}: {allowed}");
+        place.until(&what, answered).await;
+    }
 }
 
 /// What a user has asked for, as the audit log has it, in the words of reviews.
@@ -123,7 +166,9 @@ pub(crate) async fn bundle_has_what_it_needs(place: &Place) {
         "{arguments:?}"
     );
     let kubeconfig = place.service_account(BUNDLED).await;
-    let replica = place.start_with(&kubeconfig, &arguments).await;
+    let replica = place
+        .start_with(Place::program(), &kubeconfig, &arguments)
+        .await;
     replica.is_ready().await;
     let mut config = kube::Config::new(
         format!("https://{}", replica.metrics)
