@@ -56,6 +56,22 @@ fn file_of_kubebuilder_survives_with_all_its_fields() {
 }
 
 #[test]
+fn fields_that_nobody_knows_stay_where_they_are() {
+    let text = KUBEBUILDERS
+        .replace("\nlayout:", "\nfuture: {a: [1, 2]}\nlayout:")
+        .replace("    ssa: true\n", "    future: 1\n    ssa: true\n")
+        .replace("  core: true\n", "  core: true\n  future: yes\n")
+        .replace("    spoke:\n", "    future: x\n    spoke:\n");
+    let read =
+        |text: &str| -> serde_json::Value { serde_saphyr::from_str(text).expect("it is YAML") };
+    let written = Project::parse(&text).expect("it is a project").to_text();
+    assert_eq!(written.matches("future").count(), 4, "{written}");
+    let (read, written) = (read(&text), read(&written));
+    assert_eq!(read["future"], written["future"]);
+    assert_eq!(read["resources"], written["resources"]);
+}
+
+#[test]
 fn broken_files_are_refused_with_a_reason() {
     for (text, reason) in [
         ("", "end of input"),
