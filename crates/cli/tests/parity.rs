@@ -17,7 +17,7 @@ fn tests(folder: &Path, found: &mut BTreeSet<String>) {
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = fs::read_to_string(&path).expect("it is text");
             // A program with a command line of its own has its tests in functions without an attribute.
-            if is_of_deployed(&path) {
+            if is_of_a_program(&path) {
                 found.extend(tests_of(&text.replace("async fn", "\n#[test]\nasync fn")));
             } else {
                 found.extend(tests_of(&text));
@@ -26,12 +26,13 @@ fn tests(folder: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Whether a file is a part of the program `deployed`.
-fn is_of_deployed(path: &Path) -> bool {
-    let folder = path
+/// Whether a file is a part of a program that is an operator as well as its test.
+fn is_of_a_program(path: &Path) -> bool {
+    let is_part = path
         .parent()
         .is_some_and(|it| it.ends_with("cli/tests/deployed"));
-    folder || path.ends_with("cli/tests/deployed.rs")
+    let programs = ["cli/tests/deployed.rs", "kubewright/tests/operator.rs"];
+    is_part || programs.iter().any(|program| path.ends_with(program))
 }
 
 /// Whether there is a lane of this name.

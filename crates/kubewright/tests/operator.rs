@@ -108,7 +108,11 @@ fn main() -> kubewright::Result {
         )
         .await;
         check("an operator without a cluster says so", without_cluster()).await;
-        check("an operator runs, answers, leads and stops", runs()).await;
+        check(
+            "an operator runs, answers, leads and stops",
+            operator_runs_answers_leads_and_stops(),
+        )
+        .await;
         check(
             "an operator whose thread is blocked ends at the second signal",
             blocked_thread_does_not_keep_the_operator(),
@@ -300,7 +304,7 @@ async fn read(client: &kube::Client, path: &str) -> std::result::Result<String, 
     client.request_text(request).await
 }
 
-async fn runs() {
+async fn operator_runs_answers_leads_and_stops() {
     let directory = tempfile::tempdir().expect("a directory");
     let (_server, admin) = cluster(directory.path()).await;
     let mut running = Running::start(
