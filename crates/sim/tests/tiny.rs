@@ -10,7 +10,8 @@ use kube::api::{Api, DeleteParams};
 use kube::core::ObjectMeta;
 use kubewright_runtime::owners::is_controlled_by;
 use kubewright_runtime::{
-    Cleanup, Context, Controller, Delete, Error, IgnoreNotFound, Key, Outcome, finalize, from_fn,
+    Cleanup, Context, Controller, Delete, Error, IgnoreNotFound, Key, Outcome, Watch, finalize,
+    from_fn,
 };
 use kubewright_sim::{Campaign, FaultKind, Process, Report, User, Violation};
 
@@ -305,6 +306,26 @@ fn deletion_by_name_is_found() {
 
     let report = delete_campaign(Form::Fixed).sample(25).run();
     assert!(report.is_clean(), "{report}");
+}
+
+#[test]
+fn index_that_nobody_added_is_named_by_the_report() {
+    let campaign = Campaign::new("mistyped", |process: &Process| {
+        let configs = Watch::of::<ConfigMap>();
+        let configs =
+            configs.map_by_index::<Secret>("by-confg", |it| vec![Key::of(it).to_string()]);
+        let controller = Controller::of::<Secret>("mistyped")
+            .watches(configs)
+            .reconciler(from_fn(|_: Arc<Secret>, _| async { Ok(Outcome::done()) }));
+        process.manager().name("tiny").controller(controller)
+    });
+    let report = campaign
+        .cluster(|cluster| cluster.without_controllers())
+        .step("create", create)
+        .run();
+    let text = report.to_string();
+    assert!(!report.is_clean(), "{text}");
+    assert!(text.contains("by-confg"), "{text}");
 }
 
 #[test]
