@@ -65,7 +65,7 @@ impl Reconciler<Page> for Publisher {
                 let now = cx.now().as_millisecond().to_string();
                 map.data
                     .get_or_insert_default()
-                    .insert("at".to_owned(), now);
+                    .insert("published.at".to_owned(), now);
             }
             Ok(())
         };
@@ -104,7 +104,7 @@ fn walk(form: Form) -> Walk {
         process.manager().name("page").controller(controller)
     })
     .cluster(|cluster| cluster.without_controllers())
-    .mask("data.at");
+    .mask("data.published.at");
     Walk::new::<Page>(campaign)
 }
 
