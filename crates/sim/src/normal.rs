@@ -214,7 +214,9 @@ impl<'a> Names<'a> {
     }
 
     fn text(&self, text: &str) -> String {
-        if let Some(((resource, key), incarnation)) = self.state.uids().get(text) {
+        if text.len() == UID
+            && let Some(((resource, key), incarnation)) = self.state.uids().get(text)
+        {
             let alive = self.state.counts().get(&(resource.clone(), key.clone()));
             let alive = alive.is_none_or(|count| count.created == *incarnation);
             let when = if alive { "" } else { " of before" };
@@ -298,28 +300,34 @@ pub(crate) fn difference(expected: &Normal, found: &Normal) -> Option<Difference
 }
 
 /// The first field in which two values differ.
-fn unlike(path: &str, expected: &Value, found: &Value) -> Option<(String, String, String)> {
+fn unlike<'a>(
+    path: &str,
+    expected: &'a Value,
+    found: &'a Value,
+) -> Option<(String, String, String)> {
     let at = |name: &str| match path {
         "" => name.to_owned(),
         path => format!("{path}.{name}"),
     };
+    if expected == found {
+        return None;
+    }
     match (expected, found) {
         (Value::Object(left), Value::Object(right)) => {
             let mut names: Vec<&String> = left.keys().chain(right.keys()).collect();
             names.sort();
             names.dedup();
-            let field = |fields: &Map<String, Value>, name: &String| {
-                fields.get(name).cloned().unwrap_or_default()
-            };
+            // A field that is not there counts as null.
+            let field =
+                |fields: &'a Map<String, Value>, name| fields.get(name).unwrap_or(&Value::Null);
             names
                 .into_iter()
-                .find_map(|name| unlike(&at(name), &field(left, name), &field(right, name)))
+                .find_map(|name| unlike(&at(name), field(left, name), field(right, name)))
         }
         (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
             let mut pairs = left.iter().zip(right).enumerate();
             pairs.find_map(|(number, (left, right))| unlike(&at(&number.to_string()), left, right))
         }
-        (left, right) if left == right => None,
         (left, right) => Some((path.to_owned(), left.to_string(), right.to_string())),
     }
 }

@@ -7,6 +7,10 @@ use kubewright::prelude::*;
 use kubewright_example_foo::{Foo, FooSpec, controller};
 use kubewright_sim::{BuiltIn, Campaign, Walk};
 
+/// A run is made of small objects that do not live long.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn operator(name: &str) -> Campaign {
     Campaign::new(name, |process| {
         process
