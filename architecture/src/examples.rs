@@ -3,7 +3,7 @@
 use crate::tree::TextFile;
 
 /// The methods that examples, book and scaffold call most often, by file.
-pub const MOST_USED: [(&str, &[&str]); 13] = [
+pub const MOST_USED: [(&str, &[&str]); 14] = [
     (
         "crates/cache/src/key.rs",
         &["of", "parse", "sibling", "name", "namespace"],
