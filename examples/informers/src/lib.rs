@@ -24,6 +24,10 @@ pub struct Session {
     server: Option<Server>,
 }
 
+/// How long a change is left alone before the next: a handler prints what the store has when it hears of a change, and on a busy
+/// machine that may be the state after the next one.
+const PACE: Duration = Duration::from_millis(150);
+
 impl Session {
     /// Connects as `KUBECONFIG` or the service account of the pod says, or starts a server.
     pub async fn start() -> Result<Self> {
@@ -49,11 +53,13 @@ impl Session {
             return tokio::signal::ctrl_c().await.context("waiting for Ctrl-C");
         }
         self.create("shapes", "red").await?;
+        tokio::time::sleep(PACE).await;
         let red = json!({"metadata": {"labels": {"team": "red"}}});
         let patch = Patch::Merge(red);
         self.maps()
             .patch("colours", &PatchParams::default(), &patch)
             .await?;
+        tokio::time::sleep(PACE).await;
         self.maps()
             .delete("shapes", &DeleteParams::default())
             .await?;
