@@ -13,13 +13,10 @@
 
 mod schedule;
 mod slot;
+mod slots;
 mod terms;
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::time::Duration;
-
-use foldhash::fast::RandomState;
 
 pub use terms::Finish;
 pub(crate) use terms::{End, Life, Next, Run, Wake};
@@ -33,6 +30,7 @@ use crate::queue::Request;
 use crate::stats::{Histogram, Stats};
 use schedule::Schedule;
 use slot::{Phase, Slot};
+use slots::{Known, Place, Slots};
 
 /// At most this many delayed keys become ready in one call, so that no call holds the shell's lock for long.
 const RINGS_PER_CALL: usize = 256;
@@ -41,9 +39,9 @@ const ROOM_KEPT: usize = 1 << 16;
 
 /// The state of one queue.
 pub(crate) struct Machine<K, N> {
-    /// Every key that is ready, runs, waits for a delay, or has failures to remember. Nothing depends on its order.
-    slots: HashMap<K, Slot<N>, RandomState>,
-    schedule: Schedule<K>,
+    /// Every key that is ready, runs, waits for a delay, or has failures to remember.
+    slots: Slots<K, N>,
+    schedule: Schedule,
     limiter: Guarded<K>,
     /// How many slots are `Running` or `RunningAgain`.
     running: usize,
@@ -57,7 +55,7 @@ pub(crate) struct Machine<K, N> {
 impl<K: Request, N: Note> Machine<K, N> {
     pub(crate) fn new(options: Options<K>) -> Self {
         Self {
-            slots: HashMap::with_capacity_and_hasher(options.capacity, RandomState::default()),
+            slots: Slots::with_capacity(options.capacity),
             schedule: Schedule::new(options.priorities),
             limiter: Guarded::new(options.limiter),
             running: 0,
@@ -75,34 +73,34 @@ impl<K: Request, N: Note> Machine<K, N> {
         }
         self.advance(now);
         let priority = self.schedule.lanes.effective(how.priority);
-        let slot = self.slots.entry(key.clone()).or_default();
+        let place = self.slots.find_or_insert(key);
+        let Known { key, slot, .. } = self.slots.at_mut(place);
         let delay = match how.when {
             When::Now => {
-                self.schedule.want_run(key, slot, priority);
+                self.schedule.want_run(place, slot, priority);
                 slot.note.merge(note);
                 return;
             }
             When::After(delay) => delay,
             When::RateLimited => {
                 let now = self.schedule.now.since_epoch();
-                self.limiter.delay(&key, slot.count_requeue(), now)
+                self.limiter.delay(key, slot.count_requeue(), now)
             }
         };
-        self.schedule.retry(key, slot, delay, (priority, note));
+        self.schedule.retry(place, slot, delay, (priority, note));
     }
 
     /// Moves the time on: delayed keys that are due become ready, in the order in which they are due.
     pub(crate) fn advance(&mut self, now: Moment) {
         self.schedule.now = self.schedule.now.max(now);
         for _ in 0..RINGS_PER_CALL {
-            let Some(key) = self.schedule.alarms.ring(self.schedule.now) else {
+            let Some(place) = self.schedule.alarms.ring(self.schedule.now) else {
                 return;
             };
-            if let Some(slot) = self.slots.get_mut(&key) {
-                slot.alarm = None;
-                let priority = slot.alarm_priority;
-                self.schedule.want_run(key, slot, priority);
-                slot.note.merge(std::mem::take(&mut slot.alarm_note));
+            let slot = &mut self.slots.at_mut(place).slot;
+            if let Some(alarm) = slot.take_alarm() {
+                self.schedule.want_run(place, slot, alarm.priority);
+                slot.note.merge(alarm.note);
             }
         }
     }
@@ -119,26 +117,34 @@ impl<K: Request, N: Note> Machine<K, N> {
 
     fn start_next(&mut self) -> Option<Run<K, N>> {
         let slots = &self.slots;
-        let is_valid = |key: &K, ticket| {
-            let slot = slots.get(key);
-            slot.is_some_and(|slot| slot.phase == Phase::Ready { ticket })
+        // The place of a stale entry may be another key's by now, or nobody's; a ticket is never given twice.
+        let is_valid = |place: &Place, ticket| {
+            let phase = slots.phase(*place);
+            matches!(phase, Some(Phase::Ready { ticket: current, .. }) if current == ticket)
         };
-        let key = self.schedule.lanes.pop(is_valid)?;
-        let slot = self.slots.get_mut(&key)?;
+        let place = self.schedule.lanes.pop(is_valid)?;
+        let Known { key, slot, .. } = self.slots.at_mut(place);
         let started = self.schedule.now;
-        slot.phase = Phase::Running { started };
+        let phase = std::mem::replace(&mut slot.phase, Phase::Running { started });
+        let Phase::Ready {
+            priority, added, ..
+        } = phase
+        else {
+            unreachable!("a valid entry of a lane belongs to a slot that is ready");
+        };
         self.schedule.ready -= 1;
-        self.schedule.lanes.lighten(slot.priority);
+        self.schedule.lanes.lighten(priority);
         self.running += 1;
         if self.measures {
-            let waited = started.nanoseconds_since(slot.added);
+            let waited = started.nanoseconds_since(added);
             self.queue_duration.observe(waited);
         }
         Some(Run {
-            key,
+            key: key.clone(),
+            place,
             note: std::mem::take(&mut slot.note),
-            priority: slot.priority,
-            requeues: slot.requeues,
+            priority,
+            requeues: slot.requeues(),
             started,
         })
     }
@@ -150,19 +156,18 @@ impl<K: Request, N: Note> Machine<K, N> {
             let spent = now.nanoseconds_since(run.started);
             self.work_duration.observe(spent);
         }
-        let Entry::Occupied(mut entry) = self.slots.entry(run.key.clone()) else {
-            return;
-        };
-        let slot = entry.get_mut();
+        let place = run.place;
+        let slot = &mut self.slots.at_mut(place).slot;
         self.running -= 1;
-        if matches!(slot.phase, Phase::RunningAgain { .. }) {
-            self.schedule.line_up(run.key.clone(), slot);
-        } else {
-            slot.phase = Phase::Idle;
+        match slot.phase {
+            Phase::RunningAgain {
+                priority, added, ..
+            } => self.schedule.line_up(place, slot, (priority, added)),
+            _ => slot.phase = Phase::Idle,
         }
         if matches!(end.finish, Finish::Succeeded | Finish::Again(_)) {
             self.limiter.forget(&run.key);
-            slot.requeues = 0;
+            slot.forget_requeues();
         }
         let delay = match end.finish {
             _ if self.life != Life::Open => None,
@@ -177,22 +182,19 @@ impl<K: Request, N: Note> Machine<K, N> {
             let priority = end.priority.unwrap_or(run.priority);
             let priority = self.schedule.lanes.effective(priority);
             let wanted = (priority, end.left);
-            self.schedule.retry(run.key.clone(), slot, delay, wanted);
+            self.schedule.retry(place, slot, delay, wanted);
         }
-        if slot.is_forgettable() {
-            entry.remove();
-            self.shrink();
-        }
+        self.release(place);
         self.schedule.wake.everybody |= self.life != Life::Open && self.is_drained();
     }
 
     /// Starts the count of requeues of a key again at zero.
     pub(crate) fn forget(&mut self, key: &K) {
         self.limiter.forget(key);
-        if let Some(slot) = self.slots.get_mut(key) {
-            slot.requeues = 0;
+        if let Some(place) = self.slots.find(key) {
+            self.slots.at_mut(place).slot.forget_requeues();
+            self.release(place);
         }
-        self.release(key);
     }
 
     /// Takes no more keys and drops those that are not due yet; a second call may change how the end is waited for.
@@ -203,35 +205,25 @@ impl<K: Request, N: Note> Machine<K, N> {
         }
         self.life = life;
         self.schedule.wake.everybody = true;
-        for key in self.schedule.alarms.clear() {
-            if let Some(slot) = self.slots.get_mut(&key) {
-                slot.alarm = None;
-                slot.alarm_note = N::default();
-            }
-            self.release(&key);
+        for place in self.schedule.alarms.clear() {
+            self.slots.at_mut(place).slot.take_alarm();
+            self.release(place);
         }
     }
 
-    /// Forgets the key if there is nothing to remember.
-    fn release(&mut self, key: &K) {
-        let slot = self.slots.get(key);
-        if slot.is_some_and(Slot::is_forgettable) {
-            self.slots.remove(key);
-            self.shrink();
-        }
-    }
-
-    /// Gives back the memory of a past burst once its last key is forgotten.
-    fn shrink(&mut self) {
-        if self.slots.is_empty() && self.slots.capacity() > 2 * ROOM_KEPT {
-            self.slots.shrink_to(ROOM_KEPT);
+    /// Forgets the key if there is nothing to remember, and with the last one the memory of a past burst.
+    fn release(&mut self, place: Place) {
+        self.slots.release(place);
+        if self.slots.len() == 0 && self.slots.capacity() > 2 * ROOM_KEPT {
+            self.slots.reset(ROOM_KEPT);
             self.schedule.lanes.reset();
         }
     }
 
     /// How many rate-limited adds a key had since it was last forgotten.
     pub(crate) fn requeues(&self, key: &K) -> u32 {
-        self.slots.get(key).map_or(0, |slot| slot.requeues)
+        let place = self.slots.find(key);
+        place.map_or(0, |place| self.slots.at(place).slot.requeues())
     }
 
     /// How many keys are ready. Those that are due but have not been moved yet count from the next call on.
@@ -276,7 +268,7 @@ impl<K: Request, N: Note> Machine<K, N> {
             }
         }
         let spent = |slot: &Slot<N>| match slot.phase {
-            Phase::Running { started } | Phase::RunningAgain { started } if self.measures => {
+            Phase::Running { started } | Phase::RunningAgain { started, .. } if self.measures => {
                 now.since(started)
             }
             _ => Duration::ZERO,
@@ -293,8 +285,8 @@ impl<K: Request, N: Note> Machine<K, N> {
             limiter_panics: self.limiter.panics(),
             queue_duration: self.queue_duration.clone(),
             work_duration: self.work_duration.clone(),
-            unfinished_work: self.slots.values().map(spent).sum(),
-            longest_running: self.slots.values().map(spent).max().unwrap_or_default(),
+            unfinished_work: self.slots.iter().map(spent).sum(),
+            longest_running: self.slots.iter().map(spent).max().unwrap_or_default(),
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::slot::{Phase, Slot};
+use super::slot::{Alarm, Phase, Slot};
+use super::slots::Place;
 use super::terms::Wake;
 use crate::alarms::Alarms;
 use crate::lanes::Lanes;
@@ -11,11 +12,11 @@ use crate::note::Note;
 use crate::priority::{Priority, PriorityPolicy};
 
 /// Everything about the order of keys, except for what their slots remember.
-pub(super) struct Schedule<K> {
+pub(super) struct Schedule {
     /// Every slot whose phase is `Ready` has exactly one valid entry here, and no other slot has one.
-    pub(super) lanes: Lanes<K>,
+    pub(super) lanes: Lanes<Place>,
     /// Every slot with an alarm has exactly one entry here.
-    pub(super) alarms: Alarms<K>,
+    pub(super) alarms: Alarms<Place>,
     /// How many slots are `Ready`.
     pub(super) ready: usize,
     /// The latest time seen: time does not go back, even if callers raced for the lock.
@@ -25,7 +26,7 @@ pub(super) struct Schedule<K> {
     pub(super) retries: u64,
 }
 
-impl<K: Clone> Schedule<K> {
+impl Schedule {
     pub(super) fn new(policy: PriorityPolicy) -> Self {
         Self {
             lanes: Lanes::new(policy),
@@ -39,34 +40,69 @@ impl<K: Clone> Schedule<K> {
     }
 
     /// Makes sure that the key runs, now or as soon as its present run is done.
-    pub(super) fn want_run<N>(&mut self, key: K, slot: &mut Slot<N>, priority: Priority) {
+    pub(super) fn want_run<N>(&mut self, place: Place, slot: &mut Slot<N>, priority: Priority) {
         match slot.phase {
-            Phase::Idle | Phase::Running { .. } => {
+            Phase::Idle => {
                 self.adds += 1;
-                slot.added = self.now;
+                self.lanes.deepen(priority);
+                self.line_up(place, slot, (priority, self.now));
             }
-            Phase::Ready { .. } | Phase::RunningAgain { .. } if slot.priority >= priority => return,
-            Phase::Ready { .. } => {
+            Phase::Running { started } => {
+                self.adds += 1;
+                self.lanes.deepen(priority);
+                let added = self.now;
+                slot.phase = Phase::RunningAgain {
+                    started,
+                    priority,
+                    added,
+                };
+            }
+            Phase::Ready {
+                priority: before, ..
+            }
+            | Phase::RunningAgain {
+                priority: before, ..
+            } if before >= priority => {}
+            Phase::Ready {
+                priority: before,
+                added,
+                ..
+            } => {
                 self.ready -= 1;
-                self.lanes.lighten(slot.priority);
-                self.lanes.mark_stale(slot.priority);
+                self.lanes.mark_stale(before);
+                self.lanes.lighten(before);
+                self.lanes.deepen(priority);
+                self.line_up(place, slot, (priority, added));
             }
-            Phase::RunningAgain { .. } => self.lanes.lighten(slot.priority),
-        }
-        slot.priority = priority;
-        self.lanes.deepen(priority);
-        match slot.phase {
-            Phase::Idle | Phase::Ready { .. } => self.line_up(key, slot),
-            Phase::Running { started } | Phase::RunningAgain { started } => {
-                slot.phase = Phase::RunningAgain { started };
+            Phase::RunningAgain {
+                started,
+                priority: before,
+                added,
+            } => {
+                self.lanes.lighten(before);
+                self.lanes.deepen(priority);
+                slot.phase = Phase::RunningAgain {
+                    started,
+                    priority,
+                    added,
+                };
             }
         }
     }
 
-    /// Puts the key at the tail of the lane of its priority.
-    pub(super) fn line_up<N>(&mut self, key: K, slot: &mut Slot<N>) {
-        let ticket = self.lanes.push(slot.priority, key);
-        slot.phase = Phase::Ready { ticket };
+    /// Puts the key at the tail of the lane of this priority.
+    pub(super) fn line_up<N>(
+        &mut self,
+        place: Place,
+        slot: &mut Slot<N>,
+        (priority, added): (Priority, Moment),
+    ) {
+        let ticket = self.lanes.push(priority, place);
+        slot.phase = Phase::Ready {
+            ticket,
+            priority,
+            added,
+        };
         self.ready += 1;
         self.wake.workers += 1;
     }
@@ -74,28 +110,39 @@ impl<K: Clone> Schedule<K> {
     /// The key is to run once more, after this delay. The note waits with it: an earlier run has other reasons.
     pub(super) fn retry<N: Note>(
         &mut self,
-        key: K,
+        place: Place,
         slot: &mut Slot<N>,
         delay: Duration,
         (priority, note): (Priority, N),
     ) {
         self.retries += 1;
         if delay.is_zero() {
-            self.want_run(key, slot, priority);
+            self.want_run(place, slot, priority);
             slot.note.merge(note);
             return;
         }
-        slot.alarm_priority = match slot.alarm {
-            Some(_) => slot.alarm_priority.max(priority),
-            None => priority,
-        };
         let before = self.alarms.next_due();
         let at = self.now.after(delay);
-        let due = self.alarms.set(key, slot.alarm, at);
-        if slot.alarm != Some(due) {
-            slot.alarm_note = note;
-        }
-        slot.alarm = Some(due);
+        let earlier = slot.take_alarm();
+        let due = self
+            .alarms
+            .set(place, earlier.as_ref().map(|alarm| alarm.due), at);
+        slot.set_alarm(match earlier {
+            Some(earlier) => Alarm {
+                due,
+                priority: earlier.priority.max(priority),
+                note: if earlier.due == due {
+                    earlier.note
+                } else {
+                    note
+                },
+            },
+            None => Alarm {
+                due,
+                priority,
+                note,
+            },
+        });
         self.wake.timer |= self.alarms.next_due() != before;
     }
 }

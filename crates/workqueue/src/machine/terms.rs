@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::slots::Place;
 use crate::moment::Moment;
 use crate::priority::Priority;
 
@@ -31,6 +32,8 @@ pub(crate) enum Next<K, N> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Run<K, N> {
     pub(crate) key: K,
+    /// Where the machine keeps it.
+    pub(super) place: Place,
     /// What adds left for this run.
     pub(crate) note: N,
     pub(crate) priority: Priority,
