@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
     group = "cloudmanagercontroller.huayun.com",
     version = "v1",
     kind = "CloudManager",
+    doc = "CloudManager is an application of three parts.",
     namespaced,
     status = "CloudManagerStatus",
     printcolumn = r#"{"name":"Status","type":"string","jsonPath":".status.phase"}"#,

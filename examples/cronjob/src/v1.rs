@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
     group = "batch.tutorial.kubebuilder.io",
     version = "v1",
     kind = "CronJob",
+    doc = "CronJob runs a Job at the times of a schedule.",
     namespaced,
     derive = "PartialEq"
 )]

@@ -14,6 +14,7 @@ use crate::v1::Rest;
     version = "v2",
     storage = false,
     kind = "CronJob",
+    doc = "CronJob runs a Job at the times of a schedule.",
     namespaced,
     derive = "PartialEq"
 )]

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
     group = "etcd.kubewright.dev",
     version = "v1alpha1",
     kind = "EtcdCluster",
+    doc = "EtcdCluster is a cluster of etcd members.",
     namespaced,
     status = "EtcdClusterStatus",
     shortname = "etcd",

@@ -19,13 +19,14 @@ use serde::{Deserialize, Serialize};
 
 pub use program::run;
 
-/// What a user asks for.
+/// FooSpec defines the desired state of Foo.
 #[kubewright::api]
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
 #[kube(
     group = "samplecontroller.k8s.io",
     version = "v1alpha1",
     kind = "Foo",
+    doc = "Foo is a Deployment that is kept at its size.",
     namespaced,
     status = "FooStatus",
     annotation("api-approved.kubernetes.io", "unapproved, experimental-only")
@@ -34,12 +35,12 @@ pub use program::run;
 pub struct FooSpec {
     /// The name of the Deployment.
     pub deployment_name: String,
-    /// How many Pods it has. Without it nobody says: the Deployment begins with one, and can be scaled by hand.
+    /// How many Pods it has. If it is not set, the Deployment begins with one and can be scaled by hand.
     #[schemars(range(min = 1, max = 10))]
     pub replicas: Option<i32>,
 }
 
-/// What became of it.
+/// FooStatus defines the observed state of Foo.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct FooStatus {

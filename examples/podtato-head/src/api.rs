@@ -19,6 +19,7 @@ pub type Release = BTreeMap<Part, String>;
     group = "podtato.kubewright.dev",
     version = "v1alpha1",
     kind = "PodtatoHeadApp",
+    doc = "PodtatoHeadApp is a podtato head: six parts that are upgraded one by one.",
     namespaced,
     shortname = "pha",
     status = "PodtatoHeadAppStatus",

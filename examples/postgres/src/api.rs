@@ -17,6 +17,7 @@ use crate::plan::Record;
     group = "postgres.kubewright.dev",
     version = "v1alpha1",
     kind = "PostgresCluster",
+    doc = "PostgresCluster is a replicated PostgreSQL: one primary, and replicas that stream from it.",
     namespaced,
     shortname = "pgc",
     status = "PostgresClusterStatus",

@@ -8,13 +8,14 @@ use kubewright::Key;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Which Secret is copied where.
+/// SecSynchSpec says which Secret is copied, and where to.
 #[kubewright::api]
 #[derive(CustomResource, Serialize, Deserialize, JsonSchema, Clone, Debug)]
 #[kube(
     group = "tutorial.study.dev",
     version = "v1alpha1",
     kind = "SecSynch",
+    doc = "SecSynch copies a Secret into other namespaces.",
     plural = "secsynches",
     namespaced,
     status = "SecSynchStatus"
@@ -29,7 +30,7 @@ pub struct SecSynchSpec {
     pub destination_namespaces: Vec<String>,
 }
 
-/// What became of it.
+/// SecSynchStatus defines the observed state of SecSynch.
 #[derive(Serialize, Deserialize, JsonSchema, Clone, Debug, Default)]
 #[serde(rename_all = "camelCase")]
 pub struct SecSynchStatus {
