@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use kubewright_workqueue::{Options, Queue};
+use kubewright_workqueue::{Finish, Options, Queue};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
@@ -58,10 +58,25 @@ async fn through(keys: Arc<[Arc<str>]>, workers: usize) -> f64 {
     (keys.len() * turns) as f64 / stopwatch.elapsed().as_secs_f64()
 }
 
+/// Takes its share as a worker of a controller does: whoever has the next key at hand hands one back and takes the other at
+/// once.
 async fn take(queue: Queue<Arc<str>>, share: usize) {
-    for _ in 0..share {
-        if let Some(item) = queue.get().await {
-            item.done();
+    let mut left = share;
+    while left > 0 {
+        let Some(mut item) = queue.get().await else {
+            return;
+        };
+        left -= 1;
+        loop {
+            if left == 0 {
+                item.done();
+                break;
+            }
+            match item.finish_then_next(Finish::Succeeded) {
+                Some(next) => item = next,
+                None => break,
+            }
+            left -= 1;
         }
     }
 }
