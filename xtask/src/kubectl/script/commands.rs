@@ -76,10 +76,10 @@ fn ports() -> Vec<Step> {
         )
         .prints("Starting to serve"),
         kubectl("get --raw /api/v1/namespaces/default/pods/web:80/proxy/").prints("web"),
-        kubectl("expose pod web --port=8080 --target-port=80")
-            .prints_exactly("service/web exposed"),
+        kubectl("expose pod web --name=site --port=8080 --target-port=80")
+            .prints_exactly("service/site exposed"),
         meanwhile(
-            "port-forward service/web 28473:8080",
+            "port-forward service/site 28473:8080",
             "Forwarding from 127.0.0.1:28473 -> 80",
             "--server=http://127.0.0.1:28473 get --raw /",
         )
