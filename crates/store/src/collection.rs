@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cursor::{Cursor, Expired};
 use super::durable::{Durability, NotDurable};
 use super::event::{Delivery, Event};
-use super::record::{Candidate, Draft, Record, check_key};
+use super::record::{Candidate, Draft, Record, Unfit, check_key};
 use super::snapshot::{At, Snapshot, SnapshotError};
 use super::state::{Applied, Step};
 use super::store::{Inner, Refusal};
@@ -109,6 +109,12 @@ pub enum CommitError {
     /// The write was done and has been seen, but the disk has failed: after a restart it may be gone.
     #[error(transparent)]
     NotDurable(NotDurable),
+}
+
+impl From<Unfit> for CommitError {
+    fn from(Unfit(reason): Unfit) -> Self {
+        Self::Rejected { reason }
+    }
 }
 
 impl CommitError {

@@ -53,6 +53,7 @@ mod history;
 mod pairs;
 mod pins;
 mod record;
+mod root;
 mod snapshot;
 mod state;
 mod store;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::state::Root;
+use super::root::Root;
 
 /// Lists that are paged through at the same time without rebuilding. More work too, a little slower.
 const PINS: usize = 16;
@@ -46,10 +46,10 @@ mod tests {
     fn the_pin_used_longest_ago_goes_first() {
         let mut pins = Pins::default();
         for revision in 0..PINS as u64 {
-            pins.put(0, revision, Root::new());
+            pins.put(0, revision, Root::default());
         }
         assert!(pins.get(0, 0).is_some());
-        pins.put(0, 100, Root::new());
+        pins.put(0, 100, Root::default());
         assert!(pins.get(0, 0).is_some());
         assert!(pins.get(0, 1).is_none());
         assert!(pins.get(1, 0).is_none(), "another collection");

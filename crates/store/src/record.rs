@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::collection::CommitError;
 use super::event::Delivery;
 use super::pairs::Pairs;
 
@@ -16,6 +15,10 @@ pub(super) const MAX_BODY: usize = 32 << 20;
 const MAX_PAIRS: usize = 4 << 20;
 /// Longest uid: ours have 36 bytes, and imported ones may be anything.
 const MAX_UID: usize = 1024;
+
+/// Why a key or a draft cannot be stored; a mistake of the caller's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unfit(pub(super) &'static str);
 
 /// One version of one object. Immutable; shared by the collection, its history and everybody who reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,7 +136,7 @@ impl Record {
 }
 
 impl Candidate {
-    pub(super) fn new(draft: Draft, kind: Delivery, next: u64) -> Result<Self, CommitError> {
+    pub(super) fn new(draft: Draft, kind: Delivery, next: u64) -> Result<Self, Unfit> {
         let reason = match draft.body.get(draft.version_at.wrapping_sub(1)..) {
             _ if draft.body.len() > MAX_BODY => "the object is too large",
             _ if draft.uid.len() > MAX_UID => "the uid is too long",
@@ -144,7 +147,7 @@ impl Candidate {
             _ => "the offset of the resourceVersion does not lie between two quotes",
         };
         if !reason.is_empty() {
-            return Err(CommitError::Rejected { reason });
+            return Err(Unfit(reason));
         }
         let (before, after) = draft.body.split_at(draft.version_at);
         let digits = digits_of(next);
@@ -207,13 +210,13 @@ impl Candidate {
 }
 
 /// Whether a key can be stored.
-pub(super) fn check_key(key: &str) -> Result<(), CommitError> {
+pub(super) fn check_key(key: &str) -> Result<(), Unfit> {
     match key.len() {
         0 => Err("the key is empty"),
         1..=MAX_KEY => Ok(()),
         _ => Err("the key is too long"),
     }
-    .map_err(|reason| CommitError::Rejected { reason })
+    .map_err(Unfit)
 }
 
 /// How many decimal digits a number has.

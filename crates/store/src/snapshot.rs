@@ -8,7 +8,7 @@ use super::collection::Collection;
 use super::cursor::Expired;
 use super::event::{Change, Event};
 use super::record::Record;
-use super::state::Root;
+use super::root::Root;
 
 /// Events undone per hold of the lock.
 const CHUNK: u64 = 1024;
@@ -116,18 +116,16 @@ impl Snapshot {
             _ => Bound::Included(prefix),
         };
         self.root
-            .range::<_, str>((start, Bound::Unbounded))
-            .map(|(_, record)| record)
+            .from(start)
             .take_while(move |record| record.key.starts_with(prefix))
     }
 
-    /// How many objects [`Snapshot::range`] would give. Walks over them, since the map keeps no counts in its inner
-    /// nodes; only the number of all objects is known without.
-    pub fn count(&self, prefix: &str, start_after: Option<&str>) -> usize {
-        if prefix.is_empty() && start_after.is_none() {
-            return self.len();
+    /// How many objects [`Snapshot::range`] gives from the start of a prefix on. Walks over none of them.
+    pub fn count(&self, prefix: &str) -> usize {
+        match prefix.strip_suffix('/') {
+            Some(namespace) => self.root.count(namespace),
+            None => self.len(),
         }
-        self.range(prefix, start_after).count()
     }
 
     /// Keeps this state at hand for the reader of the next page, as long as its revision is known. Without it the
@@ -200,9 +198,9 @@ fn read_chunk(
 
 fn undo_one(root: &mut Root, event: &Event) {
     match event.change() {
-        Change::Created => root.remove(event.record().key()),
+        Change::Created => drop(root.remove(event.record().key())),
         Change::Updated { previous } | Change::Deleted { previous } => {
-            root.insert(previous.key.clone(), previous.clone())
+            root.insert(previous.clone())
         }
-    };
+    }
 }

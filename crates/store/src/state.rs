@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use imbl::OrdMap;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
@@ -14,10 +13,8 @@ use super::event::{Change, Event};
 use super::history::{Entry, Excess, HistoryLimits, Log, Queue};
 use super::pins::Pins;
 use super::record::{Candidate, Record};
+use super::root::Root;
 use super::wakers::Wakers;
-
-/// The objects of a collection at one revision. A clone costs nothing and never changes.
-pub(super) type Root = OrdMap<Arc<str>, Arc<Record>>;
 
 /// Events cut off per write: more than are added, few enough to keep the lock short.
 const TRIM_PER_WRITE: usize = 64;
@@ -150,7 +147,7 @@ impl State {
         self.names.insert(name.clone(), self.tables.len());
         self.tables.push(Table {
             name,
-            root: Root::new(),
+            root: Root::default(),
             log: Log::default(),
             wakers: Arc::default(),
         });
@@ -202,9 +199,9 @@ impl State {
     pub(super) fn push(&mut self, table: usize, event: Arc<Event>, now: Timestamp) {
         let Table { root, log, .. } = &mut self.tables[table];
         match event.change() {
-            Change::Deleted { .. } => root.remove(event.record().key()),
-            _ => root.insert(event.record().key.clone(), event.record().clone()),
-        };
+            Change::Deleted { .. } => drop(root.remove(event.record().key())),
+            _ => root.insert(event.record().clone()),
+        }
         self.revision = event.revision();
         self.queue.push(Entry {
             table,
@@ -255,7 +252,7 @@ fn create(
     candidate: Candidate,
     revision: u64,
 ) -> Result<Event, CommitError> {
-    if let Some(current) = root.get(&*key) {
+    if let Some(current) = root.get(&key) {
         let current = current.clone();
         return Err(CommitError::AlreadyExists { current });
     }

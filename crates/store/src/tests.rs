@@ -228,7 +228,9 @@ fn a_range_is_in_byte_order_within_its_prefix_and_after_its_start() {
     let now = pods.snapshot(At::Latest).unwrap();
     let check = |prefix: &str, after: Option<&str>, expect: &[&str]| {
         assert_eq!(keys(&now, prefix, after), expect, "{prefix} {after:?}");
-        assert_eq!(now.count(prefix, after), expect.len());
+        if after.is_none() {
+            assert_eq!(now.count(prefix), expect.len(), "{prefix}");
+        }
     };
     check("", None, &["a-b/1", "a/1", "a/10", "a/2", "b/1", "c"]);
     check("a/", None, &["a/1", "a/10", "a/2"]);

@@ -9,7 +9,7 @@ use super::directory::{Directory, create_new, failed};
 use super::entry::{self, Entry};
 use super::frame::{FrameError, Frames};
 use super::replay::{Tables, insert};
-use crate::state::Root;
+use crate::root::Root;
 
 /// All objects at one revision, still in memory.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use super::replay::{Replay, Tables};
 use super::segment::{CLOSE_RECORD, FIRST_RECORD};
 use super::watermark::{self, Mark};
 use super::{OpenError, OpenOptions, Recovery};
-use crate::state::Root;
+use crate::root::Root;
 
 /// A store as it was found on disk.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use super::entry::Entry;
 use super::image::Image;
 use super::journal::BLOCK;
 use crate::record::Record;
-use crate::state::Root;
+use crate::root::Root;
 
 /// Objects by collection.
 pub(super) type Tables = BTreeMap<Arc<str>, Root>;
@@ -142,9 +142,9 @@ impl Replay {
 /// Puts a record into its collection.
 pub(super) fn insert(tables: &mut Tables, collection: &str, record: Record) {
     if !tables.contains_key(collection) {
-        tables.insert(collection.into(), Root::new());
+        tables.insert(collection.into(), Root::default());
     }
     if let Some(root) = tables.get_mut(collection) {
-        root.insert(record.key.clone(), Arc::new(record));
+        root.insert(Arc::new(record));
     }
 }

@@ -19,7 +19,7 @@ use super::salvage::{Change, Salvage};
 use super::segment::Segment;
 use super::watermark::{self, Mark, Watermark};
 use super::{Fsync, OpenError};
-use crate::state::Root;
+use crate::root::Root;
 
 /// How far a repaired store's revision is above everything that could be read. What was lost may have handed out more
 /// revisions than are known; no log between two images holds so many.
@@ -151,7 +151,7 @@ fn assemble(salvage: Salvage) -> Tables {
                 collection, key, ..
             } => {
                 let root = tables.get_mut(&*collection);
-                root.and_then(|root| root.remove(&*key));
+                root.and_then(|root| root.remove(&key));
             }
         }
     }

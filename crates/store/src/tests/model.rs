@@ -243,6 +243,10 @@ impl Run {
             }
             Err(SnapshotError::Future { .. }) => panic!("the past is not the future"),
             Ok(snapshot) => {
+                for prefix in ["", "ns/"] {
+                    let range = snapshot.range(prefix, None);
+                    assert_eq!(snapshot.count(prefix), range.count());
+                }
                 let got = objects(snapshot.range("", None).cloned());
                 assert_eq!(got, self.model.past[&revision][collection]);
             }
