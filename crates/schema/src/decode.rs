@@ -6,6 +6,7 @@
 
 mod conform;
 mod context;
+mod repeated;
 mod scalar;
 mod syntax;
 mod time;
@@ -21,6 +22,7 @@ use serde_json::Value;
 use crate::types::{Table, TypeId};
 pub use conform::conform;
 use context::Context;
+pub use repeated::{RepeatedKey, repeated_keys};
 pub(crate) use scalar::zero;
 use typed::TypedSeed;
 use untyped::UntypedSeed;
@@ -82,6 +84,21 @@ pub enum DecodeError {
     /// A value does not fit the type of its field.
     #[error("{0}")]
     Type(String),
+    /// A value of one JSON type stands where Go has a type that is made of another.
+    #[error("{0}")]
+    Mismatch(Mismatch),
+}
+
+/// A value of the wrong JSON type. `Display` uses the words of Go's decoder.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("json: cannot unmarshal {found} into Go {place} of type {wanted}")]
+pub struct Mismatch {
+    /// What stands there: `string`, `number 1.5`.
+    found: String,
+    /// `struct field ConfigMap.data`
+    place: String,
+    /// The Go type of the place: `map[string]string`.
+    wanted: String,
 }
 
 impl fmt::Display for StrictError {
@@ -97,6 +114,38 @@ impl DecodeError {
     /// Whether the document is not even well-formed.
     pub fn is_parse(&self) -> bool {
         matches!(self, DecodeError::Parse(_))
+    }
+
+    /// What is wrong in the words of Go's converter, which makes objects of the results of strategic merge patches
+    /// (`runtime/converter.go: fromUnstructured`).
+    pub fn in_words_of_converter(&self) -> String {
+        match self {
+            DecodeError::Mismatch(mismatch) => mismatch.in_words_of_converter(),
+            DecodeError::Parse(_) | DecodeError::Type(_) => self.to_string(),
+        }
+    }
+}
+
+impl Mismatch {
+    fn in_words_of_converter(&self) -> String {
+        let number = self.found.strip_prefix("number").map(str::trim);
+        let found = match (self.found.as_str(), number) {
+            (_, Some(digits)) if digits.contains(['.', 'e', 'E']) => "float64",
+            (_, Some(_)) => "int64",
+            ("array", _) => "slice",
+            ("object", _) => "map",
+            (other, _) => other,
+        };
+        match self.wanted.as_str() {
+            wanted if wanted.starts_with("map[") => format!("cannot restore map from {found}"),
+            wanted if wanted.starts_with("[]") => format!("cannot restore slice from {found}"),
+            wanted if wanted.contains('.') => format!("cannot restore struct from: {found}"),
+            "string" if found == "int64" => "cannot convert int64 to string".to_owned(),
+            wanted if number.is_some() && wanted != "string" && wanted != "bool" => {
+                format!("cannot convert {found} to {wanted}")
+            }
+            wanted => format!("unrecognized type: {wanted}"),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests over whole CRDs: the captures of a real API server, and properties of the operations.
 
+mod costs;
 mod objects;
 mod properties;
 mod rules;

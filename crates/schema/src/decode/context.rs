@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use super::{DecodeError, MAX_DEPTH, StrictError, syntax};
+use super::{DecodeError, MAX_DEPTH, Mismatch, StrictError, syntax};
 use crate::types::{Table, TypeId};
 
 /// Strict errors beyond this number are not kept.
@@ -24,7 +24,7 @@ pub(super) struct Context<'t> {
     strict: Vec<StrictError>,
     seen: HashSet<StrictError>,
     /// The first value that does not fit. The walk goes on, because a syntax error further on counts more.
-    error: Option<String>,
+    error: Option<DecodeError>,
 }
 
 /// Where to return to after a field, item or key.
@@ -161,14 +161,17 @@ impl<'t> Context<'t> {
             }
             None => "value".to_owned(),
         };
-        self.fail(format!(
-            "json: cannot unmarshal {found} into Go {place} of type {wanted}"
-        ));
+        let mismatch = Mismatch {
+            found: found.to_owned(),
+            place,
+            wanted: wanted.to_owned(),
+        };
+        self.error.get_or_insert(DecodeError::Mismatch(mismatch));
     }
 
     /// A value that a type with a parser of its own does not take.
     pub(super) fn fail(&mut self, message: String) {
-        self.error.get_or_insert(message);
+        self.error.get_or_insert(DecodeError::Type(message));
     }
 
     /// Strict errors alone, for walks without a type.
@@ -182,7 +185,7 @@ impl<'t> Context<'t> {
             return Err(DecodeError::Parse(syntax::too_deep()));
         }
         match self.error {
-            Some(message) => Err(DecodeError::Type(message)),
+            Some(error) => Err(error),
             None => Ok(self.strict),
         }
     }

@@ -559,11 +559,67 @@ fn check_schema(body: Value, expected: Result<Value, &str>) {
         assert_eq!(decoded.strict, [], "{body}");
         decoded.value
     });
-    let expected = expected.map_err(|text| DecodeError::Type(text.to_owned()));
-    assert_eq!(found, expected, "{body}");
+    let in_words = |error: DecodeError| error.to_string();
+    let expected = expected.map_err(str::to_owned);
+    assert_eq!(found.map_err(in_words), expected, "{body}");
     let mut value = body.clone();
     let conformed = conform(Table::builtin(), type_of(SCHEMA), &mut value);
-    assert_eq!(conformed.map(|_| value), expected, "{body}");
+    assert_eq!(
+        conformed.map(|_| value).map_err(in_words),
+        expected,
+        "{body}"
+    );
+}
+
+#[test]
+fn values_that_do_not_fit_are_refused_in_the_words_of_the_converter() {
+    let cases = [
+        (
+            CONFIG_MAP,
+            json!({"data": "a"}),
+            "cannot restore map from string",
+        ),
+        (
+            CONFIG_MAP,
+            json!({"data": {"a": 1}}),
+            "cannot convert int64 to string",
+        ),
+        (
+            CONFIG_MAP,
+            json!({"immutable": "yes"}),
+            "unrecognized type: bool",
+        ),
+        (
+            DEPLOYMENT,
+            json!({"spec": [1]}),
+            "cannot restore struct from: slice",
+        ),
+        (
+            DEPLOYMENT,
+            json!({"spec": {"replicas": "x"}}),
+            "unrecognized type: int32",
+        ),
+        (
+            DEPLOYMENT,
+            json!({"spec": {"replicas": 1.5}}),
+            "cannot convert float64 to int32",
+        ),
+        (
+            POD,
+            json!({"spec": {"containers": {}}}),
+            "cannot restore slice from map",
+        ),
+        (
+            POD,
+            json!({"metadata": {"creationTimestamp": 5}}),
+            "json: cannot unmarshal number into Go value of type string",
+        ),
+    ];
+    for (ty, mut value, expected) in cases {
+        let error =
+            conform(Table::builtin(), type_of(ty), &mut value).expect_err("it does not fit");
+        assert_eq!(error.in_words_of_converter(), expected);
+    }
 }
 
 #[test]

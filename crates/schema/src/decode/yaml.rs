@@ -100,6 +100,29 @@ fn options() -> Options {
 mod tests {
     use super::*;
 
+    /// Tells which thread reads.
+    struct Reader;
+
+    impl<'de> DeserializeSeed<'de> for Reader {
+        type Value = thread::ThreadId;
+
+        fn deserialize<D: serde::Deserializer<'de>>(
+            self,
+            deserializer: D,
+        ) -> Result<Self::Value, D::Error> {
+            deserializer.deserialize_any(serde::de::IgnoredAny)?;
+            Ok(thread::current().id())
+        }
+    }
+
+    #[test]
+    fn a_usual_document_is_read_where_it_is() {
+        let usual = run(Reader, b"kind: Pod\nspec:\n  containers:\n  - name: a\n");
+        assert_eq!(usual.expect("YAML"), thread::current().id());
+        let deep = run(Reader, "- ".repeat(100).as_bytes());
+        assert_ne!(deep.expect("YAML"), thread::current().id());
+    }
+
     #[test]
     fn usual_documents_are_shallow_and_deep_ones_are_not() {
         let deployment = "apiVersion: apps/v1\nkind: Deployment\nspec:\n  template:\n    spec:\n      containers:\n      - name: a\n        ports:\n        - containerPort: 80\n        resources: {}\n";

@@ -54,6 +54,11 @@ pub fn apply(
     Ok(Value::Object(merged))
 }
 
+/// A patch as the API server names it in a refusal: `map[metadata:map[labels:invalid]]`.
+pub fn display(patch: &Value) -> String {
+    go::display(patch)
+}
+
 /// Merges along the types of a table. A type of `None` is one that the table does not know.
 #[derive(Clone, Copy)]
 struct Merger<'t> {
