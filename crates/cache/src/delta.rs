@@ -335,7 +335,10 @@ mod tests {
     async fn push_fails_when_the_receiver_is_gone() {
         let (mut sender, receiver) = queue(4);
         drop(receiver);
-        assert_eq!(sender.push(Delta::Bookmark("1".into())).await, Err(Closed));
+        assert_eq!(
+            limit(sender.push(Delta::Bookmark("1".into()))).await,
+            Err(Closed)
+        );
     }
 
     /// A queue whose deltas are logged when they are taken on the spot.
@@ -351,21 +354,21 @@ mod tests {
     async fn delta_is_taken_on_the_spot_when_everybody_is_at_rest() {
         let (mut sender, mut receiver, log) = logging(4);
         let apply = |name| Delta::Apply(object(name));
-        assert_eq!(sender.hand_over(apply("a")).await, Ok(()));
+        assert_eq!(limit(sender.hand_over(apply("a"))).await, Ok(()));
         assert_eq!(*log.lock(), ["apply a"]);
 
         // "b" is at work until the receiver asks for more: "c" has to wait behind it.
         assert_eq!(limit(sender.push(apply("b"))).await, Ok(()));
         assert!(limit(receiver.pop()).await.is_some());
-        assert_eq!(sender.hand_over(apply("c")).await, Ok(()));
+        assert_eq!(limit(sender.hand_over(apply("c"))).await, Ok(()));
         assert_eq!(drain(&mut receiver), ["apply c"]);
 
         assert!(receiver.pop().now_or_never().is_none());
-        assert_eq!(sender.hand_over(apply("d")).await, Ok(()));
+        assert_eq!(limit(sender.hand_over(apply("d"))).await, Ok(()));
         assert_eq!(*log.lock(), ["apply a", "apply d"]);
 
         drop(receiver);
-        assert_eq!(sender.hand_over(apply("e")).await, Err(Closed));
+        assert_eq!(limit(sender.hand_over(apply("e"))).await, Err(Closed));
     }
 
     proptest! {

@@ -17,6 +17,7 @@ use kube::client::Body;
 use kube::core::{ApiResource, Resource};
 
 use crate::connections;
+use crate::selector::{Selector, SelectorError};
 use crate::source::{
     BoxFuture, Chunks, Failure, FailureKind, Initial, ListRequest, Source, StreamingList,
     WatchRequest,
@@ -65,9 +66,16 @@ impl Scope {
         self
     }
 
-    /// What a label selector chooses, `app=web,tier in (a,b)`.
-    pub fn labels(mut self, selector: &str) -> Self {
-        self.labels = Some(selector.to_owned());
+    /// What a label selector chooses: text such as `app=web,tier in (a,b)`, pairs, a [`Selector`], or one of the API or of
+    /// `kube`. Text that is none is refused when it is used.
+    ///
+    /// ```
+    /// # use kubewright_cache::Scope;
+    /// let scope = Scope::all().labels([("app", "web")]);
+    /// assert_eq!(scope, Scope::all().labels("app=web"));
+    /// ```
+    pub fn labels(mut self, selector: impl TryInto<Selector, Error: Into<SelectorError>>) -> Self {
+        self.labels = Some(Selector::text_of(selector));
         self
     }
 

@@ -1,6 +1,7 @@
 //! Label selectors in the notation of `kubectl -l`: `app=web,tier in (a,b),!legacy`.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
@@ -11,16 +12,28 @@ const LONGEST: usize = 64 * 1024;
 
 /// Why a text or a `LabelSelector` is not one that selects.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a label selector: {problem}")]
+#[error("{:?} is not a label selector: {problem}", shown(.text))]
 pub struct SelectorError {
     text: String,
     problem: &'static str,
 }
 
+/// As much of a text as an error shows.
+fn shown(text: &str) -> String {
+    text.chars().take(200).collect()
+}
+
+/// What converts without an error goes where an error may be.
+impl From<Infallible> for SelectorError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
 /// What labels have to be like. All requirements hold together; none means that all objects are selected.
 ///
 /// It is read from the notation of `kubectl -l`, made of pairs, or converted from a `LabelSelector` of the API or a selector of
-/// `kube`. Wherever labels select, this is the type.
+/// `kube`. Wherever labels select, this is the type: what takes a `TryInto<Selector>` takes all of these.
 ///
 /// ```
 /// use kubewright_cache::Selector;
@@ -57,7 +70,7 @@ impl Selector {
     /// When the text is not one.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let problem = |problem| SelectorError {
-            text: text.chars().take(200).collect(),
+            text: text.to_owned(),
             problem,
         };
         if text.len() > LONGEST {
@@ -72,6 +85,14 @@ impl Selector {
             }
         }
         Ok(Self(requirements))
+    }
+
+    /// The selector as text. What cannot be read stays as it was given: whoever applies it, here or on the server, refuses it.
+    pub(crate) fn text_of(selector: impl TryInto<Self, Error: Into<SelectorError>>) -> String {
+        match selector.try_into() {
+            Ok(selector) => selector.to_string(),
+            Err(error) => error.into().text,
+        }
     }
 
     /// Whether there is no requirement, so that everything is selected.
@@ -256,6 +277,30 @@ impl From<kube::core::Selector> for Selector {
     }
 }
 
+impl TryFrom<&str> for Selector {
+    type Error = SelectorError;
+
+    fn try_from(text: &str) -> Result<Self, SelectorError> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<&String> for Selector {
+    type Error = SelectorError;
+
+    fn try_from(text: &String) -> Result<Self, SelectorError> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<String> for Selector {
+    type Error = SelectorError;
+
+    fn try_from(text: String) -> Result<Self, SelectorError> {
+        Self::parse(&text)
+    }
+}
+
 impl TryFrom<&LabelSelector> for Selector {
     type Error = SelectorError;
 
@@ -378,6 +423,25 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn everything_that_selects_labels_has_a_text() {
+        assert_eq!(Selector::text_of("app = web, tier"), "app=web,tier");
+        assert_eq!(Selector::text_of("app=web".to_owned()), "app=web");
+        assert_eq!(Selector::text_of([("app", "web")]), "app=web");
+        let of_kube = Expression::NotIn("a".into(), ["b".into(), "c".into()].into());
+        assert_eq!(Selector::text_of(of_kube), "a notin (b,c)");
+        let of_api = LabelSelector {
+            match_labels: Some([("app".to_owned(), "web".to_owned())].into()),
+            ..LabelSelector::default()
+        };
+        assert_eq!(Selector::text_of(&of_api), "app=web");
+        assert_eq!(
+            Selector::text_of("app in ("),
+            "app in (",
+            "for a server to refuse"
+        );
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub trait Chunks: Send {
 
 /// Whether a source can stream the initial state through a watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum StreamingList {
     /// It is asked; where it refuses, a list is made instead.
     #[default]
@@ -70,7 +71,7 @@ pub struct WatchRequest {
     pub timeout: Duration,
 }
 
-/// Whether a watch starts with the present state.
+/// Whether a watch starts with the present state. A source has to know every way, so that these can be matched without a rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Initial {
     /// The watch sends only changes.

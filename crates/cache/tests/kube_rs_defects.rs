@@ -195,13 +195,13 @@ async fn worker_that_panics_gives_its_key_back() {
     let taken = queue.clone();
     let mut workers = JoinSet::new();
     workers.spawn(async move {
-        let item = taken.get().await.expect("there is a key");
+        let item = limit(taken.get()).await.expect("there is a key");
         panic!("on purpose, at {}", item.key());
     });
     let ended = limit(workers.join_next()).await.expect("a worker");
     assert!(ended.expect_err("it panics").is_panic());
     queue.add(key.clone());
-    let item = queue.get().await.expect("there is a key");
+    let item = limit(queue.get()).await.expect("there is a key");
     assert_eq!(*item.key(), key);
     item.done();
 }
@@ -221,7 +221,7 @@ async fn keys_are_worked_on_in_the_order_in_which_they_came() {
     limit(registration.synced()).await.expect("it syncs");
     let mut worked = Vec::new();
     while !queue.is_empty() {
-        let item = queue.get().await.expect("there is a key");
+        let item = limit(queue.get()).await.expect("there is a key");
         worked.push(item.key().clone());
         item.done();
     }

@@ -41,12 +41,21 @@ async fn reflector_feeds_a_queue_and_survives_a_broken_connection() {
         let first = limit(receiver.pop()).await.expect("it runs");
         assert!(show(&first).starts_with("replace a"), "{}", show(&first));
         world.create("b").await;
-        assert_eq!(show(&receiver.pop().await.expect("it runs")), "apply b");
+        assert_eq!(
+            show(&limit(receiver.pop()).await.expect("it runs")),
+            "apply b"
+        );
         world.wire.break_watches(Break::Reset);
         world.update("b", "1").await;
         world.delete("a").await;
-        assert_eq!(show(&receiver.pop().await.expect("it runs")), "apply b");
-        assert_eq!(show(&receiver.pop().await.expect("it runs")), "delete a");
+        assert_eq!(
+            show(&limit(receiver.pop()).await.expect("it runs")),
+            "apply b"
+        );
+        assert_eq!(
+            show(&limit(receiver.pop()).await.expect("it runs")),
+            "delete a"
+        );
         cancel.cancel();
         assert!(limit(receiver.pop()).await.is_none());
     }
@@ -62,9 +71,20 @@ async fn watch_by_hand_tells_how_it_ends() {
     ] {
         let world = World::new().await;
         let source = source(&world);
-        let listed = by_hand::list(&source, Shape::default(), Reporter::default()).await;
+        let listed = limit(by_hand::list(
+            &source,
+            Shape::default(),
+            Reporter::default(),
+        ))
+        .await;
         let from = listed.expect("it is listed").resource_version;
-        let watch = by_hand::watch(&source, &from, Shape::default(), Reporter::default()).await;
+        let watch = limit(by_hand::watch(
+            &source,
+            &from,
+            Shape::default(),
+            Reporter::default(),
+        ))
+        .await;
         let mut watch = watch.expect("it is opened");
         world.create("a").await;
         let change = limit(watch.next()).await.expect("it goes on");

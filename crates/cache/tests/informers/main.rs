@@ -1,5 +1,6 @@
 //! Informers against the embedded API server, with what can go wrong on the way.
 
+mod connections;
 mod deltas;
 mod factory;
 mod faults;

@@ -225,7 +225,7 @@ async fn stopped_informer_takes_no_handler_and_does_not_run_again() {
         Stopped
     );
     assert_eq!(
-        running.informer.run(CancellationToken::new()).await,
+        limit(running.informer.run(CancellationToken::new())).await,
         Err(AlreadyRan)
     );
     registration.remove();

@@ -18,6 +18,7 @@ use kube::api::{Api, DeleteParams, PostParams};
 use kube::client::Body;
 use kubewright_cache::{Key, Reader};
 use kubewright_server::{ApiService, Server};
+use kubewright_testing::limit;
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tower::{BoxError, Service, ServiceExt};
@@ -295,7 +296,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let server = Server::builder().start().await.expect("the server starts");
+        let server = limit(Server::builder().start()).await;
+        let server = server.expect("the server starts");
         let client = kube::Client::new(server.service(), "default");
         Self {
             wire: Wire::new(&server),
@@ -309,28 +311,23 @@ impl World {
             "metadata": {"name": name, "labels": {"app": name}}, "data": {"n": "0"},
         }))
         .expect("it is a ConfigMap");
-        self.maps
-            .create(&PostParams::default(), &map)
-            .await
-            .expect("it is created");
+        let created = limit(self.maps.create(&PostParams::default(), &map)).await;
+        created.expect("it is created");
     }
 
     pub(crate) async fn update(&self, name: &str, value: &str) {
-        let mut map = self.maps.get(name).await.expect("it is there");
+        let mut map = limit(self.maps.get(name)).await.expect("it is there");
         map.data
             .get_or_insert_default()
             .insert("n".to_owned(), value.to_owned());
-        self.maps
-            .replace(name, &PostParams::default(), &map)
-            .await
-            .expect("it is replaced");
+        let params = PostParams::default();
+        let replaced = limit(self.maps.replace(name, &params, &map)).await;
+        replaced.expect("it is replaced");
     }
 
     pub(crate) async fn delete(&self, name: &str) {
-        self.maps
-            .delete(name, &DeleteParams::default())
-            .await
-            .expect("it is deleted");
+        let deleted = limit(self.maps.delete(name, &DeleteParams::default())).await;
+        deleted.expect("it is deleted");
     }
 
     /// Forgets all history, so that every open watch that reconnects is too late.
