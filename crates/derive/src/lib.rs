@@ -71,8 +71,9 @@ pub fn rbac(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// Begins with `mutating` or `validating`. On a function that is all: `groups`, `versions` and `resources` are those of `K`,
 /// `verbs` are `create;update`, `name` is `mguestbook-v1.kb.io` and `path` `/mutate-webapp-my-domain-v1-guestbook` (or `v..` and
 /// `/validate-..`), as kubebuilder has them. On other items they have to be given. Further options are `failure_policy`, `match_policy`, `side_effects`, `timeout_seconds`, `reinvocation_policy`,
-/// `admission_review_versions`, `url`, `service_name`, `service_namespace`, `service_port` and the label selectors
-/// `namespace_selector` and `object_selector`.
+/// `admission_review_versions`, `url`, `service_name`, `service_namespace`, `service_port`, the label selectors
+/// `namespace_selector` and `object_selector`, and `match_conditions`: expressions of CEL that have to hold, each after its name, as
+/// in `["not-a-node: !('system:nodes' in request.userInfo.groups)"]`.
 #[proc_macro_attribute]
 pub fn webhook(arguments: TokenStream, item: TokenStream) -> TokenStream {
     webhook::expand(arguments.into(), item.into()).into()

@@ -77,6 +77,15 @@ impl Arguments {
         self.value(name)?.map_or(Ok(Vec::new()), list)
     }
 
+    /// One text as it is, or an array of them, empty when it is not there: for texts that may have semicolons.
+    pub(crate) fn texts(&mut self, name: &str) -> Result<Vec<LitStr>> {
+        match self.value(name)? {
+            None => Ok(Vec::new()),
+            Some(Expr::Array(array)) => array.elems.into_iter().map(text).collect(),
+            Some(one) => Ok(vec![text(one)?]),
+        }
+    }
+
     fn value(&mut self, name: &str) -> Result<Option<Expr>> {
         match self.take(name) {
             None => Ok(None),

@@ -29,6 +29,7 @@ const KNOWN: &[&str] = &[
     "service_port",
     "namespace_selector",
     "object_selector",
+    "match_conditions",
 ];
 
 /// The item, and the webhook beside it. A function is what answers; any other item only says that there is a webhook.
@@ -93,6 +94,7 @@ fn entry(arguments: TokenStream, function: Option<&Signature>) -> Result<TokenSt
     let service_port = number(arguments.integer("service_port")?);
     let namespaces = crate::selector::expression(arguments.text("namespace_selector")?)?;
     let objects = crate::selector::expression(arguments.text("object_selector")?)?;
+    let conditions = match_conditions(&mut arguments)?;
     let of = match object {
         Some(object) => quote!(
             ::core::option::Option::Some(::kubewright::registered::ObjectNames::of::<#object>)
@@ -106,7 +108,8 @@ fn entry(arguments: TokenStream, function: Option<&Signature>) -> Result<TokenSt
             failure_policy: #failure, match_policy: #matching, side_effects: #effects, timeout_seconds: #timeout,
             reinvocation_policy: #reinvocation, admission_review_versions: &[#(#reviews),*],
             service_name: #service_name, service_namespace: #service_namespace, service_port: #service_port,
-            namespace_selector: #namespaces, object_selector: #objects, serve: #serve, object: #of,
+            namespace_selector: #namespaces, object_selector: #objects,
+            match_conditions: &[#(#conditions),*], serve: #serve, object: #of,
         }
     })
 }
@@ -173,6 +176,36 @@ fn listed(arguments: &mut Arguments, name: &str, object: Option<&Type>) -> Resul
     } else {
         Ok(list)
     }
+}
+
+/// Conditions in CEL, each as `name: expression`: its name is what servers report when it fails.
+fn match_conditions(arguments: &mut Arguments) -> Result<Vec<TokenStream>> {
+    let mut names: Vec<String> = Vec::new();
+    let mut conditions = Vec::new();
+    for text in arguments.texts("match_conditions")? {
+        let whole = text.value();
+        let parts = whole.split_once(':').unwrap_or_default();
+        let (name, expression) = (parts.0.trim(), parts.1.trim());
+        if !is_qualified_name(name) || expression.is_empty() {
+            let problem = "a condition is a name and an expression, such as `not-a-node: !('system:nodes' in request.userInfo.groups)`";
+            return Err(Error::new_spanned(text, problem));
+        }
+        if names.iter().any(|other| other == name) {
+            let problem = format!("two conditions are called `{name}`");
+            return Err(Error::new_spanned(text, problem));
+        }
+        conditions.push(quote!((#name, #expression)));
+        names.push(name.to_owned());
+    }
+    Ok(conditions)
+}
+
+/// Whether a text is a name as labels have them, such as `not-a-node` or `my.domain/not-a-node`.
+fn is_qualified_name(text: &str) -> bool {
+    let name = text.split_once('/').map_or(text, |(_, name)| name);
+    let edge = |c: char| c.is_ascii_alphanumeric();
+    let inside = |c: char| edge(c) || "-_.".contains(c);
+    name.len() <= 63 && name.starts_with(edge) && name.ends_with(edge) && name.chars().all(inside)
 }
 
 fn one_of_each(what: &str, texts: &[LitStr], known: &[&str]) -> Result<()> {
@@ -289,6 +322,27 @@ mod tests {
                 timeout_seconds = 31
             ),
             "a webhook may take 1 to 30 seconds",
+        );
+    }
+
+    #[test]
+    fn conditions_have_a_name_and_an_expression() {
+        let wrong = "a condition is a name and an expression, such as `not-a-node: !('system:nodes' in request.userInfo.groups)`";
+        let check = |conditions: TokenStream, expected: &str| {
+            let hook = quote!(validating, name = "a.b.c", path = "/v", verbs = "create");
+            check(quote!(#hook, match_conditions = #conditions), expected);
+        };
+        check(quote!("no-leases: request.resource.group != 'x'; y"), "");
+        check(
+            quote!(["a: true", "my.domain/b: object.spec.a ? x : y"]),
+            "",
+        );
+        for text in ["true", "a:", ": true", "a b: true", "-a: true"] {
+            check(quote!(#text), wrong);
+        }
+        check(
+            quote!(["a: true", "a: false"]),
+            "two conditions are called `a`",
         );
     }
 }

@@ -1,5 +1,6 @@
 //! What a program says of itself: its kinds, what it may do, its webhooks. Passed between programs as JSON.
 
+use k8s_openapi::api::admissionregistration::v1::MatchCondition;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::{Deserialize, Serialize};
@@ -140,4 +141,7 @@ pub struct Webhook {
     /// Only objects with these labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object_selector: Option<LabelSelector>,
+    /// Only requests for which all of these expressions of CEL hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub match_conditions: Vec<MatchCondition>,
 }

@@ -3,8 +3,8 @@
 mod address;
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
-    ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
+    MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations,
+    ServiceReference, ValidatingWebhook, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
@@ -90,7 +90,7 @@ fn mutator(hook: &Webhook, service: &ServiceReference) -> MutatingWebhook {
         reinvocation_policy: hook.reinvocation_policy.clone(),
         namespace_selector: hook.namespace_selector.clone(),
         object_selector: hook.object_selector.clone(),
-        ..MutatingWebhook::default()
+        match_conditions: match_conditions(hook),
     }
 }
 
@@ -106,8 +106,12 @@ fn validator(hook: &Webhook, service: &ServiceReference) -> ValidatingWebhook {
         admission_review_versions: review_versions(hook),
         namespace_selector: hook.namespace_selector.clone(),
         object_selector: hook.object_selector.clone(),
-        ..ValidatingWebhook::default()
+        match_conditions: match_conditions(hook),
     }
+}
+
+fn match_conditions(hook: &Webhook) -> Option<Vec<MatchCondition>> {
+    (!hook.match_conditions.is_empty()).then(|| hook.match_conditions.clone())
 }
 
 fn failure_policy(hook: &Webhook) -> String {

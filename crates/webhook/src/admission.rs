@@ -1,5 +1,6 @@
 //! A question about a request, and its answer, without the envelope that they travel in.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 
 use k8s_openapi::api::authentication::v1::UserInfo;
@@ -19,9 +20,22 @@ pub struct Request {
     pub uid: String,
     /// The kind of the object, as this webhook sees it.
     pub kind: Subject,
+    /// The resource that is asked about, as this webhook sees it.
+    #[serde(default)]
+    pub resource: GroupVersionResource,
     /// `status` and its like; empty for the object itself.
     #[serde(default)]
     pub sub_resource: String,
+    /// The kind that the user sent. It differs from `kind` where the server converted the object to a version that this webhook
+    /// is registered for.
+    #[serde(default)]
+    pub request_kind: Option<Subject>,
+    /// The resource that the user named, which can differ from `resource` in the same way.
+    #[serde(default)]
+    pub request_resource: Option<GroupVersionResource>,
+    /// The subresource that the user named; empty for the object itself.
+    #[serde(default)]
+    pub request_sub_resource: String,
     /// The name of the object; empty when the server is to make one.
     #[serde(default)]
     pub name: String,
@@ -58,6 +72,19 @@ pub struct Subject {
     pub version: String,
     /// The name of the kind.
     pub kind: String,
+}
+
+/// A resource: what stands in the path of a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct GroupVersionResource {
+    /// Its group; empty for the core group.
+    pub group: String,
+    /// The version of the resource.
+    pub version: String,
+    /// Its plural name, such as `deployments`.
+    pub resource: String,
 }
 
 /// What is done with an object.
@@ -106,6 +133,7 @@ pub struct Response {
     /// Changes, each an operation of RFC 6902.
     patch: Vec<Value>,
     warnings: Vec<String>,
+    audit_annotations: BTreeMap<String, String>,
 }
 
 impl Response {
@@ -122,6 +150,7 @@ impl Response {
             denial: None,
             patch: Vec::new(),
             warnings: Vec::new(),
+            audit_annotations: BTreeMap::new(),
         }
     }
 
@@ -168,6 +197,19 @@ impl Response {
         self
     }
 
+    /// Adds an annotation to the event that the server writes into its audit log about the request. The server puts the name of
+    /// the webhook before the key. The last value of a key counts.
+    ///
+    /// ```
+    /// # use kubewright_webhook::Response;
+    /// let response = Response::allowed().audit_annotation("policy", "frozen-on-fridays");
+    /// assert_ne!(response, Response::allowed());
+    /// ```
+    pub fn audit_annotation(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.audit_annotations.insert(key.into(), value.into());
+        self
+    }
+
     pub(crate) fn to_json(&self, uid: &str) -> Value {
         use base64::Engine as _;
         let mut response = json!({ "uid": uid, "allowed": self.denial.is_none() });
@@ -182,6 +224,9 @@ impl Response {
         }
         if !self.warnings.is_empty() {
             response["warnings"] = self.warnings.clone().into();
+        }
+        if !self.audit_annotations.is_empty() {
+            response["auditAnnotations"] = json!(self.audit_annotations);
         }
         response
     }

@@ -46,7 +46,7 @@ mod validating;
 use std::future::Future;
 use std::pin::Pin;
 
-pub use admission::{Admission, Operation, Request, Response, Subject};
+pub use admission::{Admission, GroupVersionResource, Operation, Request, Response, Subject};
 pub use conversion::{Converter, Spoke, same_fields};
 pub use defaulting::Defaulting;
 pub use field_error::{FieldError, FieldErrors};

@@ -54,7 +54,9 @@ fn add_leader_election(operator: &Operator<'_>, tree: &mut Tree) -> Result<(), L
         "rules": [{
             "apiGroups": ["coordination.k8s.io"],
             "resources": ["leases"],
-            "verbs": ["get", "create", "update"],
+            // An election needs no more than to get, create and update one; replicas that share the objects list the leases of
+            // all, and delete those of replicas that are gone.
+            "verbs": ["get", "list", "create", "update", "delete"],
         }],
     });
     tree.add(

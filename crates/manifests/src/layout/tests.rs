@@ -187,6 +187,9 @@ fn manager_may_do_no_more_than_it_has_to() {
         !text.contains("configmaps") && !text.contains('*'),
         "{text}"
     );
+    // Replicas that share the objects find each other by their leases.
+    let verbs = json!(["get", "list", "create", "update", "delete"]);
+    assert_eq!(role["rules"][0]["verbs"], verbs);
     let role = find(&objects, "ClusterRole", "manager-role");
     assert_eq!(role["rules"].as_array().map(Vec::len), Some(1));
     let binding = find(&objects, "ClusterRoleBinding", "manager-rolebinding");

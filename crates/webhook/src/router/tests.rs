@@ -298,6 +298,63 @@ impl Spoke<Job> for v2::Job {
     }
 }
 
+#[tokio::test]
+async fn request_says_what_the_user_sent_where_the_server_converted_it() {
+    let look = async |request: Request| {
+        let (kind, resource) = (request.request_kind, request.request_resource);
+        let seen = json!({
+            "resource": request.resource.resource, "version": request.resource.version,
+            "sent": kind.map(|kind| kind.version), "path": resource.map(|it| it.resource),
+            "subresources": [request.sub_resource, request.request_sub_resource],
+        });
+        Response::denied(seen.to_string())
+    };
+    let webhooks = Webhooks::new().admission("/look", look);
+    let seen = async |question: &Value| {
+        let response = respond(&webhooks, "/look", question).await;
+        let message = response["status"]["message"].as_str().expect("words");
+        serde_json::from_str::<Value>(message).expect("they are JSON")
+    };
+    let mut question = review("UPDATE", map(json!({})), map(json!({})));
+    let expected = json!({
+        "resource": "configmaps", "version": "v1", "sent": null, "path": null, "subresources": ["", ""],
+    });
+    assert_eq!(seen(&question).await, expected);
+    let request = &mut question["request"];
+    request["requestKind"] = json!({"group": "old", "version": "v1beta1", "kind": "ConfigMap"});
+    request["requestResource"] = json!({"group": "old", "version": "v1beta1", "resource": "maps"});
+    request["subResource"] = "scale".into();
+    request["requestSubResource"] = "scale".into();
+    let expected = json!({
+        "resource": "configmaps", "version": "v1", "sent": "v1beta1", "path": "maps",
+        "subresources": ["scale", "scale"],
+    });
+    assert_eq!(seen(&question).await, expected);
+}
+
+fn annotated(response: Response) -> Response {
+    let response = response.audit_annotation("policy", "first");
+    response.audit_annotation("policy", "frozen")
+}
+
+#[tokio::test]
+async fn answer_carries_annotations_for_the_audit_log() {
+    let webhooks = Webhooks::new()
+        .admission("/yes", async |_: Request| annotated(Response::allowed()))
+        .admission("/no", async |_: Request| {
+            annotated(Response::denied("frozen"))
+        });
+    let question = review("CREATE", map(json!({})), Value::Null);
+    for path in ["/yes", "/no"] {
+        let response = respond(&webhooks, path, &question).await;
+        assert_eq!(
+            response["auditAnnotations"],
+            json!({"policy": "frozen"}),
+            "{path}"
+        );
+    }
+}
+
 fn conversion(desired: &str, objects: Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
