@@ -5,6 +5,7 @@
 
 mod permissions;
 
+use k8s_openapi::api::admissionregistration::v1::MatchCondition;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use kubewright_manifests::definition::MergeError;
@@ -24,6 +25,7 @@ pub struct KindEntry {
 /// How objects become those of another version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[doc(hidden)]
+#[non_exhaustive]
 pub enum Conversion {
     None,
     Webhook,
@@ -76,6 +78,8 @@ pub struct WebhookEntry {
     pub service_port: Option<i32>,
     pub namespace_selector: Option<Requirements>,
     pub object_selector: Option<Requirements>,
+    /// The name and the expression of each condition.
+    pub match_conditions: &'static [(&'static str, &'static str)],
     pub serve: Option<fn(Webhooks, &str) -> Webhooks>,
     /// The names of the kind that it is about, where its function says so.
     pub object: Option<fn() -> ObjectNames>,
@@ -301,6 +305,14 @@ fn webhook(entry: &WebhookEntry) -> Webhook {
         service_port: entry.service_port,
         namespace_selector: entry.namespace_selector.map(selector),
         object_selector: entry.object_selector.map(selector),
+        match_conditions: entry.match_conditions.iter().map(match_condition).collect(),
+    }
+}
+
+fn match_condition((name, expression): &(&str, &str)) -> MatchCondition {
+    MatchCondition {
+        name: (*name).to_owned(),
+        expression: (*expression).to_owned(),
     }
 }
 

@@ -114,6 +114,11 @@ fn main() -> kubewright::Result {
         )
         .await;
         check(
+            "replicas of an operator share its objects",
+            replicas_share_objects(),
+        )
+        .await;
+        check(
             "an operator whose thread is blocked ends at the second signal",
             blocked_thread_does_not_keep_the_operator(),
         )
@@ -186,6 +191,7 @@ async fn command_line() {
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
     for flag in [
         "--leader-elect",
+        "--shard",
         "--health-probe-bind-address",
         "--metrics-secure",
         "--namespace",
@@ -194,6 +200,8 @@ async fn command_line() {
         assert!(help.contains(flag), "{help}");
     }
     assert!(!help.contains("inventory"), "{help}");
+    let both = output(&["--leader-elect", "--shard"]).await;
+    assert_eq!(both.status.code(), Some(2), "one leads or all share");
 }
 
 async fn without_cluster() {
@@ -348,6 +356,39 @@ async fn operator_runs_answers_leads_and_stops() {
     make(&configs, "one").await;
     until(async || seen(&configs, "one").await.then_some(())).await;
     running.stop().await;
+}
+
+async fn replicas_share_objects() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_server, admin) = cluster(directory.path()).await;
+    let arguments = ["--shard", "--health-probe-bind-address=0"];
+    let [one, other] = [(), ()].map(|()| Running::start(directory.path(), &arguments));
+    let leases: Api<Lease> = Api::namespaced(admin.clone(), "default");
+    until(async || {
+        let leases = leases.list(&ListParams::default()).await;
+        let shares: Vec<usize> = leases.expect("leases").iter().map(share).collect();
+        (shares.len() == 2 && shares.iter().all(|share| *share == 32)).then_some(())
+    })
+    .await;
+    let configs: Api<ConfigMap> = Api::namespaced(admin, "default");
+    let names = ["a", "b", "c", "d", "e", "f"];
+    for name in names {
+        make(&configs, name).await;
+    }
+    for name in names {
+        until(async || seen(&configs, name).await.then_some(())).await;
+    }
+    one.stop().await;
+    make(&configs, "later").await;
+    until(async || seen(&configs, "later").await.then_some(())).await;
+    other.stop().await;
+}
+
+/// How many shards a replica may be working on, as its lease says.
+fn share(lease: &Lease) -> usize {
+    let annotations = lease.metadata.annotations.as_ref();
+    let shards = annotations.and_then(|all| all.get("kubewright.dev/shards"));
+    shards.map_or(0, |shards| shards.split(',').count())
 }
 
 /// Neither the manager nor the runtime waits for a thread that cannot be ended.

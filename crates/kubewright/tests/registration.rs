@@ -86,7 +86,8 @@ fn guestbook() -> Controller {
     verbs = "create;update",
     failure_policy = "Fail",
     side_effects = "None",
-    admission_review_versions = "v1"
+    admission_review_versions = "v1",
+    match_conditions = ["not-a-node: !('system:nodes' in request.userInfo.groups)", "named: object.metadata.name != ''; true"]
 )]
 pub struct GuestbookValidator;
 
@@ -116,6 +117,19 @@ fn everything_registered_is_in_the_inventory() {
     );
     assert_eq!(inventory.webhooks[0].kind, WebhookKind::Validating);
     assert_eq!(inventory.webhooks[0].verbs, ["create", "update"]);
+}
+
+#[test]
+fn conditions_of_a_webhook_are_in_its_configuration() {
+    let webhooks = kubewright::registered::inventory().webhooks;
+    let service = kubewright::manifests::webhook::service();
+    let made = kubewright::manifests::webhook::configurations(&webhooks, &service);
+    let validating = serde_json::to_value(made.validating).expect("JSON");
+    let expected = serde_json::json!([
+        {"name": "not-a-node", "expression": "!('system:nodes' in request.userInfo.groups)"},
+        {"name": "named", "expression": "object.metadata.name != ''; true"},
+    ]);
+    assert_eq!(validating["webhooks"][0]["matchConditions"], expected);
 }
 
 #[test]

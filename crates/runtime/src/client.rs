@@ -60,7 +60,7 @@ pub use written::{Change, Mutate, Written};
 
 use crate::cache::{CacheOptions, Extent, ResourceId};
 use crate::gate::{Gate, Gates};
-use crate::lease::Leadership;
+use crate::lease::LeaderStatus;
 use clusters::Clusters;
 use entry::Entry;
 use objects::Form;
@@ -128,7 +128,7 @@ pub struct Client {
     /// Where the writes of one reconcile are noted.
     trail: Option<Arc<Trail>>,
     /// The lease without which nothing is written.
-    fence: Option<Leadership>,
+    fence: Option<LeaderStatus>,
     /// Who sends the requests, if not the one that the informers use.
     sender: Option<kube::Client>,
     /// The name of the cluster that `shared` and `sender` are of; none for the manager's own.
@@ -394,7 +394,7 @@ impl Client {
     }
 
     /// The same client, which writes nothing once the lease has run out.
-    pub(crate) fn fenced(&self, lease: Option<Leadership>) -> Self {
+    pub(crate) fn fenced(&self, lease: Option<LeaderStatus>) -> Self {
         let mut other = self.clone();
         other.fence = lease;
         other

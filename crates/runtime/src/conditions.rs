@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// The status of a condition, as in `metav1.Condition`.
+/// The status of a condition, as in `metav1.Condition`. There are these three, so that it can be matched without a rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// The condition holds at present.

@@ -227,7 +227,7 @@ pub(crate) struct Surroundings {
     /// Cancelled when this process leads; at once where there is no election.
     pub(crate) leading: CancellationToken,
     /// The lease without which nothing is begun, where there is an election and the controller needs to lead.
-    pub(crate) lease: Option<crate::lease::Leadership>,
+    pub(crate) lease: Option<crate::lease::LeaderStatus>,
     /// What this replica may work on, where objects are shared.
     pub(crate) shards: Option<Shards>,
     /// Cancelled when the time to finish is over.

@@ -111,6 +111,10 @@ pub(crate) struct Occurrence {
     message: String,
     /// The machine that it happened on, if that matters.
     host: Option<Arc<str>>,
+    /// What was done; nothing where the reason says it.
+    action: Option<Arc<str>>,
+    /// Another object that has to do with it.
+    related: Option<Arc<ObjectReference>>,
     at: Timestamp,
 }
 
@@ -123,6 +127,8 @@ pub struct Recorder {
     /// Who sends its events, if not the writer's client.
     sender: Option<Client>,
     host: Option<Arc<str>>,
+    action: Option<Arc<str>>,
+    related: Option<Arc<ObjectReference>>,
 }
 
 /// An event in the queue, and who sends it, if not the writer's client.
@@ -146,6 +152,8 @@ impl Recorder {
             environment,
             sender: None,
             host: None,
+            action: None,
+            related: None,
         };
         (recorder, writer)
     }
@@ -168,6 +176,35 @@ impl Recorder {
         }
     }
 
+    /// The same recorder, whose events say what was done or tried, a word in CamelCase such as `Scaling`. Without it, an event of
+    /// `events.k8s.io/v1` has its reason as the action, because that API wants one.
+    #[must_use]
+    pub fn with_action(&self, action: &str) -> Self {
+        Self {
+            action: Some(cut(action, REASON).into()),
+            ..self.clone()
+        }
+    }
+
+    /// The same recorder, whose events name another object that has to do with them: what was made, or what was in the way.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use kubewright_runtime::{Context, EventKind, events};
+    /// # fn tell(cx: &Context, deployment: &Deployment, pod: &Pod) {
+    /// let recorder = cx.recorder().with_action("Evicting").with_related(&events::reference_of(pod));
+    /// recorder.about(deployment, EventKind::Warning, "Blocked", "a budget does not let the pod go");
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_related(&self, object: &ObjectReference) -> Self {
+        Self {
+            related: Some(Arc::new(object.clone())),
+            ..self.clone()
+        }
+    }
+
     /// Records that something happened to an object. The reason is a word in CamelCase, the message is for people; what
     /// is longer than the API takes is cut.
     pub fn event(&self, reference: &ObjectReference, kind: EventKind, reason: &str, message: &str) {
@@ -177,6 +214,8 @@ impl Recorder {
             reason: cut(reason, REASON).into(),
             message: cut(message, MESSAGE).into(),
             host: self.host.clone(),
+            action: self.action.clone(),
+            related: self.related.clone(),
             at: self.environment.now(),
         };
         let recorded = Recorded {

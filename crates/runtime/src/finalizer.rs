@@ -119,7 +119,7 @@ impl From<FinalizeError<crate::Error>> for crate::Error {
             FinalizeFailure::Add(error) | FinalizeFailure::Remove(error) => (*error).into(),
             FinalizeFailure::Apply(error) | FinalizeFailure::Cleanup(error) => error,
         };
-        cause.within(what)
+        cause.context(what)
     }
 }
 

@@ -4,7 +4,7 @@
 //! - A leader stops leading `renew_deadline` after the *start* of its last successful renewal, whatever the network does;
 //!   others wait `lease_duration` from when they *saw* that renewal. Since the first is shorter, no two lead at once, as
 //!   long as their clocks go at about the same rate. They need not show the same time.
-//! - [`Leadership::is_leading`] asks the clock, so that it is right even if the task that renews is stuck.
+//! - [`LeaderStatus::is_leading`] asks the clock, so that it is right even if the task that renews is stuck.
 //!
 //! Rules and fields are client-go's, so that both can share a lease. Differences: the deadline counts from the start of
 //! the last renewal rather than from the first failure, and a candidate looks again when the lease runs out rather than
@@ -44,6 +44,7 @@ pub struct LeaseOptions {
 
 /// What becomes of the lease when a leader is asked to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum OnStop {
     /// It is given up, so that another takes over at once. Stop the work first.
     #[default]
@@ -217,16 +218,17 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// Whether this process leads, now and from now on. Clones show the same.
+/// Whether this process leads, now and from now on. Clones show the same. Whether a controller needs a leader is another
+/// matter: [`controller::Leadership`](crate::controller::Leadership).
 #[derive(Debug, Clone)]
-pub struct Leadership {
+pub struct LeaderStatus {
     standing: watch::Receiver<Standing>,
     name: Arc<str>,
     lease_duration: Duration,
     renew_deadline: Duration,
 }
 
-impl Leadership {
+impl LeaderStatus {
     /// Whether this process leads at this moment, by the clock.
     pub fn is_leading(&self) -> bool {
         let now = Instant::now();
@@ -258,7 +260,7 @@ impl Leadership {
         self.over(over).await;
     }
 
-    /// As [`lost`](Leadership::lost), but a lease that was given up was not lost.
+    /// As [`lost`](LeaderStatus::lost), but a lease that was given up was not lost.
     pub(crate) async fn expired(&self) {
         let over = |standing: &Standing| matches!(standing, Standing::Lost { .. });
         self.over(over).await;

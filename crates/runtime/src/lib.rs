@@ -21,6 +21,7 @@ mod panics;
 pub mod predicate;
 mod reconciler;
 mod requests;
+mod result_ext;
 pub mod serving;
 pub mod sharding;
 mod state;
@@ -50,6 +51,7 @@ pub use owners::{is_controlled_by, set_controller_reference, set_owner_reference
 pub use predicate::Predicate;
 pub use reconciler::{Reconciler, RequestReconciler, from_fn};
 pub use requests::{ObjectEvent, Request, Requests};
+pub use result_ext::ResultExt;
 pub use serving::{MetricsServer, Probes};
 pub use sharding::ShardingOptions;
 /// What ends a manager that runs [until](Manager::run_until) it is cancelled.

@@ -1,6 +1,6 @@
 //! How a reconcile ends: an [`Outcome`] when it worked, an [`Error`] when it did not.
 
-use std::any::Any;
+use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
@@ -80,20 +80,41 @@ impl Outcome {
     }
 }
 
-/// Why a reconcile failed. Anything that is a `std::error::Error` becomes one with `?`.
+/// Why a reconcile failed. Anything that is a `std::error::Error` becomes one with `?`, and what is not, such as a boxed error
+/// or one of `anyhow`, with [`ResultExt`](crate::ResultExt).
 ///
 /// The key runs again after the rate limiter's delay, unless the error is [terminal](Error::terminal).
 pub struct Error {
-    cause: Box<dyn std::error::Error + Send + Sync>,
+    cause: Cause,
     retry: Retry,
 }
 
+/// The error behind a failure, kept as it came: whoever asks finds its type.
+pub(crate) enum Cause {
+    Boxed(Box<dyn StdError + Send + Sync>),
+    /// An error that leads to another one and is none itself, as in `anyhow`.
+    Erased(Box<dyn AsRef<dyn StdError + Send + Sync> + Send + Sync>),
+}
+
+impl Cause {
+    fn get(&self) -> &(dyn StdError + Send + Sync + 'static) {
+        match self {
+            Self::Boxed(error) => &**error,
+            Self::Erased(error) => (**error).as_ref(),
+        }
+    }
+
+    /// The error, what caused it, and so on.
+    fn chain(&self) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+        let first: &(dyn StdError + 'static) = self.get();
+        std::iter::successors(Some(first), |&error| error.source())
+    }
+}
+
 /// What failed because of another error.
-#[derive(Debug, thiserror::Error)]
-#[error("{what}")]
 struct Within {
     what: String,
-    source: Box<dyn std::error::Error + Send + Sync>,
+    source: Cause,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,9 +134,25 @@ impl Error {
     /// ```
     pub fn msg(message: impl fmt::Display) -> Self {
         Self {
-            cause: message.to_string().into(),
+            cause: Cause::Boxed(message.to_string().into()),
             retry: Retry::Later,
         }
+    }
+
+    /// An error that another run may fix, of a boxed error or of words: what `?` does for errors that have a type.
+    ///
+    /// ```
+    /// # use kubewright_runtime::Error;
+    /// fn push() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    ///     Err("the registry is full".into())
+    /// }
+    ///
+    /// let error = push().map_err(Error::new).unwrap_err();
+    /// assert_eq!(error.to_string(), "the registry is full");
+    /// assert!(!error.is_terminal(), "it is tried again");
+    /// ```
+    pub fn new(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self::retryable(Cause::Boxed(cause.into()))
     }
 
     /// An error that another run cannot fix: it is counted and reported, and the key rests until something changes.
@@ -125,9 +162,9 @@ impl Error {
     /// let error = Error::terminal("spec.port is not a port");
     /// assert!(error.is_terminal(), "only a change of the object can help");
     /// ```
-    pub fn terminal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub fn terminal(cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self {
-            cause: cause.into(),
+            cause: Cause::Boxed(cause.into()),
             retry: Retry::Never,
         }
     }
@@ -139,33 +176,48 @@ impl Error {
 
     /// Whether somebody else changed an object first. The key runs again with the newer state, so this is part of normal work.
     pub fn is_conflict(&self) -> bool {
-        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&*self.cause);
-        while let Some(error) = cause {
-            if let Some(error) = error.downcast_ref::<ClientError>() {
-                return error.is_conflict();
+        self.cause.chain().any(|error| match error.downcast_ref() {
+            Some(kube::Error::Api(status)) => {
+                status.code == 409 && status.reason != "AlreadyExists"
             }
-            if let Some(kube::Error::Api(status)) = error.downcast_ref() {
-                return status.code == 409 && status.reason != "AlreadyExists";
-            }
-            cause = error.source();
-        }
-        false
+            _ => error.downcast_ref().is_some_and(ClientError::is_conflict),
+        })
     }
 
     /// The same error, reported after what failed because of it. Whether another run is pointless stays as it was.
-    pub(crate) fn within(self, what: impl fmt::Display) -> Self {
+    ///
+    /// ```
+    /// # use kubewright_runtime::Error;
+    /// let error = Error::terminal("no such region").context("cannot create the bucket");
+    /// assert_eq!(error.report(), "cannot create the bucket: no such region");
+    /// assert!(error.is_terminal());
+    /// ```
+    #[must_use]
+    pub fn context(self, what: impl fmt::Display) -> Self {
+        let within = Within {
+            what: what.to_string(),
+            source: self.cause,
+        };
         Self {
             retry: self.retry,
-            cause: Box::new(Within {
-                what: what.to_string(),
-                source: self.cause,
-            }),
+            cause: Cause::Boxed(Box::new(within)),
         }
     }
 
+    /// An error of this cause, which is tried again unless a function that refused to change an object said by its own error
+    /// that another run is pointless.
+    pub(crate) fn retryable(cause: Cause) -> Self {
+        let refusal = cause.chain().find_map(|error| {
+            let client: Option<&ClientError> = error.downcast_ref();
+            client.and_then(ClientError::refusal)
+        });
+        let retry = refusal.map_or(Retry::Later, |refusal| refusal.retry);
+        Self { cause, retry }
+    }
+
     /// Returns the error behind this one.
-    pub fn cause(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
-        &*self.cause
+    pub fn cause(&self) -> &(dyn StdError + Send + Sync + 'static) {
+        self.cause.get()
     }
 
     /// The error and what caused it, in one line.
@@ -176,30 +228,40 @@ impl Error {
     /// assert_eq!(error.report(), "invalid digit found in string");
     /// ```
     pub fn report(&self) -> String {
-        let mut line = self.cause.to_string();
-        let mut source = self.cause.source();
-        while let Some(cause) = source {
+        let mut line = self.to_string();
+        for cause in self.cause.chain().skip(1) {
             let text = cause.to_string();
             // Some types repeat their source in their own words.
             if !line.ends_with(&text) {
                 line.push_str(": ");
                 line.push_str(&text);
             }
-            source = cause.source();
         }
         line
     }
 }
 
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
+impl<E: StdError + Send + Sync + 'static> From<E> for Error {
     fn from(cause: E) -> Self {
-        // A function that refuses to change an object says by its own error whether another run is pointless.
-        let client = (&cause as &dyn Any).downcast_ref::<ClientError>();
-        let refusal = client.and_then(ClientError::refusal);
-        Self {
-            retry: refusal.map_or(Retry::Later, |refusal| refusal.retry),
-            cause: Box::new(cause),
-        }
+        Self::retryable(Cause::Boxed(Box::new(cause)))
+    }
+}
+
+impl fmt::Debug for Within {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {:?}", self.what, self.source.get())
+    }
+}
+
+impl fmt::Display for Within {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl StdError for Within {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        Some(self.source.get())
     }
 }
 
@@ -211,7 +273,7 @@ impl fmt::Debug for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.cause, f)
+        fmt::Display::fmt(self.cause.get(), f)
     }
 }
 

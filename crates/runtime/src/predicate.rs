@@ -89,6 +89,7 @@ impl<K: 'static> Predicate<K> {
     /// ```
     /// # use k8s_openapi::api::apps::v1::Deployment;
     /// # use kubewright_runtime::{Controller, Predicate};
+    /// // Text, pairs, a `Selector`, or one of the API or of `kube`.
     /// let web = Predicate::label_selector("app=web,tier!=cache").unwrap();
     /// let controller = Controller::of::<Deployment>("example").when(web);
     /// # drop(controller);
@@ -96,9 +97,11 @@ impl<K: 'static> Predicate<K> {
     /// ```
     ///
     /// # Errors
-    /// When the text is not a label selector.
-    pub fn label_selector(text: &str) -> Result<Self, SelectorError> {
-        let selector = Selector::parse(text)?;
+    /// When the text, or the selector of the API, does not select.
+    pub fn label_selector(
+        selector: impl TryInto<Selector, Error: Into<SelectorError>>,
+    ) -> Result<Self, SelectorError> {
+        let selector = selector.try_into().map_err(Into::into)?;
         Ok(Self::object(move |object| {
             selector.matches_by(|label| object.label(label))
         }))

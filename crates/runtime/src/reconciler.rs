@@ -38,6 +38,27 @@ pub trait Reconciler<K>: Send + Sync + 'static {
     /// watch leads to. An object that merely left the controller's scope exists, and is not gone. Where the cache itself has
     /// selectors, an object that they no longer select looks the same as one that was deleted. What needs the
     /// object to be cleaned up belongs in a [finalizer](crate::finalizer) instead: this may never run.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use k8s_openapi::api::core::v1::Service;
+    /// use kubewright_runtime::{Context, Error, Key, Outcome, Reconciler};
+    ///
+    /// struct Names;
+    ///
+    /// impl Reconciler<Service> for Names {
+    ///     async fn reconcile(&self, _service: Arc<Service>, _cx: &Context) -> Result<Outcome, Error> {
+    ///         Ok(Outcome::done())
+    ///     }
+    ///
+    ///     /// What is counted for a Service that is gone is not counted any more.
+    ///     async fn gone(&self, key: &Key, cx: &Context) -> Result<Outcome, Error> {
+    ///         let sizes = cx.metrics().gauge("service_endpoints", "How many endpoints a Service has", &["service"])?;
+    ///         sizes.remove([key.as_str()]);
+    ///         Ok(Outcome::done())
+    ///     }
+    /// }
+    /// ```
     fn gone(
         &self,
         _key: &Key,

@@ -3,6 +3,7 @@
 //! A [`Source`] feeds keys to a controller. [`Watch`] is the one for objects of the cluster, [`Channel`] the one for
 //! everything else; a program can write its own.
 
+mod by_index;
 mod channel;
 mod handler;
 
@@ -273,53 +274,6 @@ impl<K: Object> Watch<K> {
         }
     }
 
-    /// A change leads to the objects of type `T` that an [index](crate::controller::Builder::index) has under one of these
-    /// values. Nothing is decoded but the object that changed. An index that neither a controller of the manager nor
-    /// [`Client::add_index`] has added is an error when the watch starts.
-    ///
-    /// ```
-    /// use k8s_openapi::api::core::v1::{Pod, Secret};
-    /// use kubewright_runtime::{Index, Key, Watch};
-    ///
-    /// // Pods by the Secrets that they mount: given to a controller of Pods with `.index("secrets", mounted)`.
-    /// let mounted = Index::of(|pod: &Pod| {
-    ///     let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-    ///     let names = volumes.filter_map(|volume| volume.secret.as_ref()?.secret_name.clone());
-    ///     names.map(|name| Key::of(pod).sibling(&name).to_string()).collect()
-    /// });
-    /// let secrets = Watch::of::<Secret>().map_by_index::<Pod>("secrets", |secret| vec![Key::of(secret).to_string()]);
-    /// # drop((mounted, secrets));
-    /// ```
-    pub fn map_by_index<T: TypedObject>(
-        self,
-        index: &str,
-        values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
-    ) -> Self {
-        let (index, needed) = (index.to_owned(), index.to_owned());
-        let mut watch = self.map(move |object, client| {
-            let reader = client.reader::<T>();
-            let keys = |value: &String| match reader.keys_by_index(&index, value) {
-                Ok(keys) => keys,
-                Err(error) => {
-                    tracing::error!(%error, "a watch maps by an index that was not added");
-                    Vec::new()
-                }
-            };
-            values(object).iter().flat_map(keys).collect()
-        });
-        let find = move |client: &Client, watched: &str| {
-            let indexed = client.of::<T>();
-            indexed.find_index(&needed).map_err(|known| MissingIndex {
-                watched: watched.to_owned(),
-                index: needed,
-                indexed: indexed.name().to_owned(),
-                known,
-            })
-        };
-        watch.index = Some(Box::new(find));
-        watch
-    }
-
     /// A change leads to the owner of this kind: group and kind decide, not the version in the reference.
     pub fn owned_by(mut self, owner: &ApiResource, which: OwnedBy, reach: OwnerScope) -> Self {
         self.relation = Relation::Owned;
@@ -451,6 +405,7 @@ impl<K: Object, R: Request> Watch<K, R> {
 
 /// Where an owner lives, seen from what it owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OwnerScope {
     /// In the same namespace.
     Namespaced,

@@ -241,7 +241,7 @@ async fn scope_is_a_part_of_the_shared_cache_and_leaving_it_is_not_being_gone() 
 
 #[tokio::test(start_paused = true)]
 async fn write_outside_of_the_scope_of_a_controller_does_not_hold_it_up() {
-    let selective = CachePolicy::of::<ConfigMap>().labels("app=web");
+    let selective = CachePolicy::of::<ConfigMap>().labels([("app", "web")]);
     for cache in [
         CacheOptions::new(),
         CacheOptions::new().policy(selective.clone()),

@@ -295,7 +295,7 @@ async fn watch_can_be_added_and_removed_while_it_runs() {
     };
     // Until the controller runs there is nothing to add to.
     let id = until("the controller runs", async || {
-        handle.add_watch(watch()).await.ok()
+        limit(handle.add_watch(watch())).await.ok()
     });
     let id = id.await;
     assert_eq!(

@@ -183,10 +183,8 @@ async fn channel_and_mapper_lead_to_keys_of_their_choice() {
     let manager = Manager::new(kube);
     let client = manager.client();
     let running = run(manager.controller(controller));
-    sender
-        .send(Key::new("default", "sent"))
-        .await
-        .expect("it runs");
+    let sent = limit(sender.send(Key::new("default", "sent"))).await;
+    sent.expect("it runs");
     assert_eq!(
         limit(reported.recv()).await.as_deref(),
         Some("default/sent gone")
@@ -286,10 +284,8 @@ async fn part_that_fails_stops_the_manager_with_its_cause() {
     let manager = Manager::new(kube)
         .controller(Controller::of::<ConfigMap>("fine").reconciler(Tell::new().0))
         .runnable(|_: CancellationToken| async { Err(Error::msg("the disk is full")) });
-    let error = manager
-        .run_until(CancellationToken::new())
-        .await
-        .expect_err("it fails");
+    let ended = limit(manager.run_until(CancellationToken::new())).await;
+    let error = ended.expect_err("it fails");
     assert_eq!(error.to_string(), "a runnable failed: the disk is full");
 }
 
@@ -628,19 +624,16 @@ async fn apply_owns_its_fields_and_respects_others_where_asked() {
 }
 
 async fn get(address: std::net::SocketAddr, path: &str) -> String {
-    let mut stream = tokio::net::TcpStream::connect(address)
-        .await
-        .expect("somebody listens");
+    let connected = limit(tokio::net::TcpStream::connect(address)).await;
+    let mut stream = connected.expect("somebody listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
     stream
         .write_all(request.as_bytes())
         .await
         .expect("it is sent");
     let mut answer = String::new();
-    stream
-        .read_to_string(&mut answer)
-        .await
-        .expect("it is text");
+    let read = limit(stream.read_to_string(&mut answer)).await;
+    read.expect("it is text");
     answer
 }
 

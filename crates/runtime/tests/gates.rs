@@ -8,6 +8,7 @@ use kubewright_cache::source::BoxFuture;
 use kubewright_runtime::gate::{Gate, Point, Verdict};
 use kubewright_runtime::{Client, Key, Manager, Query};
 use kubewright_server::Server;
+use kubewright_testing::limit;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -65,18 +66,18 @@ async fn cached_reads_pass_a_gate_with_what_they_ask_and_find() {
     map.metadata.name = Some("there".to_owned());
     map.metadata.namespace = Some("default".to_owned());
     map.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
-    client.create(&map).await.expect("it is created");
+    limit(client.create(&map)).await.expect("it is created");
     let key = |name: &str| Key::new("default", name);
-    let there = client.get::<ConfigMap>(&key("there")).await;
+    let there = limit(client.get::<ConfigMap>(&key("there"))).await;
     assert!(there.expect("it is read").is_some());
-    let absent = client.get::<ConfigMap>(&key("absent")).await;
+    let absent = limit(client.get::<ConfigMap>(&key("absent"))).await;
     assert!(absent.expect("it is read").is_none());
     let selector: kube::core::Selector =
         [("app".to_owned(), "web".to_owned())].into_iter().collect();
     let query = Query::all().namespace("default").labels(selector).limit(5);
-    let listed = client.list::<ConfigMap>(query).await;
+    let listed = limit(client.list::<ConfigMap>(query)).await;
     assert_eq!(listed.expect("they are listed").len(), 1);
-    let refused = client.get::<ConfigMap>(&key("refused")).await;
+    let refused = limit(client.get::<ConfigMap>(&key("refused"))).await;
     assert!(refused.is_err(), "the gate fails the read");
 
     let seen = recorder.0.lock().clone();
@@ -87,5 +88,6 @@ async fn cached_reads_pass_a_gate_with_what_they_ask_and_find() {
     ];
     assert_eq!(seen, expected);
     stop.cancel();
-    running.await.expect("no panic").expect("it ends well");
+    let ended = limit(running).await.expect("no panic");
+    ended.expect("it ends well");
 }

@@ -14,6 +14,7 @@ use kubewright_runtime::{
     Priority, Request, Scope, Watch, from_fn,
 };
 use kubewright_server::Server;
+use kubewright_testing::limit;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -365,7 +366,7 @@ async fn manager_refuses_two_controllers_of_one_name() {
             .reconciler(|_: Key, _: Context| async { Ok(Outcome::done()) })
     };
     let manager = Manager::new(kube).controller(named()).controller(named());
-    let ended = manager.run_until(CancellationToken::new()).await;
+    let ended = limit(manager.run_until(CancellationToken::new())).await;
     assert!(
         matches!(&ended, Err(ManagerError::SameName { name }) if name == "same"),
         "{ended:?}"

@@ -10,7 +10,7 @@ use kubewright_runtime::{
     Client, Context, Controller, Environment, Key, LeaseOptions, Manager, Outcome, Scope, from_fn,
 };
 use kubewright_server::Server;
-use kubewright_testing::{Fault, Wire};
+use kubewright_testing::{Fault, Wire, limit};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -122,9 +122,8 @@ async fn check(server: &Server, seed: u64) {
     }
     sleep(Duration::from_secs(12)).await;
     if fate == Fate::CutOff {
-        let ended = (&mut replicas[usize::from(first == 'b')].task)
-            .await
-            .expect("no panic");
+        let task = &mut replicas[usize::from(first == 'b')].task;
+        let ended = limit(task).await.expect("no panic");
         assert!(
             matches!(ended, Err(ManagerError::LeadershipLost)),
             "seed {seed}: {ended:?}"

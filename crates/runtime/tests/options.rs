@@ -2,6 +2,8 @@
 
 #[path = "options/clients.rs"]
 mod clients;
+#[path = "options/dynamic.rs"]
+mod dynamic;
 #[path = "options/serving.rs"]
 mod serving;
 #[path = "options/watches.rs"]

@@ -16,6 +16,7 @@ use kubewright_runtime::{
     Client, Context, Controller, LeaseOptions, Manager, Outcome, Scope, from_fn,
 };
 use kubewright_server::{Endpoint, Server};
+use kubewright_testing::limit;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
@@ -262,7 +263,7 @@ async fn process_whose_thread_is_blocked_has_ended_before_another_can_lead() {
     });
     other.until("reconciling").await;
     let other_led = Instant::now();
-    let (code, ended) = exited.await.expect("no panic");
+    let (code, ended) = limit(exited).await.expect("no panic");
     assert_eq!(code, Some(3), "the watchdog ended it");
     assert!(
         ended < other_led,

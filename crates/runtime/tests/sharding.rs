@@ -14,7 +14,7 @@ use kubewright_runtime::{
     from_fn,
 };
 use kubewright_server::Server;
-use kubewright_testing::{Fault, Wire};
+use kubewright_testing::{Fault, Wire, limit};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -230,7 +230,7 @@ async fn replicas_share_objects_and_take_over_from_each_other() {
     // One is asked to stop: its objects are taken over at once, and its lease is gone.
     log.lock().done.clear();
     two.stop.cancel();
-    let ended = two.task.await.expect("the manager does not panic");
+    let ended = limit(two.task).await.expect("the manager does not panic");
     ended.expect("the manager ends well");
     sleep(Duration::from_secs(8)).await;
     let taken = log.lock().done.get("three").map_or(0, BTreeSet::len);
@@ -238,7 +238,7 @@ async fn replicas_share_objects_and_take_over_from_each_other() {
 
     // The last one is cut off: it ends, and says why.
     three.wire.plan(|_| Fault::LoseRequest);
-    let ended = three.task.await.expect("the manager does not panic");
+    let ended = limit(three.task).await.expect("the manager does not panic");
     assert!(matches!(ended, Err(ManagerError::ShardsLost)), "{ended:?}");
     assert_eq!(log.lock().twice, [] as [String; 0]);
 }

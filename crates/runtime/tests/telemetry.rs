@@ -121,5 +121,6 @@ async fn operator_that_exports() {
     while limit(heard.recv()).await != Some(Some("a".to_owned())) {}
     stop.cancel();
     limit(running).await.expect("no panic").expect("it stops");
-    telemetry.shut_down().await.expect("the rest is sent");
+    let sent = limit(telemetry.shut_down()).await;
+    sent.expect("the rest is sent");
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
 
 /// What the command line says.
@@ -23,6 +24,8 @@ pub(super) struct Flags {
     pub(super) certificates: Option<CertificateFlags>,
     pub(super) probes_address: String,
     pub(super) leader_elect: bool,
+    /// Whether replicas share the objects. Never together with an election.
+    pub(super) shard: bool,
     pub(super) kubeconfig: Option<PathBuf>,
     pub(super) context: Option<String>,
     pub(super) namespaces: Vec<String>,
@@ -60,11 +63,18 @@ pub(super) fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     watched: Option<String>,
 ) -> Result<Task, clap::Error> {
-    let matches = command(name, version).try_get_matches_from(arguments)?;
+    let mut command = command(name, version);
+    let matches = command.try_get_matches_from_mut(arguments)?;
     if matches.subcommand_matches("inventory").is_some() {
         return Ok(Task::Inventory);
     }
-    Ok(Task::Run(Box::new(flags(&matches, watched))))
+    let flags = flags(&matches, watched);
+    if flags.shard && flags.leader_elect {
+        let problem =
+            "--shard takes the place of --leader-elect: with one leader there is nothing to share";
+        return Err(command.error(ErrorKind::ArgumentConflict, problem));
+    }
+    Ok(Task::Run(Box::new(flags)))
 }
 
 fn command(name: &'static str, version: &'static str) -> Command {
@@ -100,6 +110,7 @@ fn command(name: &'static str, version: &'static str) -> Command {
         .arg(text("cert-settle", "TIME").default_value("5m").value_parser(duration).help("How long everybody is given to notice a new one"))
         .arg(text("health-probe-bind-address", "ADDRESS").default_value(":8081").help("Where /healthz and /readyz are served; `0` serves none"))
         .arg(switch("leader-elect", "false").help("Run controllers only while holding the lease of this operator"))
+        .arg(switch("shard", "false").help("Share the objects among all replicas: each reconciles its part and takes over from those that end; instead of --leader-elect, and the same in all replicas"))
         .arg(text("kubeconfig", "FILE").value_parser(value_parser!(PathBuf)).help("The kubeconfig; by default $KUBECONFIG, ~/.kube/config or the service account"))
         .arg(text("context", "CONTEXT").help("The context of the kubeconfig; by default its current one"))
         .arg(text("namespace", "NAMESPACE").action(ArgAction::Append).value_delimiter(',').help("Watch this namespace alone; by default $WATCH_NAMESPACE, or all"))
@@ -137,6 +148,7 @@ fn flags(matches: &ArgMatches, watched: Option<String>) -> Flags {
         certificates: certificates(matches),
         probes_address: text("health-probe-bind-address"),
         leader_elect: on("leader-elect"),
+        shard: on("shard"),
         kubeconfig: path("kubeconfig"),
         context: matches.get_one::<String>("context").cloned(),
         namespaces,
@@ -230,6 +242,17 @@ mod tests {
         assert!(read(&["--leader-elect"], None).leader_elect);
         assert!(read(&["--leader-elect=true"], None).leader_elect);
         assert!(!read(&["--metrics-secure=false"], None).metrics_secure);
+    }
+
+    #[test]
+    fn objects_are_shared_instead_of_led() {
+        assert!(!read(&[], None).shard);
+        assert!(read(&["--shard"], None).shard);
+        // What a generated Deployment says can be taken back.
+        assert!(read(&["--leader-elect=false", "--shard"], None).shard);
+        let both = ["operator", "--leader-elect", "--shard"].map(OsString::from);
+        let refused = parse("operator", "1", both, None).expect_err("one of them");
+        assert!(refused.to_string().contains("takes the place"), "{refused}");
     }
 
     #[test]

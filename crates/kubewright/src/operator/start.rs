@@ -4,7 +4,9 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kubewright_runtime::manager::{ManagerError, user_agent};
 use kubewright_runtime::serving::{AccessGuard, Listener, Tls};
 use kubewright_runtime::webhook::Webhooks;
-use kubewright_runtime::{CacheOptions, Client, Environment, Error, LeaseOptions, Manager};
+use kubewright_runtime::{
+    CacheOptions, Client, Environment, Error, LeaseOptions, Manager, ShardingOptions,
+};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -62,12 +64,19 @@ pub(super) async fn manager(
         .await?;
     let (manager, own) = certificates::look_after(manager, &own_namespace, flags).await?;
     let manager = serve_metrics(manager, own.clone(), kube, flags).await?;
-    let manager = if flags.leader_elect {
-        manager.leader_election(LeaseOptions::new(&own_namespace, lease, &identity()))
+    Ok((coordinated(manager, &own_namespace, lease, flags), own))
+}
+
+/// The manager with what the flags say about other replicas: one leads, all share the objects, or it is alone.
+fn coordinated(manager: Manager, namespace: &str, lease: &str, flags: &Flags) -> Manager {
+    if flags.shard {
+        let (name, member) = (label_value(lease), member(&identity()));
+        manager.sharded(ShardingOptions::new(namespace, name, &member))
+    } else if flags.leader_elect {
+        manager.leader_election(LeaseOptions::new(namespace, lease, &identity()))
     } else {
         manager
-    };
-    Ok((manager, own))
+    }
 }
 
 async fn config(flags: &Flags) -> Result<kube::Config, Error> {
@@ -171,6 +180,24 @@ fn identity() -> String {
     format!("{host}_{}", Environment::system().uid())
 }
 
+/// An identity as a part of the name of a lease, which has small letters, digits and dashes.
+fn member(identity: &str) -> String {
+    let allowed = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_lowercase()
+        } else {
+            '-'
+        }
+    };
+    identity.chars().map(allowed).collect()
+}
+
+/// As much of a name as the value of a label takes: leases of one operator are found by it.
+fn label_value(name: &str) -> &str {
+    let end = name.len().min(63);
+    name[..end].trim_end_matches(|c: char| !c.is_ascii_alphanumeric())
+}
+
 /// The lease of an operator: a short hash of its name, and its domain, so that two operators in one namespace never share
 /// one by accident.
 pub(super) fn lease_name(name: &str, domain: Option<&str>) -> String {
@@ -195,5 +222,13 @@ mod tests {
             lease_name("b", Some("my.domain")),
             lease_name("a", Some("my.domain"))
         );
+    }
+
+    #[test]
+    fn names_of_members_and_labels_are_ones_that_servers_take() {
+        assert_eq!(member("Web-7_0a.b"), "web-7-0a-b");
+        assert_eq!(label_value("e40c292c.my.domain"), "e40c292c.my.domain");
+        let long = format!("e40c292c.{}.domain", "a".repeat(53));
+        assert_eq!(label_value(&long), &long[..62]);
     }
 }

@@ -2,5 +2,6 @@
 
 mod failures;
 mod operator;
+mod order;
 mod roles;
 mod running;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use kube::core::ApiResource;
-use kubewright_cache::{Factory, Scope, Shape};
+use kubewright_cache::{Factory, Scope, Selector, SelectorError, Shape};
 use serde_json::Value;
 
 use super::{Filter, PolicyError};
@@ -165,7 +165,8 @@ impl CachePolicy {
         self
     }
 
-    /// Caches objects that a label selector chooses, `app=web,tier in (a,b)`. To readers the others do not exist.
+    /// Caches objects that a label selector chooses: text such as `app=web,tier in (a,b)`, pairs, a [`Selector`], or one of the
+    /// API or of `kube`. To readers the others do not exist. Text that is none is an error when the kind is first used.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -174,8 +175,9 @@ impl CachePolicy {
     /// let options = CacheOptions::new().policy(CachePolicy::of::<Secret>().labels("app.kubernetes.io/managed-by=example"));
     /// # drop(options);
     /// ```
-    pub fn labels(mut self, selector: impl Into<String>) -> Self {
-        self.labels = Some(selector.into());
+    pub fn labels(mut self, selector: impl TryInto<Selector, Error: Into<SelectorError>>) -> Self {
+        let selected = Scope::all().labels(selector);
+        self.labels = selected.label_selector().map(str::to_owned);
         self
     }
 

@@ -139,7 +139,7 @@ impl Entry {
     pub(super) fn wrote(&self, key: &Key, version: &str, answer: impl FnOnce() -> Vec<u8>) {
         self.with(|writes| {
             let unseen = self.unseen(writes, key, answer);
-            writes.guard.wrote(key, version, unseen);
+            writes.guard.wrote(key, version, &unseen);
             writes.sweep();
         });
     }
@@ -154,7 +154,7 @@ impl Entry {
     ) {
         self.with(|writes| {
             let unseen = self.unseen(writes, key, answer);
-            writes.guard.deleted(key, uid, version, unseen);
+            writes.guard.deleted(key, uid, version, &unseen);
             writes.sweep();
         });
     }
@@ -195,33 +195,25 @@ impl Writes {
         if !self.guard.is_full() {
             return;
         }
-        type AnyReader = Reader<PartialObjectMeta<DynamicObject>>;
-        let reader = |known: &Known| {
+        let informers = &self.informers;
+        self.guard.sweep(|id| {
+            let known = informers.get(&id)?;
             let informer = known.informer.upgrade::<PartialObjectMeta<DynamicObject>>();
             informer.map(|informer| informer.reader())
-        };
-        let readers = self.informers.iter();
-        let readers = readers.filter_map(|(id, known)| Some((*id, reader(known)?)));
-        let readers: BTreeMap<InformerId, AnyReader> = readers.collect();
-        self.guard
-            .sweep(|id, key| readers.get(&id).map(|reader| view(reader, key)));
+        });
     }
 }
 
-/// What an informer shows of an object.
-pub(super) fn view<K: kubewright_cache::Kind>(reader: &Reader<K>, key: &Key) -> View {
-    let object = reader.entry(key).map(|entry| Seen {
-        uid: entry.uid().into_owned(),
-        version: entry.resource_version().parse().unwrap_or_default(),
-        terminating: entry.is_terminating(),
-    });
-    View {
-        reached: reached(reader),
-        object,
+impl<K: kubewright_cache::Kind> View for Reader<K> {
+    fn reached(&self) -> u64 {
+        self.resource_version().parse().unwrap_or_default()
     }
-}
 
-/// The version that an informer has reached as a whole.
-pub(super) fn reached<K: kubewright_cache::Kind>(reader: &Reader<K>) -> u64 {
-    reader.resource_version().parse().unwrap_or_default()
+    fn object(&self, key: &Key) -> Option<Seen> {
+        self.entry(key).map(|entry| Seen {
+            uid: entry.uid().into_owned(),
+            version: entry.resource_version().parse().unwrap_or_default(),
+            terminating: entry.is_terminating(),
+        })
+    }
 }

@@ -35,30 +35,36 @@ pub(crate) enum Absence {
 /// What one manager wrote to one resource and some informer may not have shown yet.
 #[derive(Debug, Default)]
 pub(crate) struct Guard {
-    pending: BTreeMap<Key, Written>,
-    /// Each informer, with the version that it has to reach before anything is read from it; 0 once it has.
-    floors: BTreeMap<InformerId, u64>,
+    informers: BTreeMap<InformerId, Backlog>,
     /// The newest version that was written.
     newest: u64,
+}
+
+/// What one informer may not have shown yet. Each has its own, so that an informer that is often read never walks over what
+/// only another one has not been seen to show.
+#[derive(Debug, Default)]
+struct Backlog {
+    /// The version that the informer has to reach before anything is read from it; 0 once it has.
+    floor: u64,
+    writes: BTreeMap<Key, Written>,
     sweep_at: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Written {
-    /// An informer must have reached this version.
+    /// The informer must have reached this version.
     version: u64,
     /// The object with this UID must be gone, or be seen going.
     deleted: Option<String>,
-    /// The informers that have not been seen to show it; never empty.
-    unseen: Vec<(InformerId, Absence)>,
+    absence: Absence,
 }
 
-/// What an informer shows of one object.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct View {
+/// What an informer shows.
+pub(crate) trait View {
     /// The version that the informer has reached as a whole.
-    pub(crate) reached: u64,
-    pub(crate) object: Option<Seen>,
+    fn reached(&self) -> u64;
+
+    fn object(&self, key: &Key) -> Option<Seen>;
 }
 
 /// An object in the cache.
@@ -72,40 +78,46 @@ pub(crate) struct Seen {
 impl Guard {
     /// Counts what is remembered. At zero, no read can show the past.
     pub(crate) fn remembered(&self) -> usize {
-        let floors = self.floors.values().filter(|floor| **floor > 0);
-        self.pending.len() + floors.count()
+        let backlogs = self.informers.values();
+        let counts = backlogs.map(|backlog| backlog.writes.len() + usize::from(backlog.floor > 0));
+        counts.sum()
     }
 
     /// A new informer. What was written before it began is older than the first state that it may show.
     pub(crate) fn join(&mut self, id: InformerId) {
-        self.floors.insert(id, self.newest);
+        let floor = self.newest;
+        let backlog = Backlog {
+            floor,
+            ..Backlog::default()
+        };
+        self.informers.insert(id, backlog);
     }
 
     /// An informer has stopped: nobody reads from it any more.
     pub(crate) fn leave(&mut self, id: InformerId) {
-        self.floors.remove(&id);
-        self.pending.retain(|_, written| {
-            written.unseen.retain(|(other, _)| *other != id);
-            !written.unseen.is_empty()
-        });
+        self.informers.remove(&id);
     }
 
     /// An object was created or changed; the answer had this version.
-    pub(crate) fn wrote(&mut self, key: &Key, version: &str, unseen: Vec<(InformerId, Absence)>) {
+    pub(crate) fn wrote(&mut self, key: &Key, version: &str, unseen: &[(InformerId, Absence)]) {
         let Ok(version) = version.parse() else {
             return;
         };
         self.newest = self.newest.max(version);
-        // Answers of two writes may come in the wrong order.
-        let is_newer = |written: &Written| written.version > version;
-        if !unseen.is_empty() && !self.pending.get(key).is_some_and(is_newer) {
-            let deleted = None;
-            let written = Written {
-                version,
-                deleted,
-                unseen,
+        for (id, absence) in unseen {
+            let Some(backlog) = self.informers.get_mut(id) else {
+                continue;
             };
-            self.pending.insert(key.clone(), written);
+            // Answers of two writes may come in the wrong order.
+            let is_newer = |written: &Written| written.version > version;
+            if !backlog.writes.get(key).is_some_and(is_newer) {
+                let written = Written {
+                    version,
+                    deleted: None,
+                    absence: *absence,
+                };
+                backlog.writes.insert(key.clone(), written);
+            }
         }
     }
 
@@ -115,141 +127,142 @@ impl Guard {
         key: &Key,
         uid: &str,
         version: Option<&str>,
-        mut unseen: Vec<(InformerId, Absence)>,
+        unseen: &[(InformerId, Absence)],
     ) {
         let marked = version.and_then(|v| v.parse().ok()).unwrap_or_default();
         self.newest = self.newest.max(marked);
-        let before = self.pending.get(key);
-        for (id, absence) in &mut unseen {
+        for (id, absence) in unseen {
+            let Some(backlog) = self.informers.get_mut(id) else {
+                continue;
+            };
+            let before = backlog.writes.get(key);
             // Whoever has to show the object before it goes has to have seen that first.
-            let mut earlier = before.iter().flat_map(|written| &written.unseen);
-            if earlier.any(|earlier| *earlier == (*id, Absence::Telling)) {
-                *absence = Absence::Telling;
-            }
-        }
-        let written = Written {
-            version: before.map_or(0, |w| w.version).max(marked),
-            deleted: Some(uid.to_owned()),
-            unseen,
-        };
-        if !written.unseen.is_empty() {
-            self.pending.insert(key.clone(), written);
+            let was_telling = before.is_some_and(|written| written.absence == Absence::Telling);
+            let written = Written {
+                version: before.map_or(0, |written| written.version).max(marked),
+                deleted: Some(uid.to_owned()),
+                absence: if was_telling {
+                    Absence::Telling
+                } else {
+                    *absence
+                },
+            };
+            backlog.writes.insert(key.clone(), written);
         }
     }
 
     /// Whether a read of this key from this informer would show the past. Forgets what the informer has caught up with.
-    pub(crate) fn is_behind(
-        &mut self,
-        id: InformerId,
-        key: &Key,
-        view: impl FnOnce() -> View,
-    ) -> bool {
-        let floor = self.floors.get(&id).copied().unwrap_or_default();
-        if floor == 0 && !self.pending.contains_key(key) {
-            return false;
-        }
-        let view = view();
-        if view.reached < floor {
-            return true;
-        }
-        self.floors.entry(id).and_modify(|floor| *floor = 0);
-        let Some(written) = self.pending.get_mut(key) else {
+    pub(crate) fn is_behind(&mut self, id: InformerId, key: &Key, view: &impl View) -> bool {
+        let Some(backlog) = self.informers.get_mut(&id) else {
             return false;
         };
-        let is_behind = written.look(id, &view);
-        if written.unseen.is_empty() {
-            self.pending.remove(key);
+        if backlog.floor == 0 && !backlog.writes.contains_key(key) {
+            return false;
         }
-        is_behind
+        let reached = view.reached();
+        if backlog.is_below_floor(reached) {
+            return true;
+        }
+        let is_seen = |written: &mut Written| written.is_seen(reached, || view.object(key));
+        let written = backlog.writes.get_mut(key);
+        if written.is_none_or(is_seen) {
+            backlog.writes.remove(key);
+            return false;
+        }
+        true
     }
 
-    /// A key whose read from this informer would show the past, of those that `concerns`. Forgets what the informer has
+    /// Whether a list from this informer would show the past, of the keys that `concerns`. Forgets what the informer has
     /// caught up with.
     pub(crate) fn behind(
         &mut self,
         id: InformerId,
         concerns: impl Fn(&Key) -> bool,
-        view: impl Fn(&Key) -> View,
-    ) -> Option<Key> {
-        let mut behind = None;
-        self.pending.retain(|key, written| {
-            if concerns(key) && written.look(id, &view(key)) && behind.is_none() {
-                behind = Some(key.clone());
-            }
-            !written.unseen.is_empty()
-        });
-        behind
-    }
-
-    /// Whether an informer has still to reach what was written before it began.
-    pub(crate) fn is_below_floor(&mut self, id: InformerId, reached: u64) -> bool {
-        let Some(floor) = self.floors.get_mut(&id) else {
-            return false;
-        };
-        if reached >= *floor {
-            *floor = 0;
+        view: &impl View,
+    ) -> Option<Behind> {
+        let backlog = self.informers.get_mut(&id)?;
+        let reached = view.reached();
+        if backlog.is_below_floor(reached) {
+            return Some(Behind::All);
         }
-        *floor > 0
+        backlog.forget(reached, view);
+        let behind = backlog.writes.keys().find(|key| concerns(key));
+        behind.cloned().map(Behind::Key)
     }
 
     /// Whether it is time to [sweep](Guard::sweep), so that writes that nobody reads back do not pile up.
     pub(crate) fn is_full(&self) -> bool {
-        self.pending.len() > self.sweep_at.max(SWEEP)
+        self.informers.values().any(Backlog::is_full)
     }
 
     /// Forgets what informers have caught up with. `view` gives nothing for one that has stopped.
-    pub(crate) fn sweep(&mut self, view: impl Fn(InformerId, &Key) -> Option<View>) {
-        self.pending.retain(|key, written| {
-            let unseen = std::mem::take(&mut written.unseen);
-            for (id, absence) in unseen {
-                if let Some(view) = view(id, key)
-                    && !written.is_seen_in(&view, absence)
-                {
-                    written.unseen.push((id, absence));
-                }
+    pub(crate) fn sweep<V: View>(&mut self, view: impl Fn(InformerId) -> Option<V>) {
+        for (id, backlog) in &mut self.informers {
+            if !backlog.is_full() {
+                continue;
             }
-            !written.unseen.is_empty()
-        });
-        if self.pending.len() > MOST {
-            self.raise_floors();
+            match view(*id) {
+                Some(view) => backlog.forget(view.reached(), &view),
+                None => backlog.writes.clear(),
+            }
+            if backlog.writes.len() > MOST {
+                backlog.raise_floor();
+            }
+            // An informer that stands still must not make each write walk over all of them.
+            backlog.sweep_at = backlog.writes.len() * 2;
         }
-        // Informers that stand still must not make each write walk over all of them.
-        self.sweep_at = self.pending.len() * 2;
+    }
+}
+
+/// What a list would show the past of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Behind {
+    /// The informer has not reached what was written before it began, or so much that it is not remembered by key.
+    All,
+    Key(Key),
+}
+
+impl Backlog {
+    fn is_full(&self) -> bool {
+        self.writes.len() > self.sweep_at.max(SWEEP)
+    }
+
+    fn is_below_floor(&mut self, reached: u64) -> bool {
+        if reached >= self.floor {
+            self.floor = 0;
+        }
+        self.floor > 0
+    }
+
+    fn forget(&mut self, reached: u64, view: &impl View) {
+        let is_unseen =
+            |key: &Key, written: &mut Written| !written.is_seen(reached, || view.object(key));
+        self.writes.retain(is_unseen);
     }
 
     /// Remembers one version instead of very many keys. A deletion without a version is no longer waited for.
-    fn raise_floors(&mut self) {
-        for (_, written) in std::mem::take(&mut self.pending) {
-            for (id, _) in written.unseen {
-                let floor = self.floors.entry(id);
-                floor.and_modify(|floor| *floor = written.version.max(*floor));
-            }
+    fn raise_floor(&mut self) {
+        for written in std::mem::take(&mut self.writes).into_values() {
+            self.floor = self.floor.max(written.version);
         }
     }
 }
 
 impl Written {
-    /// Whether an informer is behind this write. Notes it if it is not.
-    fn look(&mut self, id: InformerId, view: &View) -> bool {
-        let Some(at) = self.unseen.iter().position(|(other, _)| *other == id) else {
-            return false;
-        };
-        let is_seen = self.is_seen_in(view, self.unseen[at].1);
-        if is_seen {
-            self.unseen.swap_remove(at);
+    /// Whether the informer shows the write or what came after it. The object is only looked at where that decides.
+    fn is_seen(&self, reached: u64, object: impl FnOnce() -> Option<Seen>) -> bool {
+        let is_reached = reached >= self.version;
+        if is_reached && self.deleted.is_none() {
+            return true;
         }
-        !is_seen
-    }
-
-    fn is_seen_in(&self, view: &View, absence: Absence) -> bool {
-        let Some(object) = &view.object else {
-            return absence == Absence::Expected || view.reached >= self.version;
+        let Some(object) = object() else {
+            return is_reached || self.absence == Absence::Expected;
         };
         let is_gone = match &self.deleted {
             Some(uid) => object.uid != *uid || object.terminating,
             None => true,
         };
-        view.reached.max(object.version) >= self.version && is_gone
+        is_gone && (is_reached || object.version >= self.version)
     }
 }
 

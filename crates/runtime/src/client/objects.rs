@@ -12,8 +12,8 @@ use kubewright_cache::{
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-use super::entry::{self, Entry};
-use super::guard::View;
+use super::entry::Entry;
+use super::guard::Behind;
 use super::informers::{Informers, Part};
 use super::{
     Client, ClientError, Consistency, Object, Query, Read, ReadSubject, is_cluster_scoped,
@@ -442,8 +442,7 @@ impl<K: Object> Objects<K> {
             return Ok(());
         };
         let reader = part.informer.reader();
-        let view = || entry::view(&reader, key);
-        let behind = || entry.guard(|guard| guard.is_behind(part.watched.id, key, view));
+        let behind = || entry.guard(|guard| guard.is_behind(part.watched.id, key, &reader));
         self.wait(part, || behind().then(|| key.clone())).await
     }
 
@@ -464,15 +463,12 @@ impl<K: Object> Objects<K> {
                 continue;
             }
             let reader = part.informer.reader();
-            let view = |key: &Key| -> View { entry::view(&reader, key) };
             let id = part.watched.id;
+            let behind = || entry.guard(|guard| guard.behind(id, concerns, &reader));
             let behind = || {
-                entry.guard(|guard| {
-                    if guard.is_below_floor(id, entry::reached(&reader)) {
-                        Some(Key::cluster("*"))
-                    } else {
-                        guard.behind(id, concerns, view)
-                    }
+                behind().map(|behind| match behind {
+                    Behind::All => Key::cluster("*"),
+                    Behind::Key(key) => key,
                 })
             };
             self.wait(part, behind).await?;

@@ -51,7 +51,7 @@ async fn write_is_forgotten_when_every_informer_has_shown_it_or_stopped() {
     limit(client.get::<ConfigMap>(&key)).await.expect("read");
     limit(metadata.get(&key)).await.expect("read");
     client.create(&config("a")).await.expect("it is created");
-    assert_eq!(remembered(&client), 1);
+    assert_eq!(remembered(&client), 2, "by each informer");
     let read = limit(client.get::<ConfigMap>(&key)).await;
     assert!(read.expect("read").is_some());
     assert_eq!(remembered(&client), 1, "the other informer may be behind");

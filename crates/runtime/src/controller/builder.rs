@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kube::core::{ApiResource, DynamicObject};
 use kubewright_cache::{Index, Key};
 use kubewright_workqueue::{PriorityPolicy, RateLimiter};
 
@@ -95,6 +96,32 @@ impl<P, R: Request> Builder<P, R> {
     pub fn index<T: TypedObject>(mut self, name: &str, index: Index<T>) -> Self {
         let name = name.to_owned();
         let declare = move |client: &Client| client.add_index(&name, index);
+        self.common.indexes.push(Box::new(declare));
+        self
+    }
+
+    /// Adds an index to the cache of a kind that is not known at compile time, as [`index`](Self::index) does for types. It is
+    /// used with [`Client::dynamic`] and [`map_by_dynamic_index`](crate::Watch::map_by_dynamic_index).
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::Secret;
+    /// # use kube::core::{ApiResource, GroupVersionKind};
+    /// # use kubewright_runtime::{Controller, Index, Outcome, from_fn};
+    /// # let reconciler = from_fn(|_: std::sync::Arc<Secret>, _| async { Ok(Outcome::done()) });
+    /// let widgets = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+    /// let controller = Controller::of::<Secret>("example")
+    ///     .index_dynamic(&widgets, "by-team", Index::by_label("team"))
+    ///     .reconciler(reconciler);
+    /// # drop(controller);
+    /// ```
+    pub fn index_dynamic(
+        mut self,
+        resource: &ApiResource,
+        name: &str,
+        index: Index<DynamicObject>,
+    ) -> Self {
+        let (resource, name) = (resource.clone(), name.to_owned());
+        let declare = move |client: &Client| client.dynamic(&resource).add_index(&name, index);
         self.common.indexes.push(Box::new(declare));
         self
     }

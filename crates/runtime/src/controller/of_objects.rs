@@ -121,7 +121,35 @@ impl<K: Object> Builder<Primary<K>> {
 
     /// A watch of objects that these own, to be refined and given to [`watches`](Builder::watches).
     pub fn owned<T: TypedObject>(&self, which: OwnedBy) -> Watch<T> {
-        Watch::of().owned_by(&self.primary.resource, which, self.primary.reach)
+        self.refined(Watch::of(), which)
+    }
+
+    /// Reconciles the object that controls an object of this resource when that one changes: [`owns`](Self::owns) for kinds that
+    /// are not known at compile time.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use kube::core::{ApiResource, GroupVersionKind};
+    /// # use kubewright_runtime::{Controller, Outcome, from_fn};
+    /// # let reconciler = from_fn(|_: Arc<Deployment>, _| async { Ok(Outcome::done()) });
+    /// let widgets = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Widget"));
+    /// let controller = Controller::of::<Deployment>("example").owns_dynamic(&widgets).reconciler(reconciler);
+    /// # drop(controller);
+    /// ```
+    pub fn owns_dynamic(self, resource: &ApiResource) -> Self {
+        let watch = self.owned_dynamic(resource, OwnedBy::Controller);
+        self.watches(watch)
+    }
+
+    /// A watch of objects of this resource that these own, to be refined and given to [`watches`](Builder::watches).
+    pub fn owned_dynamic(&self, resource: &ApiResource, which: OwnedBy) -> Watch<DynamicObject> {
+        self.refined(Watch::dynamic(resource), which)
+    }
+
+    /// The watch, which leads to the owners that this controller is about.
+    fn refined<T: Object>(&self, watch: Watch<T>, which: OwnedBy) -> Watch<T> {
+        watch.owned_by(&self.primary.resource, which, self.primary.reach)
     }
 
     /// Holds every object with this finalizer until [`Reconciler::cleanup`] has done its work: the finalizer is added before

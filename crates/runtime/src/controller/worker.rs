@@ -23,7 +23,7 @@ use crate::cause::{Raised, Reasons};
 use crate::client::{Client, Traces, Write};
 use crate::context::{Context, Left, Lent, New};
 use crate::gate::{self, Point, ReconcileId};
-use crate::lease::Leadership;
+use crate::lease::LeaderStatus;
 use crate::metrics::{ControllerMetrics, Verdict};
 use crate::outcome::Next;
 use crate::panics;
@@ -69,7 +69,7 @@ struct Bench<R: Request> {
     metrics: ControllerMetrics,
     requests: Requests<R>,
     history: History,
-    lease: Option<Leadership>,
+    lease: Option<LeaderStatus>,
     lent: Arc<Lent>,
     /// What this replica may work on, if requests of this kind are shared.
     shards: Option<Shards>,

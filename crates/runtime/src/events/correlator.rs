@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 
 use super::recent::Recent;
 use super::{MESSAGE, Occurrence, cut};
@@ -175,7 +176,10 @@ fn seconds_between(a: Timestamp, b: Timestamp) -> f64 {
 }
 
 fn object_key(occurrence: &Occurrence) -> String {
-    let reference = &occurrence.reference;
+    reference_key(&occurrence.reference)
+}
+
+fn reference_key(reference: &ObjectReference) -> String {
     let parts = [
         &reference.kind,
         &reference.namespace,
@@ -192,7 +196,17 @@ fn similar_key(occurrence: &Occurrence) -> String {
     let field = occurrence.reference.field_path.as_deref();
     let object = object_key(occurrence);
     let kind = occurrence.kind.as_str();
-    [&object, field.unwrap_or_default(), kind, &occurrence.reason].join("\0")
+    let action = occurrence.action.as_deref().unwrap_or_default();
+    let related = occurrence.related.as_deref().map(reference_key);
+    let parts = [
+        &object,
+        field.unwrap_or_default(),
+        kind,
+        &occurrence.reason,
+        action,
+        related.as_deref().unwrap_or_default(),
+    ];
+    parts.join("\0")
 }
 
 /// The object's name and the time, as in client-go; names that no event may have are left out.

@@ -17,6 +17,8 @@ pub(super) fn core(record: &Record, options: &RecorderOptions) -> CoreEvent {
         type_: Some(occurrence.kind.as_str().into()),
         reason: Some(occurrence.reason.clone()),
         message: Some(occurrence.message.clone()),
+        action: occurrence.action.as_deref().map(str::to_owned),
+        related: occurrence.related.as_deref().cloned(),
         count: Some(record.count),
         first_timestamp: Some(Time(record.first)),
         last_timestamp: Some(Time(record.last)),
@@ -39,16 +41,18 @@ pub(super) fn core_patch(record: &Record) -> Value {
     })
 }
 
-/// A new event of `events.k8s.io/v1`. What was done and why are one here.
+/// A new event of `events.k8s.io/v1`. What was done is the reason for it, unless the recorder says otherwise.
 pub(super) fn series(record: &Record, options: &RecorderOptions) -> SeriesEvent {
     let occurrence = &record.occurrence;
+    let action = occurrence.action.as_deref().unwrap_or(&occurrence.reason);
     SeriesEvent {
         metadata: metadata(record),
         event_time: Some(MicroTime(record.first)),
         regarding: Some(occurrence.reference.clone()),
         type_: Some(occurrence.kind.as_str().into()),
         reason: Some(occurrence.reason.clone()),
-        action: Some(occurrence.reason.clone()),
+        action: Some(action.to_owned()),
+        related: occurrence.related.as_deref().cloned(),
         note: Some(occurrence.message.clone()),
         reporting_controller: Some(options.component.clone()),
         reporting_instance: Some(instance(record, options)),

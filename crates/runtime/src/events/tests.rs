@@ -37,6 +37,8 @@ fn occurrence(second: i64, object: &str, message: &str) -> Occurrence {
         reason: "Synced".into(),
         message: message.into(),
         host: None,
+        action: None,
+        related: None,
         at: at(second),
     }
 }
@@ -258,6 +260,29 @@ async fn series_are_kept_in_the_events_api() {
         events[0].reporting_controller.as_deref(),
         Some("test-controller")
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_say_what_was_done_and_what_else_it_is_about() {
+    for api in [EventApi::Core, EventApi::Events] {
+        let scene = Scene::start(api).await;
+        let telling = scene.recorder.with_action("Evicting");
+        for name in ["pod-1", "pod-2"] {
+            let telling = telling.with_related(&reference(name));
+            telling.event(&reference("a"), EventKind::Warning, "Blocked", "a budget");
+        }
+        // Both APIs are views of the same objects.
+        let api: Api<SeriesEvent> = Api::default_namespaced(limit(scene.finish()).await);
+        let events = limit(api.list(&ListParams::default())).await;
+        let mut seen: Vec<_> = events
+            .expect("listed")
+            .into_iter()
+            .map(|event| (event.action, event.related.and_then(|it| it.name)))
+            .collect();
+        seen.sort();
+        let expected = ["pod-1", "pod-2"].map(|pod| (Some("Evicting".into()), Some(pod.into())));
+        assert_eq!(seen, expected, "another object makes another event");
+    }
 }
 
 #[tokio::test(start_paused = true)]

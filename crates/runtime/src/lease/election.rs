@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::machine::{Action, Machine, Seen};
-use super::{JITTER, Leadership, LeaseOptions, LeaseOptionsError, OnStop, Standing, until};
+use super::{JITTER, LeaderStatus, LeaseOptions, LeaseOptionsError, OnStop, Standing, until};
 use crate::environment::Environment;
 
 /// Tries to give up the lease; after that it runs out by itself.
@@ -21,6 +21,7 @@ const RELEASE_WITHIN: Duration = Duration::from_secs(3);
 /// How an election ended for this candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
+#[non_exhaustive]
 pub enum Ended {
     /// It was asked to stop.
     Stopped,
@@ -74,8 +75,8 @@ impl Election {
     }
 
     /// Whether this candidate leads: to be asked and waited for by others.
-    pub fn leadership(&self) -> Leadership {
-        Leadership {
+    pub fn leadership(&self) -> LeaderStatus {
+        LeaderStatus {
             standing: self.standing.subscribe(),
             name: self.options.name.as_str().into(),
             lease_duration: self.options.lease_duration,
@@ -93,7 +94,7 @@ impl Election {
     pub async fn run(
         mut self,
         cancel: CancellationToken,
-        mut on_change: impl FnMut(&Leadership),
+        mut on_change: impl FnMut(&LeaderStatus),
     ) -> Ended {
         let leadership = self.leadership();
         loop {
@@ -155,8 +156,8 @@ impl Election {
     /// Shows how we stand, and says whether that is the end.
     fn publish(
         &self,
-        leadership: &Leadership,
-        on_change: &mut impl FnMut(&Leadership),
+        leadership: &LeaderStatus,
+        on_change: &mut impl FnMut(&LeaderStatus),
     ) -> Option<Ended> {
         let standing = self.machine.standing();
         let lost = matches!(standing, Standing::Lost { .. });
@@ -169,8 +170,8 @@ impl Election {
     fn show(
         &self,
         standing: Standing,
-        leadership: &Leadership,
-        on_change: &mut impl FnMut(&Leadership),
+        leadership: &LeaderStatus,
+        on_change: &mut impl FnMut(&LeaderStatus),
     ) {
         let leads = |standing: &Standing| matches!(standing, Standing::Leading { .. });
         let was_leading = leads(&self.standing.borrow());
@@ -189,8 +190,8 @@ impl Election {
     async fn end(
         self,
         ended: Ended,
-        leadership: &Leadership,
-        on_change: &mut impl FnMut(&Leadership),
+        leadership: &LeaderStatus,
+        on_change: &mut impl FnMut(&LeaderStatus),
     ) -> Ended {
         let standing = match (ended, self.machine.standing()) {
             (Ended::Lost, Standing::Leading { renewed, .. } | Standing::Lost { renewed }) => {

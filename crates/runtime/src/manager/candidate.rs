@@ -8,7 +8,7 @@ use super::part::{Part, Stage};
 use super::supervisor::Supervisor;
 use super::watchdog::Watchdog;
 use super::{Manager, ManagerError, Process};
-use crate::lease::{Election, Ended, Leadership};
+use crate::lease::{Election, Ended, LeaderStatus};
 
 /// How long after the end of its lease the liveness probe lets a process be that led.
 const GRACE: Duration = Duration::from_secs(20);
@@ -17,7 +17,7 @@ const GRACE: Duration = Duration::from_secs(20);
 pub(super) struct Candidate {
     /// Cancelled when this process leads; at once where there is no election.
     leading: CancellationToken,
-    pub(super) leadership: Option<Leadership>,
+    pub(super) leadership: Option<LeaderStatus>,
     /// How long after the loss of its lease nobody else can lead.
     pub(super) margin: Duration,
     /// Ends a process that does not end by itself.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::lease::Leadership;
+use crate::lease::LeaderStatus;
 
 /// The exit code of a process that lost its lease and did not end by itself.
 const EXIT: i32 = 3;
@@ -20,13 +20,13 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Watches a leadership until this is dropped. One that was lost is watched on: the process has to end.
 pub(super) struct Watchdog {
-    leadership: Leadership,
+    leadership: LeaderStatus,
     off: Arc<AtomicBool>,
 }
 
 impl Watchdog {
     /// Starts a thread that ends the process half of the margin after the lease is lost, before another process can lead.
-    pub(super) fn start(leadership: Leadership, margin: Duration) -> Self {
+    pub(super) fn start(leadership: LeaderStatus, margin: Duration) -> Self {
         let off = Arc::new(AtomicBool::new(false));
         let (watched, stopped) = (leadership.clone(), off.clone());
         let started = thread::Builder::new()
@@ -47,7 +47,7 @@ impl Drop for Watchdog {
     }
 }
 
-fn watch(leadership: &Leadership, patience: Duration, off: &AtomicBool) {
+fn watch(leadership: &LeaderStatus, patience: Duration, off: &AtomicBool) {
     while !off.load(Ordering::Acquire) {
         let end = leadership.deadline().map(|deadline| deadline + patience);
         let now = Instant::now();
@@ -59,7 +59,7 @@ fn watch(leadership: &Leadership, patience: Duration, off: &AtomicBool) {
     }
 }
 
-fn exit(leadership: &Leadership) {
+fn exit(leadership: &LeaderStatus) {
     // A log may need a thread that is blocked; standard error does not.
     eprintln!(
         "lease {} was lost and the process did not end: it is ended now",

@@ -70,6 +70,9 @@ fn selector_looks_at_the_newest_state() {
     assert!(selected.holds(&updated(pod(1, 1, "c"), pod(2, 1, "a"))));
     assert!(!selected.holds(&updated(pod(1, 1, "a"), pod(2, 1, "c"))));
     assert!(Predicate::<Pod>::label_selector("app in a").is_err());
+    let pairs = Predicate::label_selector([("app", "a")]).expect("is a selector");
+    assert!(pairs.holds(&added(pod(1, 1, "a"))));
+    assert!(!pairs.holds(&added(pod(1, 1, "c"))));
 }
 
 #[test]

@@ -120,15 +120,15 @@ impl Network {
 
 /// A candidate, started again when it loses, as a process is.
 struct Candidate {
-    leadership: Arc<Mutex<Option<Leadership>>>,
+    leadership: Arc<Mutex<Option<LeaderStatus>>>,
     task: tokio::task::JoinHandle<()>,
 }
 
-fn is_leading(leadership: &Mutex<Option<Leadership>>) -> bool {
+fn is_leading(leadership: &Mutex<Option<LeaderStatus>>) -> bool {
     leadership
         .lock()
         .as_ref()
-        .is_some_and(Leadership::is_leading)
+        .is_some_and(LeaderStatus::is_leading)
 }
 
 struct Run {
@@ -157,8 +157,8 @@ impl Run {
     fn candidate(
         &self,
         identity: &'static str,
-        own: &Arc<Mutex<Option<Leadership>>>,
-        other: &Arc<Mutex<Option<Leadership>>>,
+        own: &Arc<Mutex<Option<LeaderStatus>>>,
+        other: &Arc<Mutex<Option<LeaderStatus>>>,
     ) -> Candidate {
         let (leadership, other) = (own.clone(), other.clone());
         let (network, environment) = (self.network.clone(), self.environment.clone());
@@ -170,7 +170,7 @@ impl Run {
                 let election = election.expect("the defaults fit");
                 *shown.lock() = Some(election.leadership());
                 // To lead begins here and nowhere else, so this is the moment that counts.
-                let on_change = |leadership: &Leadership| {
+                let on_change = |leadership: &LeaderStatus| {
                     if leadership.is_leading() {
                         *terms.lock() += 1;
                         assert!(!is_leading(&other), "two lead at {:?}", Instant::now());

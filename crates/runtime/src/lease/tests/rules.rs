@@ -274,7 +274,7 @@ async fn lost_is_a_state_that_nobody_has_to_see_begin() {
     let stories = [vec![leading.clone(), lost], vec![leading]];
     for story in stories {
         let (sender, standing) = tokio::sync::watch::channel(Standing::Unknown);
-        let leadership = Leadership {
+        let leadership = LeaderStatus {
             standing,
             name: "op".into(),
             lease_duration: seconds(15),

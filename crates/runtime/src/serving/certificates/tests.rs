@@ -1,6 +1,7 @@
 use jiff::Timestamp;
 use kube::api::PostParams;
 use kubewright_server::Server;
+use kubewright_testing::limit;
 use serde_json::json;
 
 use super::rotation::{Issued, decide as next_of};
@@ -218,7 +219,7 @@ async fn replicas_serve_what_is_trusted_through_many_replacements() {
         }
     }
     stop.cancel();
-    while tasks.join_next().await.is_some() {}
+    while limit(tasks.join_next()).await.is_some() {}
     assert!(authorities.len() >= 5, "{} certificates", authorities.len());
 }
 
@@ -230,7 +231,7 @@ async fn replicas_that_start_at_once_agree_on_one_certificate() {
         let kube = kube.clone();
         starting.spawn(async move { replica(&kube, seed).await.tls().certificate_pem() });
     }
-    let served = starting.join_all().await;
+    let served = limit(starting.join_all()).await;
     assert!(served.iter().all(|one| *one == served[0]));
 }
 
@@ -246,7 +247,7 @@ async fn a_replica_is_ready_once_it_is_trusted() {
     assert_eq!(ready(), Ok(()));
     assert!(!trusted(&kube).await.is_empty());
     stop.cancel();
-    task.await.expect("it ends");
+    limit(task).await.expect("it ends");
 }
 
 #[tokio::test(start_paused = true)]
@@ -274,5 +275,5 @@ async fn a_secret_that_was_emptied_is_filled_again() {
             .contains(&authority.expect("it is stored"))
     );
     stop.cancel();
-    task.await.expect("it ends");
+    limit(task).await.expect("it ends");
 }
