@@ -9,7 +9,8 @@ use crate::callout::Callout;
 use crate::conversion::ConversionHook;
 use crate::environment::Environment;
 use crate::flow::{Slices, release_while};
-use crate::resource::{Nature, Served};
+use crate::object;
+use crate::resource::{Nature, Served, draft_converted};
 use crate::status::ApiError;
 use crate::storage::{Draft, Record};
 
@@ -52,7 +53,7 @@ impl Converter {
         let Some(hook) = served.hook_for(record.revision()) else {
             return served.revive(record);
         };
-        let stored = parse(record.body())?;
+        let stored = served.read_stored(record.body(), record.revision())?;
         let mut converted = self.converted(hook, vec![stored], served).await?;
         Ok(converted.pop().unwrap_or_default())
     }
@@ -73,7 +74,8 @@ impl Converter {
         let Some(hook) = served.hook_for(revision) else {
             return served.present(body, revision);
         };
-        let converted = self.converted(hook, vec![parse(&body)?], served).await?;
+        let stored = served.read_stored(&body, revision)?;
+        let converted = self.converted(hook, vec![stored], served).await?;
         let encoded = converted.first().map(|value| served.encode(value).0);
         Ok(encoded.unwrap_or_default().into())
     }
@@ -94,8 +96,8 @@ impl Converter {
         };
         let mut bodies: Vec<Bytes> = records.iter().map(|r| r.body().clone()).collect();
         let places: Vec<usize> = (0..records.len()).filter(|i| needs(&records[*i])).collect();
-        let stored: Result<Vec<Value>, ApiError> =
-            places.iter().map(|i| parse(&bodies[*i])).collect();
+        let read = |i: &usize| served.read_stored(&bodies[*i], records[*i].revision());
+        let stored: Result<Vec<Value>, ApiError> = places.iter().map(read).collect();
         let converted = self.converted(hook, stored?, served).await?;
         for (place, value) in places.into_iter().zip(&converted) {
             bodies[place] = served.encode(value).0.into();
@@ -109,12 +111,28 @@ impl Converter {
             return Ok(served.draft(value));
         };
         let hook = match &custom.conversion {
-            Some(hook) if custom.stored_api_version != served.api_version => hook,
+            Some(hook) if !served.is_stored_version() => hook,
             _ => return Ok(served.draft(value)),
         };
-        let stored = self.ask(hook, vec![value.clone()], &custom.stored_api_version);
+        let uid = object::uid(&value).to_owned();
+        let stored = self.ask(hook, vec![value], &custom.schemas.stored_api_version);
         let mut stored = stored.await?;
-        Ok(served.draft_converted(&value, stored.pop().unwrap_or_default()))
+        let stored = stored.pop().unwrap_or_default();
+        Ok(draft_converted(custom, &uid, stored))
+    }
+
+    /// The object as it would be read once it is stored, which is what a dry run answers.
+    pub(crate) async fn as_if_stored(
+        &self,
+        served: &Served,
+        value: Value,
+    ) -> Result<Value, ApiError> {
+        if served.custom().is_none() || served.is_stored_version() {
+            return Ok(value);
+        }
+        let draft = self.draft(served, value).await?;
+        let body = self.present(served, draft.body.into(), u64::MAX).await?;
+        serde_json::from_slice(&body).map_err(ApiError::internal)
     }
 
     /// An object of one version as one of another version of the same resource.
@@ -143,16 +161,18 @@ impl Converter {
             (_, Nature::Custom(custom)) => {
                 if let Some(hook) = &custom.conversion {
                     let mut converted = self.converted(hook, vec![value], to).await?;
-                    return Ok(converted.pop().unwrap_or_default());
+                    value = converted.pop().unwrap_or_default();
+                } else {
+                    to.adopt(&mut value);
                 }
-                to.adopt(&mut value);
+                to.default(&mut value);
                 Ok(value)
             }
             (Nature::Custom(_), Nature::Builtin(_)) => Ok(value),
         }
     }
 
-    /// Objects at a version, pruned and defaulted by its schema.
+    /// Objects at a version, pruned by its schema.
     async fn converted(
         &self,
         hook: &ConversionHook,
@@ -178,8 +198,4 @@ impl Converter {
         let answered = release_while(asked).await;
         answered.map_err(|why| ApiError::unreasoned(why.to_string()))
     }
-}
-
-fn parse(body: &[u8]) -> Result<Value, ApiError> {
-    serde_json::from_slice(body).map_err(ApiError::internal)
 }

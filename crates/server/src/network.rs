@@ -37,6 +37,21 @@ impl Default for ServiceNetwork {
 }
 
 impl ServiceNetwork {
+    /// Where simulated pods are: the nodes of a cluster take their networks from here.
+    pub const SIMULATED_PODS: ([u8; 4], u8) = ([10, 128, 0, 0], 9);
+
+    /// Whether an address can be that of a simulated pod, which no process is behind.
+    pub(crate) fn is_simulated_pod(&self, address: IpAddr) -> bool {
+        let (first, bits) = Self::SIMULATED_PODS;
+        let bits = 32 - u32::from(bits);
+        match address.to_canonical() {
+            IpAddr::V4(address) if !self.is_loopback() => {
+                u32::from(address) >> bits == u32::from_be_bytes(first) >> bits
+            }
+            _ => false,
+        }
+    }
+
     /// Sets the port of the Service `kubernetes`: 443 by default, another one where the machine does not permit that.
     #[must_use]
     pub fn api_port(mut self, port: u16) -> Self {
@@ -107,6 +122,31 @@ impl FromStr for ServiceNetwork {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn simulated_pods_have_a_range_unless_pods_are_processes() {
+        let network = ServiceNetwork::default();
+        let is_pod = |text: &str| network.is_simulated_pod(text.parse().expect("an address"));
+        for pod in [
+            "10.128.0.0",
+            "10.244.0.2",
+            "10.255.255.255",
+            "::ffff:10.244.0.2",
+        ] {
+            assert!(is_pod(pod), "{pod}");
+        }
+        for other in [
+            "10.127.255.255",
+            "10.96.0.1",
+            "172.18.0.2",
+            "127.0.0.1",
+            "::1",
+        ] {
+            assert!(!is_pod(other), "{other}");
+        }
+        let network: ServiceNetwork = "127.64.0.0/16".parse().expect("a range");
+        assert!(!network.is_simulated_pod([10, 244, 0, 2].into()));
+    }
 
     #[test]
     fn ranges_are_read() {

@@ -51,10 +51,7 @@ impl Registry {
 
     /// The built-in resources of this registry over another store.
     pub(crate) fn builtin_in(&self, store: &Store) -> Self {
-        let now = self.now();
-        let moved = now.builtins().iter();
-        let moved = moved.map(|served| Arc::new(served.in_store(store)));
-        Self::of(Resources::new(now.generation, moved.collect()))
+        Self::of(self.now().builtin_in(store))
     }
 
     fn of(resources: Resources) -> Self {
@@ -114,7 +111,7 @@ impl Registry {
         revision: u64,
     ) {
         let mut current = self.0.write();
-        let mut next = Resources::new(current.generation + 1, current.builtins().clone());
+        let mut next = current.only_builtin(current.generation + 1);
         for (name, definition) in definitions {
             next.define(&name, Some(definition));
         }
@@ -181,7 +178,7 @@ fn builtin(store: &Store, resource: &Resource) -> Option<Served> {
         return None;
     }
     let ty = Table::builtin().kind(group, version, kind)?;
-    let resource = resource.clone();
+    let resource = Arc::new(resource.clone());
     Some(Served {
         api_version: resource.api_version(),
         collection: store.collection(&collection_name(group, &resource.plural)),

@@ -1,12 +1,14 @@
 //! A served resource: everything the server knows of one resource at one version.
 //!
-//! Built-in and custom kinds differ in how objects are decoded, defaulted and validated; they differ here and
-//! nowhere else. The verbs work on a [`Served`] and do not ask which it is.
+//! Built-in and custom kinds differ in how objects are decoded, defaulted and validated. The verbs work on a [`Served`] and
+//! do not ask which it is; `verbs` has what they ask instead.
 
 mod incarnation;
 mod incoming;
 pub(crate) mod scale;
+mod schemas;
 mod stored;
+mod verbs;
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,19 +18,20 @@ use serde_json::Value;
 use sha2::{Digest, Sha512};
 
 use crate::conversion::{Conversion, ConversionHook};
-use crate::http::accept::Protobuf;
 use crate::kinds::Strategy;
 use crate::printers::Printer;
-use crate::status::{About, ApiError};
+use crate::status::About;
 use crate::storage::{Collection, Store};
 
 pub(crate) use incarnation::Incarnation;
-pub(crate) use stored::custom_draft;
+pub(crate) use incoming::Misfit;
+pub(crate) use schemas::Schemas;
+pub(crate) use stored::{custom_draft, draft_converted};
 
 /// One resource at one version.
 pub(crate) struct Served {
     /// As discovery shows it.
-    pub(crate) resource: Resource,
+    pub(crate) resource: Arc<Resource>,
     /// `apiVersion` of its objects.
     pub(crate) api_version: String,
     /// Where its objects are. Versions of one resource share it.
@@ -67,8 +70,8 @@ pub(crate) struct Custom {
     /// Fields that selectors may name besides name and namespace.
     pub(crate) selectable: crd::SelectableFields,
     pub(crate) strategy: Strategy,
-    /// `apiVersion` of stored objects.
-    pub(crate) stored_api_version: String,
+    /// Those of all versions of its definition.
+    pub(crate) schemas: Arc<Schemas>,
     /// Converts objects between versions; without one they differ in `apiVersion` alone.
     pub(crate) conversion: Option<Arc<ConversionHook>>,
     /// Objects written before this revision may lack what the schema now defaults.
@@ -167,14 +170,6 @@ impl Served {
         }
     }
 
-    /// What of it can be protobuf.
-    pub(crate) fn protobuf(&self) -> Protobuf {
-        match &self.nature {
-            Nature::Builtin(_) => Protobuf::Objects,
-            Nature::Custom(_) => Protobuf::Metadata,
-        }
-    }
-
     /// The key of an object in the collection.
     pub(crate) fn key(&self, namespace: Option<&str>, name: &str) -> String {
         match namespace {
@@ -231,17 +226,5 @@ impl Served {
             }
             Nature::Custom(_) => self.validate_status_update(new, old),
         }
-    }
-
-    /// Checks the labels of a field selector.
-    pub(crate) fn check_field_label(&self, label: &str) -> Result<(), ApiError> {
-        if let Nature::Custom(custom) = &self.nature
-            && custom.selectable.names().any(|known| known == label)
-        {
-            return Ok(());
-        }
-        self.strategy()
-            .check_field_label(label)
-            .map_err(|why| ApiError::bad_request(why.to_string()))
     }
 }

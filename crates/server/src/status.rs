@@ -228,6 +228,14 @@ impl ApiError {
         .details(Details::default())
     }
 
+    /// What a patch makes is not an object of the kind (`handlers/patch.go: applyPatchToCurrentObject`). It says
+    /// neither which kind nor which object.
+    pub(crate) fn invalid_patch(shown: String, why: &str) -> Self {
+        let (group, resource) = ("", "");
+        let error = FieldError::invalid("patch", &Value::String(shown), why);
+        Self::invalid(About { group, resource }, "", &[error])
+    }
+
     /// The request cannot be understood.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "BadRequest", message)

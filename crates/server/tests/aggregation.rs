@@ -29,7 +29,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-use client::{create, delete, get};
+use client::{create, delete, get, send};
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const GAUGES: &str = "/apis/gauges.example.com/v1/namespaces/default/gauges";
@@ -271,4 +271,26 @@ async fn a_server_that_cannot_be_reached_is_unavailable() {
     assert_eq!(code, 503, "{answer}");
     let (_, groups) = get(&server, "/apis").await;
     assert!(!groups.to_string().contains("none.example.com"));
+}
+
+#[tokio::test]
+async fn an_api_service_is_named_by_its_version_and_group() {
+    let server = Server::builder().start().await.expect("starts");
+    let mut misnamed = api_service("gauges.example.com", "gauges", "");
+    misnamed["metadata"]["name"] = json!("gauges");
+    let (code, answer) = send(&server, "POST", API_SERVICES, "application/json", &misnamed).await;
+    assert_eq!(code, 422, "{answer:#}");
+    assert_eq!(answer["details"]["causes"][0]["field"], "metadata.name");
+    assert_eq!(get(&server, "/apis/gauges.example.com/v1").await.0, 404);
+    create(
+        &server,
+        API_SERVICES,
+        api_service("gauges.example.com", "gauges", ""),
+    )
+    .await;
+    assert_eq!(get(&server, "/apis/gauges.example.com/v1").await.0, 503);
+    let path = format!("{API_SERVICES}/v1.gauges.example.com");
+    assert_eq!(delete(&server, &path).await.0, 200);
+    assert_eq!(get(&server, "/apis/gauges.example.com/v1").await.0, 404);
+    assert_eq!(server.differences(), [""; 0]);
 }

@@ -225,3 +225,126 @@ async fn names_that_are_taken_are_not_accepted() {
         404
     );
 }
+
+/// What version 1 and version 2 have: both a color, version 1 a `size`, version 2 a `shape` with a default.
+fn two_versions(stored: &str) -> Vec<Value> {
+    let text = json!({ "type": "string" });
+    let first = json!({ "color": text, "size": { "type": "integer", "default": 1 } });
+    let second = json!({ "color": text, "shape": { "type": "string", "default": "round" } });
+    let mut versions = vec![
+        version("v1", stored == "v1", first),
+        version("v2", stored == "v2", second),
+    ];
+    versions[0]["selectableFields"] = json!([{ "jsonPath": ".spec.size" }]);
+    versions
+}
+
+#[tokio::test]
+async fn fields_that_the_stored_version_does_not_have_are_not_stored() {
+    let server = server_with(two_versions("v2")).await;
+    let sent = widget("ex.io/v1", "a", json!({ "color": "red", "size": 5 }));
+    let dry = create(&server, &format!("{WIDGETS_V1}?dryRun=All"), sent.clone()).await;
+    assert_eq!(dry["spec"], json!({ "color": "red" }));
+    let made = create(&server, WIDGETS_V1, sent).await;
+    assert_eq!(made["apiVersion"], "ex.io/v1");
+    assert_eq!(made["spec"], json!({ "color": "red" }));
+    let (_, first) = get(&server, &format!("{WIDGETS_V1}/a")).await;
+    assert_eq!(first["spec"], json!({ "color": "red" }));
+    let (_, second) = get(&server, &format!("{WIDGETS_V2}/a")).await;
+    assert_eq!(
+        second["spec"],
+        json!({ "color": "red", "shape": "round" }),
+        "what is stored has the defaults of its version"
+    );
+}
+
+#[tokio::test]
+async fn a_stored_version_that_is_not_served_prunes_as_well() {
+    let mut versions = two_versions("v2");
+    versions[1]["served"] = json!(false);
+    let server = server_with(versions).await;
+    let sent = widget("ex.io/v1", "a", json!({ "color": "red", "size": 5 }));
+    let made = create(&server, WIDGETS_V1, sent).await;
+    assert_eq!(made["spec"], json!({ "color": "red" }));
+}
+
+#[tokio::test]
+async fn objects_from_before_the_stored_version_moved_lose_nothing() {
+    let server = server_with(two_versions("v1")).await;
+    let sent = widget("ex.io/v1", "a", json!({ "color": "red", "size": 5 }));
+    create(&server, WIDGETS_V1, sent).await;
+    let moved = json!({ "spec": { "versions": two_versions("v2") } });
+    patch(&server, &format!("{DEFINITIONS}/widgets.ex.io"), moved).await;
+    let (_, first) = get(&server, &format!("{WIDGETS_V1}/a")).await;
+    assert_eq!(first["spec"], json!({ "color": "red", "size": 5 }));
+    let (_, second) = get(&server, &format!("{WIDGETS_V2}/a")).await;
+    assert_eq!(second["spec"], json!({ "color": "red" }));
+    let label = json!({ "metadata": { "labels": { "written": "again" } } });
+    patch(&server, &format!("{WIDGETS_V1}/a"), label).await;
+    let (_, first) = get(&server, &format!("{WIDGETS_V1}/a")).await;
+    assert_eq!(first["spec"], json!({ "color": "red" }));
+}
+
+/// The names of the objects that a list gives.
+async fn listed(server: &Server, path: &str) -> Vec<String> {
+    let (status, list) = get(server, path).await;
+    assert_eq!(status, 200, "{list:#}");
+    let items = list["items"].as_array().expect("items").iter();
+    let name = |item: &Value| {
+        item["metadata"]["name"]
+            .as_str()
+            .expect("a name")
+            .to_owned()
+    };
+    items.map(name).collect()
+}
+
+#[tokio::test]
+async fn field_selectors_mean_the_same_whichever_version_wrote_the_object() {
+    let text = json!({ "type": "string" });
+    let first = json!({ "color": text, "shape": text });
+    let second = json!({ "color": text, "shape": text, "size": { "type": "integer" } });
+    let mut versions = vec![version("v1", true, first), version("v2", false, second)];
+    versions[1]["selectableFields"] = json!([{ "jsonPath": ".spec.shape" }]);
+    let server = server_with(versions).await;
+    for (name, shape) in [
+        ("a", "round"),
+        ("b", "flat"),
+        ("c", "round"),
+        ("d", "round"),
+    ] {
+        let (path, version) = match name {
+            "a" | "b" => (WIDGETS_V1, "ex.io/v1"),
+            _ => (WIDGETS_V2, "ex.io/v2"),
+        };
+        let sent = widget(version, name, json!({ "color": "red", "shape": shape }));
+        create(&server, path, sent).await;
+    }
+    let round = format!("{WIDGETS_V2}?fieldSelector=spec.shape%3Dround");
+    assert_eq!(listed(&server, &round).await, ["a", "c", "d"]);
+    let (_, first) = get(&server, &format!("{round}&limit=2")).await;
+    let token = first["metadata"]["continue"].as_str().expect("a next page");
+    let next = format!("{round}&limit=2&continue={token}");
+    assert_eq!(listed(&server, &next).await, ["d"]);
+    let one = format!("{round},metadata.name%3Db");
+    assert_eq!(listed(&server, &one).await, [""; 0]);
+    let red = format!("{WIDGETS_V1}?fieldSelector=spec.color%3Dred");
+    assert_eq!(listed(&server, &red).await, ["a", "b", "c", "d"]);
+    assert_eq!(delete(&server, &round).await.0, 200);
+    assert_eq!(listed(&server, WIDGETS_V2).await, ["b"]);
+}
+
+#[tokio::test]
+async fn field_selectors_see_fields_that_became_selectable_later() {
+    let text = json!({ "type": "string" });
+    let both = json!({ "color": text, "shape": text });
+    let server = server_with(vec![version("v1", true, both.clone())]).await;
+    let sent = widget("ex.io/v1", "a", json!({ "shape": "round" }));
+    create(&server, WIDGETS_V1, sent).await;
+    let mut more = version("v1", true, both);
+    more["selectableFields"] = json!([{ "jsonPath": ".spec.shape" }]);
+    let change = json!({ "spec": { "versions": [more] } });
+    patch(&server, &format!("{DEFINITIONS}/widgets.ex.io"), change).await;
+    let round = format!("{WIDGETS_V1}?fieldSelector=spec.shape%3Dround");
+    assert_eq!(listed(&server, &round).await, ["a"]);
+}

@@ -242,15 +242,16 @@ async fn configurations_that_cannot_be_applied_are_refused() {
         );
     }
     let twice = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"a":"1","a":"2"}}"#;
-    let (code, _) = client
-        .send(
-            "PATCH",
-            &format!("{path}&fieldValidation=Strict"),
-            APPLY,
-            twice,
-        )
-        .await;
-    assert_eq!(code, 400);
+    let strict = format!("{path}&fieldValidation=Strict");
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\ndata:\n  a: '1'\n  a: '2'\n";
+    for (body, line) in [(twice, 1), (yaml, 7)] {
+        let (code, answer) = client.send("PATCH", &strict, APPLY, body).await;
+        assert_eq!(code, 400);
+        let prefix =
+            "error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:";
+        let expected = format!("{prefix}\n  line {line}: key \"a\" already set in map");
+        assert_eq!(answer["message"], expected.as_str());
+    }
     let status = "/api/v1/namespaces/default/pods/p/status?fieldManager=one";
     let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "p" } });
     assert_eq!(client.apply(status, &pod).await.0, 404);

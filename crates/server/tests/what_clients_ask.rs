@@ -172,6 +172,16 @@ async fn objects_that_every_cluster_has_are_there() {
             );
         }
     }
+    let (_, range) = get(
+        &server,
+        "/apis/networking.k8s.io/v1/servicecidrs/kubernetes",
+    )
+    .await;
+    let ready = &range["status"]["conditions"][0];
+    assert_eq!(
+        (&ready["type"], &ready["status"]),
+        (&json!("Ready"), &json!("True"))
+    );
     let (_, endpoints) = get(&server, "/api/v1/namespaces/default/endpoints/kubernetes").await;
     assert_eq!(
         endpoints["subsets"][0]["ports"][0]["port"],

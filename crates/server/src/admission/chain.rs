@@ -111,7 +111,7 @@ impl AdmissionChain {
             let conformed = decode::conform(table, ty, object);
             return conformed.map(drop).map_err(ApiError::internal);
         }
-        shown.conform(object)?;
+        shown.conform(object).map_err(|e| shown.refuse(&e))?;
         shown.default(object);
         if shown.api_version != request.served.api_version {
             let value = std::mem::take(object);

@@ -103,18 +103,25 @@ impl Aggregation {
     /// What the stored APIServices come to.
     pub(crate) fn read<'a>(records: impl Iterator<Item = &'a Arc<Record>>) -> Self {
         let found = Self::default();
-        for record in records {
-            found.put(record);
+        for remote in records.filter_map(|record| read(record)) {
+            found.put(remote);
         }
         found
     }
 
     /// Follows one change of an APIService. Called under the store's lock.
     pub(crate) fn apply(&self, event: &Event) {
-        let record = event.record();
-        match event.change() {
-            Change::Deleted { .. } => self.remove(record.name()),
-            Change::Created | Change::Updated { .. } => self.put(record),
+        let before = event.previous().and_then(|record| read(record));
+        let after = match event.change() {
+            Change::Deleted { .. } => None,
+            Change::Created | Change::Updated { .. } => read(event.record()),
+        };
+        let gone = before.filter(|before| after.as_ref().is_none_or(|after| after.gv != before.gv));
+        if let Some(gone) = gone {
+            self.remove(&gone);
+        }
+        if let Some(after) = after {
+            self.put(after);
         }
     }
 
@@ -124,11 +131,7 @@ impl Aggregation {
         self.changed.notify_one();
     }
 
-    fn put(&self, record: &Record) {
-        let api_service = serde_json::from_slice(record.body()).ok();
-        let Some(remote) = api_service.and_then(Remote::of) else {
-            return self.remove(record.name());
-        };
+    fn put(&self, remote: Remote) {
         let mut remotes = self.remotes.write();
         let known = remotes.get(&remote.gv);
         // Its status is written often, and changes nothing here.
@@ -138,11 +141,13 @@ impl Aggregation {
         }
     }
 
-    fn remove(&self, name: &str) {
-        // The name of an APIService is its version and its group.
-        let (version, group) = name.split_once('.').unwrap_or((name, ""));
-        let gv = GroupVersion::new(group, version);
-        if self.remotes.write().remove(&gv).is_some() {
+    /// Forgets who answered. Another APIService may say the same group and version in a data directory of old; then the
+    /// route is that one's.
+    fn remove(&self, gone: &Remote) {
+        let mut remotes = self.remotes.write();
+        let is_its = |known: &Arc<Remote>| known.name == gone.name;
+        if remotes.get(&gone.gv).is_some_and(is_its) {
+            remotes.remove(&gone.gv);
             self.changed.notify_one();
         }
     }
@@ -204,6 +209,12 @@ impl Aggregation {
         headers::remove_hop_by_hop(answer.headers_mut());
         Ok(answer)
     }
+}
+
+/// What a stored APIService comes to, if another server answers for it.
+fn read(record: &Record) -> Option<Remote> {
+    let api_service = serde_json::from_slice(record.body()).ok()?;
+    Remote::of(api_service)
 }
 
 /// A request that is to be passed on.

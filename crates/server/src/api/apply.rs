@@ -3,7 +3,7 @@
 use http::StatusCode;
 use kubewright_schema::FieldError;
 use kubewright_schema::apply::Force;
-use kubewright_schema::decode::{self, Format, Parsed};
+use kubewright_schema::decode::{self, Format, ParseError, Parsed};
 use serde_json::Value;
 
 use super::call::Call;
@@ -41,7 +41,7 @@ impl Config {
                 "error decoding patch: the configuration is not an object",
             ));
         }
-        check_duplicates(call, &parsed.duplicates, options.field_validation)?;
+        check_duplicates(call, bytes, &parsed, options.field_validation)?;
         Ok(Self {
             value: parsed.value,
             force: if call.query.flag("force") {
@@ -60,31 +60,34 @@ fn parse(bytes: &[u8]) -> Result<Parsed, ApiError> {
     if is_json && let Ok(parsed) = decode::parse(bytes, Format::Json) {
         return Ok(parsed);
     }
-    decode::parse(bytes, Format::Yaml)
-        .map_err(|e| ApiError::bad_request(format!("error decoding patch: {e}")))
+    decode::parse(bytes, Format::Yaml).map_err(|e| undecodable(&e))
 }
 
+/// Keys that stand more than once are refused in the words of Go's YAML reader, which Kubernetes reads configurations
+/// with, also those in JSON (`handlers/patch.go: applyPatchToCurrentObject`).
 fn check_duplicates(
     call: &Call,
-    duplicates: &[String],
+    bytes: &[u8],
+    parsed: &Parsed,
     validation: FieldValidation,
 ) -> Result<(), ApiError> {
-    let mut found = duplicates
-        .iter()
-        .map(|path| format!("duplicate field \"{path}\""));
-    match validation {
-        FieldValidation::Ignore => Ok(()),
-        FieldValidation::Warn => {
-            call.warnings.extend(found);
-            Ok(())
-        }
-        FieldValidation::Strict => match found.next() {
-            None => Ok(()),
-            Some(first) => Err(ApiError::bad_request(format!(
-                "error strict decoding patch: {first}"
-            ))),
-        },
+    if parsed.duplicates.is_empty() || validation == FieldValidation::Ignore {
+        return Ok(());
     }
+    let repeated = decode::repeated_keys(bytes).map_err(|e| undecodable(&e))?;
+    let repeated: Vec<String> = repeated.iter().map(ToString::to_string).collect();
+    if validation == FieldValidation::Strict {
+        let lines = repeated.join("\n  ");
+        return Err(ApiError::bad_request(format!(
+            "error strict decoding patch: error converting YAML to JSON: yaml: unmarshal errors:\n  {lines}"
+        )));
+    }
+    call.warnings.extend(repeated);
+    Ok(())
+}
+
+fn undecodable(error: &ParseError) -> ApiError {
+    ApiError::bad_request(format!("error decoding patch: {error}"))
 }
 
 /// Applies a configuration to an object, or to the part of it that the request names. An object that is not there
@@ -130,7 +133,8 @@ async fn create(call: &Call, request: &WriteRequest, config: &Config) -> Result<
         return Err(ApiError::conflict(call.served.about(), &call.name, &why));
     }
     check_place(call, &mut new)?;
-    call.served.conform(&mut new)?;
+    let conformed = call.served.conform(&mut new);
+    conformed.map_err(|misfit| call.served.refuse(&misfit))?;
     call.authorize("create")?;
     call.core.create(request, new).await
 }
@@ -143,7 +147,8 @@ async fn update(call: &Call, request: &WriteRequest, config: &Config) -> Result<
             .apply(request, live, &config.value, config.force)?;
         body::check_size(&new)?;
         check_place(call, &mut new)?;
-        call.served.conform(&mut new)?;
+        let conformed = call.served.conform(&mut new);
+        conformed.map_err(|misfit| call.served.refuse(&misfit))?;
         Ok(new)
     };
     call.core.update(request, change).await

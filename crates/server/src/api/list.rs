@@ -7,18 +7,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::BodyExt;
-use kubewright_schema::selector::{FieldSelector, LabelSelector};
 use serde_json::Value;
 
 use body::ListBody;
 
 use super::call::Call;
+use super::matcher::Matcher;
 use super::options::{ListOptions, Version};
 use super::token::Token;
 use crate::flow::{Progress, Slices};
 use crate::http::accept::{Format, Representation};
 use crate::http::respond::{self, Answer};
-use crate::object::StoredLabels;
 use crate::printers::{Headers, ListMetadata, PartialList, Table};
 use crate::status::ApiError;
 use crate::storage::{At, Record, Snapshot, SnapshotError};
@@ -34,71 +33,6 @@ pub(crate) struct Selection {
     pub(crate) from: Option<Token>,
     /// How many objects come after this page, when that is known.
     pub(crate) remaining: Option<usize>,
-}
-
-/// Which objects a client wants to see.
-#[derive(Debug)]
-pub(crate) struct Matcher {
-    labels: LabelSelector,
-    fields: FieldSelector,
-    /// The one object that the path names.
-    name: Option<String>,
-    /// `namespace/`, or empty for all.
-    prefix: String,
-}
-
-impl Matcher {
-    /// Reads the selectors; unknown fields are refused.
-    pub(crate) fn new(call: &Call, options: &ListOptions) -> Result<Self, ApiError> {
-        for term in options.fields.terms() {
-            call.served.check_field_label(&term.field)?;
-        }
-        let name = (!call.name.is_empty()).then(|| call.name.clone());
-        let prefix = match &call.namespace {
-            Some(namespace) if call.served.is_namespaced() => format!("{namespace}/"),
-            _ => String::new(),
-        };
-        Ok(Self {
-            labels: options.labels.clone(),
-            fields: options.fields.clone(),
-            name,
-            prefix,
-        })
-    }
-
-    /// Whether a client that asked so sees this object.
-    pub(crate) fn matches(&self, record: &Record) -> bool {
-        record.key().starts_with(&self.prefix) && self.selects(record)
-    }
-
-    fn selects(&self, record: &Record) -> bool {
-        let field = |name: &str| match name {
-            "metadata.name" => Some(record.name()),
-            "metadata.namespace" => Some(record.namespace().unwrap_or("")),
-            other => record.fields().get(other),
-        };
-        self.name
-            .as_deref()
-            .is_none_or(|name| name == record.name())
-            && self.labels.matches(&StoredLabels(record.labels()))
-            && self.fields.matches(field)
-    }
-
-    fn is_everything(&self) -> bool {
-        self.labels.is_everything() && self.fields.is_everything() && self.name.is_none()
-    }
-
-    /// The one key that can match, when the selector names an object.
-    fn single_key(&self, namespaced: bool) -> Option<String> {
-        let name = self
-            .name
-            .as_deref()
-            .or_else(|| self.fields.exact("metadata.name"))?;
-        match (namespaced, self.prefix.is_empty()) {
-            (true, true) => None,
-            _ => Some(format!("{}{name}", self.prefix)),
-        }
-    }
 }
 
 /// Answers with a list.
@@ -144,50 +78,53 @@ pub(crate) async fn select(call: &Call, options: &ListOptions) -> Result<Selecti
                     ApiError::too_large_version(asked(at), current)
                 }
             })?;
+    let converter = &call.core.converter;
     if let Some(key) = matcher.single_key(call.served.is_namespaced()) {
-        let found = snapshot.get(&key).filter(|r| matcher.matches(r)).cloned();
+        let found = snapshot.get(&key).filter(|r| matcher.may_match(r)).cloned();
         return Ok(Selection {
-            records: found.into_iter().collect(),
+            records: matcher
+                .decide(converter, found.into_iter().collect())
+                .await?,
             revision: snapshot.revision(),
             from: None,
             remaining: None,
         });
     }
-    Ok(page(&call.core.flow.slices, &snapshot, &matcher, options).await)
+    page(call, &snapshot, &matcher, options).await
 }
 
 /// The objects of one page of a snapshot. A collection can be large, so this is done in slices.
 async fn page(
-    slices: &Slices,
+    call: &Call,
     snapshot: &Snapshot,
     matcher: &Matcher,
     options: &ListOptions,
-) -> Selection {
+) -> Result<Selection, ApiError> {
+    let slices = &call.core.flow.slices;
     let after = options
         .from
         .as_ref()
-        .map(|token| format!("{}{}", matcher.prefix, token.after));
+        .map(|token| format!("{}{}", matcher.prefix(), token.after));
     let limit = options.limit.unwrap_or(usize::MAX);
-    let mut all = snapshot.range(&matcher.prefix, after.as_deref());
+    let mut all = snapshot.range(matcher.prefix(), after.as_deref());
     let (mut records, mut more) = (Vec::new(), false);
-    slices
-        .run(|| match all.next() {
-            None => Progress::Done,
-            Some(record) if !matcher.selects(record) => Progress::More,
-            Some(_) if records.len() >= limit => {
-                more = true;
-                Progress::Done
-            }
-            Some(record) => {
-                records.push(record.clone());
-                Progress::More
-            }
-        })
-        .await;
+    while !more {
+        // One beyond the limit shows that there are more.
+        let wanted = (limit - records.len()).saturating_add(1);
+        let wanted = wanted.max(matcher.least_at_once());
+        let (candidates, ended) = candidates(slices, &mut all, matcher, wanted).await;
+        let chosen = matcher.decide(&call.core.converter, candidates).await?;
+        records.extend(chosen);
+        more = records.len() > limit;
+        records.truncate(limit);
+        if ended {
+            break;
+        }
+    }
     let remaining = match &after {
         _ if !more || !matcher.is_everything() => None,
-        // The first page of everything need not count: the size of the collection is known.
-        None if matcher.prefix.is_empty() => Some(snapshot.len() - records.len()),
+        // The first page need not count.
+        None => Some(snapshot.count(matcher.prefix()) - records.len()),
         _ => {
             let mut count = 1;
             let counted = slices.run(|| match all.next() {
@@ -204,18 +141,45 @@ async fn page(
     let last = records.last().filter(|_| more);
     let from = last.map(|last: &Arc<Record>| Token {
         revision: Some(snapshot.revision()),
-        after: last.key()[matcher.prefix.len()..].to_owned(),
+        after: last.key()[matcher.prefix().len()..].to_owned(),
     });
     if more {
         // The next page is likely to be asked for at this very version.
         snapshot.pin();
     }
-    Selection {
+    Ok(Selection {
         records,
         revision: snapshot.revision(),
         from,
         remaining,
-    }
+    })
+}
+
+/// The next so many objects that may match, and whether the snapshot ended with them.
+async fn candidates<'a>(
+    slices: &Slices,
+    all: &mut impl Iterator<Item = &'a Arc<Record>>,
+    matcher: &Matcher,
+    wanted: usize,
+) -> (Vec<Arc<Record>>, bool) {
+    let (mut found, mut ended) = (Vec::new(), false);
+    let step = || match all.next() {
+        None => {
+            ended = true;
+            Progress::Done
+        }
+        Some(record) if !matcher.may_select(record) => Progress::More,
+        Some(record) => {
+            found.push(record.clone());
+            if found.len() < wanted {
+                Progress::More
+            } else {
+                Progress::Done
+            }
+        }
+    };
+    slices.run(step).await;
+    (found, ended)
 }
 
 fn asked(at: At) -> u64 {

@@ -9,6 +9,7 @@ mod create;
 mod delete;
 mod get;
 mod list;
+mod matcher;
 mod metrics;
 mod options;
 mod patch;
@@ -73,11 +74,7 @@ pub(crate) async fn dispatch(
     }
     let verb = info.verb.filter(|_| reads || !path.watch);
     let verb = verb.ok_or_else(ApiError::method_not_allowed)?;
-    request.warnings.extend(
-        served
-            .custom()
-            .and_then(|custom| custom.deprecation.clone()),
-    );
+    request.warnings.extend(served.deprecation());
     let call = Call {
         core: core.clone(),
         accept: Accept::read(request.headers, &info.query, served.protobuf())?,
@@ -123,11 +120,7 @@ async fn perform(call: &Call, verb: Verb, body: &[u8]) -> Result<Answer, ApiErro
     // Reads of all namespaces at once are fine; an object is created in one.
     let homeless = call.served.is_namespaced() && call.namespace.is_none();
     if homeless && !matches!(verb, Verb::List | Verb::Watch) {
-        return Err(match call.served.custom() {
-            // customresource_handler.go, ServeHTTP: only list and watch cross namespaces, the rest is not found.
-            Some(_) => ApiError::no_such_resource(),
-            None => ApiError::method_not_allowed(),
-        });
+        return Err(call.served.namespace_required());
     }
     if !fits || !call.served.resource.verbs.contains(&verb) {
         return Err(ApiError::method_not_allowed());

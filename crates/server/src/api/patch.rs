@@ -13,11 +13,19 @@ use crate::http::query::{FieldValidation, WriteOptions};
 use crate::http::respond::Answer;
 use crate::object;
 use crate::request::Part;
-use crate::resource::{Nature, Served};
+use crate::resource::{Misfit, Served};
 use crate::status::ApiError;
 
 /// A patch that has been parsed and can be applied more than once.
-pub(crate) enum Patch {
+pub(crate) struct Patch {
+    body: PatchBody,
+    /// What strict field validation says of the patch itself: fields that stand in it twice.
+    duplicates: Vec<String>,
+    validation: FieldValidation,
+}
+
+/// What a patch changes, in one of three languages.
+enum PatchBody {
     Json(json::JsonPatch),
     Merge(Value),
     Strategic(Value),
@@ -29,88 +37,148 @@ pub(crate) async fn patch(call: &Call, bytes: &[u8], part: Part) -> Result<Answe
         return apply::apply(call, bytes, part).await;
     }
     let options = WriteOptions::read(&call.query, "PatchOptions")?;
-    let (patch, duplicates) = Patch::read(call, bytes)?;
-    call.strict(duplicates, options.field_validation)?;
-    let mut dropped = Vec::new();
+    let patch = Patch::read(call, bytes, options.field_validation)?;
+    let mut complaints = Vec::new();
     let change = |old: &Value| {
-        let served = &call.served;
-        change(served, &patch, old, &mut dropped, options.field_validation)
+        let (new, strict) = patch.apply(&call.served, old)?;
+        complaints = strict;
+        check_place(old, &new)?;
+        Ok(new)
     };
     let request = call.write_request(options.persist, part);
     let written = call.core.update(&request, change).await;
-    if options.field_validation == FieldValidation::Warn {
-        call.warnings.extend(dropped);
-    }
+    call.warnings.extend(complaints);
     call.answer_written(StatusCode::OK, &written?).await
 }
 
-/// The object that a patch makes of another. Names and namespaces cannot be patched away.
-fn change(
-    served: &Served,
-    patch: &Patch,
-    old: &Value,
-    dropped: &mut Vec<String>,
-    validation: FieldValidation,
-) -> Result<Value, ApiError> {
-    let mut new = patch.apply(served, old)?;
-    body::check_size(&new)?;
-    let strict = served.conform(&mut new)?;
-    if validation == FieldValidation::Strict && !strict.is_empty() {
-        return Err(served.unhandled(&format!("strict decoding error: {}", strict.join(", "))));
-    }
-    *dropped = strict;
+/// Names and namespaces cannot be patched away.
+fn check_place(old: &Value, new: &Value) -> Result<(), ApiError> {
     for (field, what) in [("name", "name"), ("namespace", "namespace")] {
-        let (was, is) = (object::meta_str(old, field), object::meta_str(&new, field));
+        let (was, is) = (object::meta_str(old, field), object::meta_str(new, field));
         if was != is && !is.is_empty() {
             return Err(ApiError::bad_request(format!(
                 "the {what} of the object ({is}) does not match the {what} on the URL ({was})"
             )));
         }
     }
-    Ok(new)
+    Ok(())
 }
 
 impl Patch {
-    /// Reads the patch that a request carries; also gives the fields that stand in it twice.
-    pub(crate) fn read(call: &Call, bytes: &[u8]) -> Result<(Self, Vec<String>), ApiError> {
+    /// Reads the patch that a request carries.
+    pub(crate) fn read(
+        call: &Call,
+        bytes: &[u8],
+        validation: FieldValidation,
+    ) -> Result<Self, ApiError> {
         let media_type = body::media_type(&call.headers);
         check_force(call, media_type)?;
-        match media_type {
+        let (body, duplicates) = match media_type {
             "application/json-patch+json" => {
                 let patch = json::JsonPatch::decode(bytes).map_err(|e| json_patch_error(&e))?;
-                Ok((Patch::Json(patch), Vec::new()))
+                (PatchBody::Json(patch), Vec::new())
             }
-            "application/merge-patch+json" => read_object(bytes).map(|(v, d)| (Patch::Merge(v), d)),
-            "application/strategic-merge-patch+json" => match call.served.nature {
-                Nature::Builtin(_) => read_object(bytes).map(|(v, d)| (Patch::Strategic(v), d)),
-                Nature::Custom(_) => Err(unsupported(&call.served)),
-            },
-            apply::MEDIA_TYPE | "application/apply-patch+cbor" => Err(unsupported(&call.served)),
-            _ => Err(
-                ApiError::unsupported_media_type("415: Unsupported Media Type")
-                    .with_empty_details(),
-            ),
+            "application/merge-patch+json" => {
+                let (patch, duplicates) = read_object(bytes)?;
+                (PatchBody::Merge(patch), duplicates)
+            }
+            "application/strategic-merge-patch+json" if call.served.merges_strategically() => {
+                let (patch, duplicates) = read_object(bytes)?;
+                (PatchBody::Strategic(patch), duplicates)
+            }
+            "application/strategic-merge-patch+json"
+            | apply::MEDIA_TYPE
+            | "application/apply-patch+cbor" => return Err(unsupported(&call.served)),
+            _ => {
+                let error = ApiError::unsupported_media_type("415: Unsupported Media Type");
+                return Err(error.with_empty_details());
+            }
+        };
+        Ok(Self {
+            body,
+            duplicates,
+            validation,
+        })
+    }
+
+    /// The object that the patch makes of another, and what the client is to be warned of.
+    pub(crate) fn apply(
+        &self,
+        served: &Served,
+        old: &Value,
+    ) -> Result<(Value, Vec<String>), ApiError> {
+        let mut new = self.body.apply(served.ty(), old)?;
+        body::check_size(&new)?;
+        let unknown = served.conform(&mut new).map_err(|misfit| {
+            let why = match (&self.body, &misfit) {
+                (PatchBody::Strategic(_), Misfit::Type(error)) => error.in_words_of_converter(),
+                _ => served.why(&misfit),
+            };
+            self.refuse(served.ty(), old, &why)
+        })?;
+        self.strict(served.ty(), old, unknown)
+            .map(|complaints| (new, complaints))
+    }
+
+    /// The value of a type that the patch makes of another, and what the client is to be warned of.
+    pub(crate) fn apply_to(
+        &self,
+        ty: (&Table, TypeId),
+        old: &Value,
+    ) -> Result<(Value, Vec<String>), ApiError> {
+        let mut new = self.body.apply(ty, old)?;
+        let unknown = decode::conform(ty.0, ty.1, &mut new).map_err(|error| {
+            let why = match &self.body {
+                PatchBody::Strategic(_) => error.in_words_of_converter(),
+                PatchBody::Json(_) | PatchBody::Merge(_) => error.to_string(),
+            };
+            self.refuse(ty, old, &why)
+        })?;
+        let unknown = unknown.iter().map(ToString::to_string).collect();
+        self.strict(ty, old, unknown)
+            .map(|complaints| (new, complaints))
+    }
+
+    /// Deals with unknown and duplicate fields as the client wished.
+    fn strict(
+        &self,
+        ty: (&Table, TypeId),
+        old: &Value,
+        unknown: Vec<String>,
+    ) -> Result<Vec<String>, ApiError> {
+        let mut complaints = self.duplicates.clone();
+        complaints.extend(unknown);
+        match self.validation {
+            FieldValidation::Ignore => Ok(Vec::new()),
+            FieldValidation::Strict if !complaints.is_empty() => {
+                let why = format!("strict decoding error: {}", complaints.join(", "));
+                Err(self.refuse(ty, old, &why))
+            }
+            FieldValidation::Strict | FieldValidation::Warn => Ok(complaints),
         }
     }
 
-    /// Applies the patch to a value.
-    pub(crate) fn apply(&self, served: &Served, old: &Value) -> Result<Value, ApiError> {
-        let (table, ty) = served.ty();
-        self.apply_to(table, ty, old)
+    /// The refusal of what the patch makes. It shows a strategic patch itself, and of the others what they made.
+    fn refuse(&self, ty: (&Table, TypeId), old: &Value, why: &str) -> ApiError {
+        let shown = match &self.body {
+            PatchBody::Strategic(patch) => Ok(strategic::display(patch)),
+            body => body.apply(ty, old).map(|made| made.to_string()),
+        };
+        match shown {
+            Ok(shown) => ApiError::invalid_patch(shown, why),
+            Err(error) => error,
+        }
     }
+}
 
+impl PatchBody {
     /// Applies the patch to a value of a type.
-    pub(crate) fn apply_to(
-        &self,
-        table: &Table,
-        ty: TypeId,
-        old: &Value,
-    ) -> Result<Value, ApiError> {
+    fn apply(&self, (table, ty): (&Table, TypeId), old: &Value) -> Result<Value, ApiError> {
         match self {
-            Patch::Json(patch) => patch.apply(old.clone()).map_err(|e| json_patch_error(&e)),
-            Patch::Merge(patch) => merge::apply(old.clone(), patch.clone())
+            PatchBody::Json(patch) => patch.apply(old.clone()).map_err(|e| json_patch_error(&e)),
+            PatchBody::Merge(patch) => merge::apply(old.clone(), patch.clone())
                 .map_err(|e| ApiError::bad_request(e.to_string())),
-            Patch::Strategic(patch) => {
+            PatchBody::Strategic(patch) => {
                 strategic::apply(table, ty, old, patch.clone()).map_err(|e| strategic_error(&e))
             }
         }
@@ -163,7 +231,7 @@ fn unsupported(served: &Served) -> ApiError {
         "application/json-patch+json",
         "application/merge-patch+json",
     ];
-    if matches!(served.nature, Nature::Builtin(_)) {
+    if served.merges_strategically() {
         accepted.push("application/strategic-merge-patch+json");
     }
     accepted.push(apply::MEDIA_TYPE);

@@ -3,6 +3,7 @@
 //! A watch is a cursor on the store's history, read when the client takes more. A client that does not read costs
 //! nothing; when it comes back too late it gets the error that its version expired.
 
+mod bookmarks;
 mod render;
 
 use std::convert::Infallible;
@@ -18,10 +19,11 @@ use http_body_util::{BodyExt, StreamBody};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::flow::WatchPermit;
+use bookmarks::Bookmarks;
 use render::{Framing, Renderer};
 
 use super::call::Call;
-use super::list::Matcher;
+use super::matcher::Matcher;
 use super::options::{InitialEventsEnd, Start, WatchOptions};
 use crate::core::Core;
 use crate::http::body::full;
@@ -30,13 +32,6 @@ use crate::resource::Served;
 use crate::status::ApiError;
 use crate::storage::{At, Cursor, Delivery, Event, Record};
 
-/// How long after a change that does not concern a watch a bookmark is sent, so that it can go on from there.
-const BOOKMARK_AFTER: Duration = Duration::from_secs(60);
-/// How often a bookmark is sent while no change passes a watch by. Each event has its version, and a watch that ends gets a last
-/// bookmark, which for most clients is after some minutes; a cluster at rest has a hundred watches
-/// that stay open for longer. One that breaks off after a long silence may have to list again. Kubernetes sends a
-/// bookmark a minute to each.
-const IDLE_BOOKMARK_EVERY: Duration = Duration::from_secs(3_600);
 /// A watch without a time-out lasts this long, and up to as much again.
 const SHORTEST_DEFAULT: u64 = 30 * 60;
 /// How many events are taken from the history at once.
@@ -123,10 +118,12 @@ impl Beginning {
         let snapshot = snapshot.map_err(ApiError::internal)?;
         let records = snapshot.range("", None);
         let slices = &call.core.flow.slices;
-        let initial = slices.filter(records, |r| matcher.matches(r)).await;
+        let initial = slices.filter(records, |r| matcher.may_match(r)).await;
+        let initial = initial.into_iter().cloned().collect();
+        let initial = matcher.decide(&call.core.converter, initial).await?;
         Ok(Self {
             after: snapshot.revision(),
-            initial: initial.into_iter().cloned().collect(),
+            initial,
             end: (marked == InitialEventsEnd::Marked).then(|| snapshot.revision()),
         })
     }
@@ -161,35 +158,13 @@ struct Watcher {
     _permit: WatchPermit,
 }
 
-/// When the next bookmark is due.
-struct Bookmarks(Pin<Box<Sleep>>);
-
-impl Bookmarks {
-    fn new(now: Instant) -> Self {
-        Self(Box::pin(sleep_until(now + IDLE_BOOKMARK_EVERY)))
-    }
-
-    /// A change does not concern the watcher: its next bookmark comes soon.
-    fn hasten(&mut self) {
-        let due = Instant::now() + BOOKMARK_AFTER;
-        if self.0.deadline() > due {
-            self.0.as_mut().reset(due);
-        }
-    }
-
-    /// Waits until one is due.
-    async fn due(&mut self) {
-        self.0.as_mut().await;
-        let next = Instant::now() + IDLE_BOOKMARK_EVERY;
-        self.0.as_mut().reset(next);
-    }
-}
-
 /// What a watcher has to tell at once.
 enum Ready {
     Frame(Bytes),
     /// An event of this kind with an object that was stored at a revision and is to be converted.
     Convert(&'static str, Bytes, u64),
+    /// An event about an object that has to be converted to see whether it matches.
+    Decide(Arc<Event>),
 }
 
 /// What a watcher waits for.
@@ -211,13 +186,12 @@ impl Watcher {
             match self.ready() {
                 Some(Ready::Frame(frame)) => return Some(frame),
                 Some(Ready::Convert(kind, body, revision)) => {
-                    let body = self
-                        .core
-                        .converter
-                        .present(&self.served, body, revision)
-                        .await;
-                    return Some(self.render(kind, body));
+                    return Some(self.convert(kind, body, revision).await);
                 }
+                Some(Ready::Decide(event)) => match self.decide(&event).await {
+                    Some(frame) => return Some(frame),
+                    None => continue,
+                },
                 None if self.finished => return None,
                 None => {}
             }
@@ -260,16 +234,64 @@ impl Watcher {
                 self.finished = true;
                 return None;
             }
-            if event.revision() > self.after
-                && let Some(delivery) = event.delivery(|record| self.matcher.matches(record))
+            let concerns = event.revision() > self.after;
+            if concerns && self.matcher.is_event_undecided(&event) {
+                return Some(Ready::Decide(event));
+            }
+            if concerns
+                && let Some(delivery) = event.delivery(|record| self.matcher.may_match(record))
             {
                 return Some(self.event(&event, delivery));
             }
-            if let Some(bookmark) = &mut self.bookmark {
-                bookmark.hasten();
-            }
+            self.pass_by();
         }
         None
+    }
+
+    /// An event does not concern the client: its next bookmark comes soon.
+    fn pass_by(&mut self) {
+        if let Some(bookmark) = &mut self.bookmark {
+            bookmark.hasten();
+        }
+    }
+
+    /// The frame about an object that is converted first.
+    async fn convert(&mut self, kind: &str, body: Bytes, revision: u64) -> Bytes {
+        let converter = &self.core.converter;
+        let body = converter.present(&self.served, body, revision).await;
+        self.render(kind, body)
+    }
+
+    /// The frame of an event, if it concerns the client, which is seen after a conversion. The watch ends when that
+    /// fails: the client would miss the event.
+    async fn decide(&mut self, event: &Event) -> Option<Bytes> {
+        let delivery = match self.delivery(event).await {
+            Ok(delivery) => delivery,
+            Err(error) => {
+                self.finished = true;
+                return Some(self.framing.error(&error));
+            }
+        };
+        let Some(delivery) = delivery else {
+            self.pass_by();
+            return None;
+        };
+        match self.event(event, delivery) {
+            Ready::Frame(frame) => Some(frame),
+            Ready::Convert(kind, body, revision) => Some(self.convert(kind, body, revision).await),
+            Ready::Decide(_) => None,
+        }
+    }
+
+    async fn delivery(&self, event: &Event) -> Result<Option<Delivery>, ApiError> {
+        let (matcher, converter) = (&self.matcher, &self.core.converter);
+        let matched = match event.previous() {
+            Some(previous) => matcher.matches(converter, previous).await?,
+            None => false,
+        };
+        let matches = matcher.matches(converter, event.record()).await?;
+        let is_new = |record: &Record| record.revision() == event.revision();
+        Ok(event.delivery(|record| if is_new(record) { matches } else { matched }))
     }
 
     /// Whether the definition was changed or removed before a revision. What came later may be of another version,

@@ -18,8 +18,9 @@ use crate::storage::{At, Collection, Store};
 ///
 /// Webhooks name a Service. In a cluster that leads to a pod; where pods are simulated, or the webhook is the very
 /// process that runs the server, this table leads to it. Services that are not in it are looked up by their
-/// EndpointSlices. Endpoints that are pods are not dialed: no process is behind a simulated pod's address, and a
-/// stranger may be, where the machine has a route to a network of that range.
+/// EndpointSlices. Endpoints that are pods, or have an address of theirs ([`ServiceNetwork::SIMULATED_PODS`]), are not
+/// dialed: no process is behind a simulated pod's address, and a stranger may be, where the machine has a route to a
+/// network of that range.
 ///
 /// # Examples
 /// ```
@@ -157,7 +158,7 @@ enum Found {
 }
 
 /// The first address that is ready, by the name of the port. A pod's counts only where pods are processes of this machine,
-/// and then only if it is a loopback address.
+/// and then only if it is a loopback address. An address of the range of simulated pods is a pod's, whoever wrote it down.
 fn endpoint(slices: &[Value], port_name: &str, network: ServiceNetwork) -> Found {
     let mut slices: Vec<&Value> = slices.iter().collect();
     slices.sort_by_key(|slice| object::name(slice).to_owned());
@@ -172,7 +173,8 @@ fn endpoint(slices: &[Value], port_name: &str, network: ServiceNetwork) -> Found
             let mut addresses = strings(&endpoint["addresses"]);
             let address = addresses.find_map(|address| address.parse::<IpAddr>().ok());
             let runs = network.is_loopback() && address.is_some_and(|it| it.is_loopback());
-            if endpoint["targetRef"]["kind"] == "Pod" && !runs {
+            let simulated = address.is_some_and(|it| network.is_simulated_pod(it));
+            if simulated || (endpoint["targetRef"]["kind"] == "Pod" && !runs) {
                 found = Found::Pods;
             } else if let Some(address) = address {
                 return Found::Address(SocketAddr::new(address, port));
@@ -224,6 +226,13 @@ mod tests {
                 "metadata": {"name": name}, "ports": [{"name": "https", "port": 9443}], "endpoints": endpoints,
             })
         };
+        let nameless = slice("a", json!([{"addresses": ["10.244.0.2"]}]));
+        let found = endpoint(std::slice::from_ref(&nameless), "https", network);
+        assert_eq!(
+            found,
+            Found::Pods,
+            "an address of pods that does not say so"
+        );
         let pods = slice("a", json!([pod]));
         for network in [network, loopback] {
             let found = endpoint(std::slice::from_ref(&pods), "https", network);

@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::conversion::{ConversionHook, collection_name};
 use crate::kinds::custom_strategy;
 use crate::printers::{Column, Printer};
-use crate::resource::{Custom, Incarnation, Nature, Served};
+use crate::resource::{Custom, Incarnation, Nature, Schemas, Served};
 use crate::status::ApiError;
 use crate::storage::Store;
 
@@ -28,10 +28,7 @@ pub(crate) fn versions(
     let definition = Definition::parse(value);
     let group = &definition.group;
     let names = accepted_names(&definition);
-    let storage = definition.storage_version();
-    let stored = storage
-        .map(|v| format!("{group}/{}", v.name))
-        .unwrap_or_default();
+    let schemas = Arc::new(schemas(&definition)?);
     let conversion = match &definition.conversion {
         Conversion::Webhook(webhook) => Some(Arc::new(ConversionHook::read(webhook))),
         _ => None,
@@ -39,20 +36,24 @@ pub(crate) fn versions(
     let collection = store.collection(&collection_name(group, &names.plural));
     let served = definition.versions.iter().filter(|v| v.served);
     let version = |version: &Version| -> Result<Served, ApiError> {
+        let api_version = format!("{group}/{}", version.name);
+        let compiled = schemas.versions.iter().find(|(v, _)| *v == api_version);
+        let (_, compiled) =
+            compiled.ok_or_else(|| ApiError::internal("a version has no schema"))?;
         Ok(Served {
-            api_version: format!("{group}/{}", version.name),
             collection: collection.clone(),
             printer: printer(version),
-            resource: resource(&definition, &names, version),
+            resource: Arc::new(resource(&definition, &names, version)),
             definition: Some(incarnation.clone()),
+            api_version,
             nature: Nature::Custom(Arc::new(Custom {
-                version: Arc::new(compile(version)?),
+                version: compiled.clone(),
                 schema: version.schema.clone().unwrap_or_default(),
                 openapi_basis: OnceLock::new(),
                 strategy: custom_strategy(version.status),
                 scale: version.scale.clone(),
                 selectable: SelectableFields::new(version),
-                stored_api_version: stored.clone(),
+                schemas: schemas.clone(),
                 conversion: conversion.clone(),
                 schema_revision: 0,
                 deprecation: deprecation(&definition, version),
@@ -64,6 +65,20 @@ pub(crate) fn versions(
         .collect::<Result<Vec<Served>, ApiError>>()?;
     versions.sort_by(|a, b| version_order(&a.resource.version, &b.resource.version));
     Ok(versions)
+}
+
+/// The schemas of all versions: objects that were stored before the stored version was another one are still of theirs.
+fn schemas(definition: &Definition) -> Result<Schemas, ApiError> {
+    let storage = definition.storage_version();
+    let storage = storage.ok_or_else(|| ApiError::internal("no version is stored"))?;
+    let api_version = |version: &Version| format!("{}/{}", definition.group, version.name);
+    let versions = definition.versions.iter();
+    let compiled = versions.map(|version| Ok((api_version(version), Arc::new(compile(version)?))));
+    Ok(Schemas {
+        versions: compiled.collect::<Result<_, ApiError>>()?,
+        stored_api_version: api_version(storage),
+        selectable: SelectableFields::new(storage),
+    })
 }
 
 /// The names that a definition is served under: those that were accepted, or those it wants.

@@ -100,6 +100,12 @@ pub(crate) fn required(value: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
+/// The spec did not change.
+pub(crate) fn spec_is_immutable(new: &Value, old: &Value, errors: &mut Errors) {
+    let (new, old) = (&new["spec"], &old["spec"]);
+    immutable(new, old, &Path::Root("spec"), errors);
+}
+
 /// A field did not change.
 pub(crate) fn immutable(new: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
     if !alike(new, old) {

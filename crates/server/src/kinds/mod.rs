@@ -24,9 +24,11 @@ mod tests;
 
 mod admission;
 mod admission_policy;
+mod api_service;
 mod autoscaling;
 mod batch;
 pub(crate) mod certificates;
+mod claims;
 mod config;
 mod coordination;
 pub(crate) mod discovery;
@@ -55,27 +57,12 @@ static COUNTED: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// Kinds with a status and without a generation.
-static WITH_STATUS: Strategy = Strategy {
-    has_status: true,
-    status_meta: StatusMeta::Closed,
-    ..Strategy::PLAIN
-};
-
 /// CustomResourceDefinitions; what stands in them is checked where they are served.
 static CUSTOM_RESOURCE_DEFINITION: Strategy = Strategy {
     generation: Generation::Field("spec"),
     has_status: true,
     allow_unconditional_update: false,
     default: kubewright_schema::crd::default_definition,
-    ..Strategy::PLAIN
-};
-
-/// APIServices.
-static API_SERVICE: Strategy = Strategy {
-    name_rule: name_rule::NameRule::PathSegment,
-    has_status: true,
-    allow_unconditional_update: false,
     ..Strategy::PLAIN
 };
 
@@ -170,7 +157,7 @@ fn small_group(group: &str, kind: &str) -> &'static Strategy {
         }
         ("admissionregistration.k8s.io", _) => &admission_policy::ADMISSION_POLICY,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => &CUSTOM_RESOURCE_DEFINITION,
-        ("apiregistration.k8s.io", "APIService") => &API_SERVICE,
+        ("apiregistration.k8s.io", "APIService") => &api_service::API_SERVICE,
         ("autoscaling", "HorizontalPodAutoscaler") => &autoscaling::HORIZONTAL_POD_AUTOSCALER,
         ("batch", "CronJob") => &batch::CRON_JOB,
         ("batch", "Job") => &batch::JOB,
@@ -178,6 +165,7 @@ fn small_group(group: &str, kind: &str) -> &'static Strategy {
             &certificates::CERTIFICATE_SIGNING_REQUEST
         }
         ("certificates.k8s.io", "ClusterTrustBundle") => &certificates::CLUSTER_TRUST_BUNDLE,
+        ("certificates.k8s.io", "PodCertificateRequest") => &claims::POD_CERTIFICATE_REQUEST,
         ("coordination.k8s.io", "Lease") => &coordination::LEASE,
         ("coordination.k8s.io", "LeaseCandidate") => &coordination::LEASE_CANDIDATE,
         ("discovery.k8s.io", "EndpointSlice") => &discovery::ENDPOINT_SLICE,
@@ -186,9 +174,13 @@ fn small_group(group: &str, kind: &str) -> &'static Strategy {
         ("flowcontrol.apiserver.k8s.io", _) => &flowcontrol::PRIORITY_LEVEL,
         ("node.k8s.io", "RuntimeClass") => &node::RUNTIME_CLASS,
         ("policy", "PodDisruptionBudget") => &policy::POD_DISRUPTION_BUDGET,
-        ("resource.k8s.io", "ResourceClaim") => &WITH_STATUS,
+        ("resource.k8s.io", "DeviceTaintRule") => &claims::DEVICE_TAINT_RULE,
+        ("resource.k8s.io", "ResourceClaim") => &claims::RESOURCE_CLAIM,
         ("resource.k8s.io", "DeviceClass" | "ResourceSlice") => &COUNTED,
         ("scheduling.k8s.io", "PriorityClass") => &scheduling::PRIORITY_CLASS,
+        ("storagemigration.k8s.io", "StorageVersionMigration") => {
+            &claims::STORAGE_VERSION_MIGRATION
+        }
         _ => &PLAIN,
     }
 }

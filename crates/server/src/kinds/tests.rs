@@ -4,6 +4,18 @@ use serde_json::{Value, json};
 use super::testing::CONTEXT;
 use super::*;
 
+#[test]
+fn kinds_that_serve_their_status_have_a_strategy_for_it() {
+    for resource in kubewright_schema::catalog::builtin() {
+        let serves = resource
+            .subresources
+            .iter()
+            .any(|part| &*part.name == "status");
+        let knows = strategy(&resource.group, &resource.kind).has_status;
+        assert!(!serves || knows, "{} {}", resource.group, resource.kind);
+    }
+}
+
 /// Which kinds create on update and which insist on a resource version.
 #[test]
 fn facts_about_updates_are_those_of_the_server() {

@@ -8,22 +8,34 @@ use kubewright_schema::catalog::Resource;
 use super::{Defined, NamesInUse};
 use crate::http::path::GroupVersion;
 use crate::resource::Served;
-use crate::storage::At;
+use crate::storage::{At, Store};
 
 /// The resources that are served at one moment. A copy shares everything with its original until one of them changes.
 #[derive(Clone)]
 pub(crate) struct Resources {
     /// Grows with each change; names the state for caches.
     pub(crate) generation: u64,
-    /// In the order of the catalog.
-    builtin: Arc<[Arc<Served>]>,
-    /// The same and all versions of all definitions, by where they are served.
-    by_path: OrdMap<GroupVersion, OrdMap<Box<str>, Arc<Served>>>,
+    builtin: Builtin,
+    /// Built-in resources and all versions of all definitions.
+    by_path: ByPath,
     /// The definitions that are served, by name.
     definitions: OrdMap<Box<str>, Arc<Defined>>,
     names: NamesInUse,
     /// What other servers answer for. It stands in place of anything that is served here.
     elsewhere: OrdMap<GroupVersion, Arc<[Resource]>>,
+}
+
+/// Resources by where they are served.
+type ByPath = OrdMap<GroupVersion, OrdMap<Box<str>, Arc<Served>>>;
+
+/// The resources that are part of Kubernetes, kept apart from the others so that changes and forks start from what was
+/// once made of them.
+#[derive(Clone)]
+struct Builtin {
+    /// In the order of the catalog.
+    served: Arc<[Arc<Served>]>,
+    by_path: ByPath,
+    names: NamesInUse,
 }
 
 /// What a group, version and plural name.
@@ -38,19 +50,37 @@ pub(crate) enum Lookup {
 impl Resources {
     /// The built-in resources and no others.
     pub(super) fn new(generation: u64, builtin: Arc<[Arc<Served>]>) -> Self {
-        let mut resources = Self {
-            generation,
-            builtin: builtin.clone(),
-            by_path: OrdMap::new(),
-            definitions: OrdMap::new(),
-            names: NamesInUse::default(),
-            elsewhere: OrdMap::new(),
-        };
+        let mut names = NamesInUse::default();
         for served in &*builtin {
-            resources.serve(served);
-            resources.names.insert(None, &served.resource);
+            names.insert(None, &served.resource);
         }
-        resources
+        Self::only(generation, Builtin::new(builtin, names))
+    }
+
+    /// The built-in resources of this state and no others.
+    pub(super) fn only_builtin(&self, generation: u64) -> Self {
+        Self::only(generation, self.builtin.clone())
+    }
+
+    /// The same with the objects in another store.
+    pub(super) fn builtin_in(&self, store: &Store) -> Self {
+        let Builtin { served, names, .. } = &self.builtin;
+        let moved = served.iter().map(|served| Arc::new(served.in_store(store)));
+        Self::only(
+            self.generation,
+            Builtin::new(moved.collect(), names.clone()),
+        )
+    }
+
+    fn only(generation: u64, builtin: Builtin) -> Self {
+        Self {
+            generation,
+            by_path: builtin.by_path.clone(),
+            names: builtin.names.clone(),
+            builtin,
+            definitions: OrdMap::new(),
+            elsewhere: OrdMap::new(),
+        }
     }
 
     /// Serves a definition, or nothing under its name. Returns what was served there before.
@@ -65,7 +95,7 @@ impl Resources {
             self.names.remove(name, &served.resource);
         }
         for served in definition.iter().flat_map(|defined| &defined.versions) {
-            self.serve(served);
+            serve(&mut self.by_path, served);
             self.names.insert(Some(name), &served.resource);
         }
         if before.is_some() || definition.is_some() {
@@ -75,12 +105,6 @@ impl Resources {
             self.definitions.insert(name.into(), definition);
         }
         before
-    }
-
-    fn serve(&mut self, served: &Arc<Served>) {
-        let resources = self.by_path.entry(group_version(&served.resource));
-        let plural = served.resource.plural.clone();
-        resources.or_default().insert(plural, served.clone());
     }
 
     fn withdraw(&mut self, served: &Arc<Served>) {
@@ -102,12 +126,12 @@ impl Resources {
     /// Every resource: built-in ones in the order of the catalog, then versions of definitions by name.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Served>> {
         let custom = self.definitions().flat_map(|defined| &defined.versions);
-        self.builtin.iter().chain(custom)
+        self.builtin.served.iter().chain(custom)
     }
 
     /// The resources that are part of Kubernetes.
-    pub(crate) fn builtins(&self) -> &Arc<[Arc<Served>]> {
-        &self.builtin
+    pub(crate) fn builtins(&self) -> &[Arc<Served>] {
+        &self.builtin.served
     }
 
     /// The definitions that are served, by name.
@@ -165,9 +189,15 @@ impl Resources {
     pub(crate) fn versions_of(&self, served: &Served) -> Vec<Arc<Served>> {
         let together = |other: &&Arc<Served>| other.collection.name() == served.collection.name();
         if served.custom().is_none() {
-            return self.builtin.iter().filter(together).cloned().collect();
+            return self
+                .builtin
+                .served
+                .iter()
+                .filter(together)
+                .cloned()
+                .collect();
         }
-        let Resource { plural, group, .. } = &served.resource;
+        let Resource { plural, group, .. } = &*served.resource;
         let defined = self.definition(&format!("{plural}.{group}"));
         let versions = defined.map(|defined| defined.versions.iter());
         versions.into_iter().flatten().cloned().collect()
@@ -207,7 +237,7 @@ impl Resources {
 
     /// The resources as discovery takes them.
     pub(crate) fn catalog(&self) -> Vec<&Resource> {
-        let here = self.all().map(|served| &served.resource);
+        let here = self.all().map(|served| &*served.resource);
         let elsewhere = self.elsewhere.values().flat_map(|all| all.iter());
         here.filter(|resource| self.is_here(resource))
             .chain(elsewhere)
@@ -217,7 +247,7 @@ impl Resources {
     /// The resources of a group as discovery takes them.
     pub(crate) fn group_catalog(&self, group: &str) -> Vec<&Resource> {
         let here = self.of_group(group).flat_map(|(_, own)| own.values());
-        let here = here.map(|served| &served.resource);
+        let here = here.map(|served| &*served.resource);
         let elsewhere = self.elsewhere.iter().filter(|(gv, _)| gv.group == group);
         here.filter(|resource| self.is_here(resource))
             .chain(elsewhere.flat_map(|(_, all)| all.iter()))
@@ -256,6 +286,26 @@ impl Resources {
     pub(super) fn all_elsewhere(&self) -> Vec<GroupVersion> {
         self.elsewhere.keys().cloned().collect()
     }
+}
+
+impl Builtin {
+    fn new(served: Arc<[Arc<Served>]>, names: NamesInUse) -> Self {
+        let mut by_path = ByPath::new();
+        for served in &*served {
+            serve(&mut by_path, served);
+        }
+        Self {
+            served,
+            by_path,
+            names,
+        }
+    }
+}
+
+fn serve(by_path: &mut ByPath, served: &Arc<Served>) {
+    let resources = by_path.entry(group_version(&served.resource));
+    let plural = served.resource.plural.clone();
+    resources.or_default().insert(plural, served.clone());
 }
 
 fn group_version(resource: &Resource) -> GroupVersion {

@@ -4,10 +4,11 @@ use bytes::Bytes;
 use kubewright_schema::{Table, crd, encode};
 use serde_json::Value;
 
-use super::{Builtin, Nature, Served};
+use super::verbs::selectable_fields;
+use super::{Builtin, Custom, Nature, Schemas, Served};
 use crate::object;
 use crate::status::ApiError;
-use crate::storage::{Draft, Pairs, Record};
+use crate::storage::{Draft, Record};
 
 impl Served {
     /// The stored object as a value of this version.
@@ -16,7 +17,7 @@ impl Served {
     }
 
     fn revive_bytes(&self, body: &[u8], revision: u64) -> Result<Value, ApiError> {
-        let mut value: Value = serde_json::from_slice(body).map_err(ApiError::internal)?;
+        let mut value = self.read_stored(body, revision)?;
         if !self.must_revive(revision) {
             return Ok(value);
         }
@@ -31,12 +32,24 @@ impl Served {
         Ok(value)
     }
 
-    /// Makes a custom object of another version one of this: its fields are those that both have.
+    /// The stored object at the version that it was stored at. One that is older than the schema is pruned and takes
+    /// the defaults that have come since.
+    pub(crate) fn read_stored(&self, body: &[u8], revision: u64) -> Result<Value, ApiError> {
+        let mut value: Value = serde_json::from_slice(body).map_err(ApiError::internal)?;
+        if let Nature::Custom(custom) = &self.nature
+            && revision < custom.schema_revision
+        {
+            custom.schemas.settle(&mut value);
+        }
+        Ok(value)
+    }
+
+    /// Makes a custom object of another version one of this: its fields are those that both have. It takes no defaults
+    /// of this version; stored objects have those of the version they are stored at.
     pub(crate) fn adopt(&self, value: &mut Value) {
         if let Nature::Custom(custom) = &self.nature {
             value["apiVersion"] = Value::from(self.api_version.as_str());
             crd::prune(&custom.version, value);
-            crd::default(&custom.version, value);
         }
     }
 
@@ -46,8 +59,16 @@ impl Served {
         match &self.nature {
             Nature::Builtin(builtin) => builtin.conversion.is_some(),
             Nature::Custom(custom) => {
-                revision < custom.schema_revision || custom.stored_api_version != self.api_version
+                revision < custom.schema_revision || !self.is_stored_version()
             }
+        }
+    }
+
+    /// Whether objects are stored at this version.
+    pub(crate) fn is_stored_version(&self) -> bool {
+        match &self.nature {
+            Nature::Builtin(builtin) => builtin.conversion.is_none(),
+            Nature::Custom(custom) => custom.schemas.stored_api_version == self.api_version,
         }
     }
 
@@ -79,31 +100,32 @@ impl Served {
 
     /// The object as the store takes it. Its resource version is left blank.
     pub(crate) fn draft(&self, mut value: Value) -> Draft {
+        match &self.nature {
+            Nature::Builtin(builtin) => self.draft_builtin(builtin, value),
+            Nature::Custom(custom) => {
+                let uid = object::uid(&value).to_owned();
+                if !self.is_stored_version() {
+                    value["apiVersion"] = Value::from(custom.schemas.stored_api_version.as_str());
+                    custom.schemas.settle(&mut value);
+                }
+                draft_stored(&custom.schemas, &uid, value)
+            }
+        }
+    }
+
+    fn draft_builtin(&self, builtin: &Builtin, mut value: Value) -> Draft {
         object::set_meta(&mut value, "resourceVersion", "");
-        let fields = self.selectable_fields(&value);
-        let uid = object::uid(&value).into();
+        let (fields, uid) = (self.selectable_fields(&value), object::uid(&value).into());
         let labels = object::labels(&value);
-        let (body, version_at) = match &self.nature {
-            Nature::Builtin(Builtin {
-                conversion: Some(conversion),
-                ..
-            }) => {
+        let mut body = Vec::with_capacity(1024);
+        let ty = match builtin.conversion {
+            Some(conversion) => {
                 (conversion.to_storage)(&mut value);
-                let mut bytes = Vec::with_capacity(1024);
-                let encoded = encode::encode(
-                    Table::builtin(),
-                    conversion.stored_type(),
-                    &value,
-                    &mut bytes,
-                );
-                (bytes, blank(encoded))
+                conversion.stored_type()
             }
-            Nature::Custom(custom) if custom.stored_api_version != self.api_version => {
-                value["apiVersion"] = Value::from(custom.stored_api_version.as_str());
-                self.encode(&value)
-            }
-            _ => self.encode(&value),
+            None => builtin.ty,
         };
+        let version_at = blank(encode::encode(Table::builtin(), ty, &value, &mut body));
         Draft {
             uid,
             labels,
@@ -112,32 +134,25 @@ impl Served {
             version_at,
         }
     }
+}
 
-    /// A custom object as the store takes it, with what a webhook made of it for the store.
-    pub(crate) fn draft_converted(&self, value: &Value, mut stored: Value) -> Draft {
-        object::set_meta(&mut stored, "resourceVersion", "");
-        let (body, version_at) = self.encode(&stored);
-        Draft {
-            uid: object::uid(value).into(),
-            labels: object::labels(&stored),
-            fields: self.selectable_fields(value),
-            body,
-            version_at,
-        }
-    }
+/// A custom object as the store takes it, with what a webhook made of it for the store.
+pub(crate) fn draft_converted(custom: &Custom, uid: &str, mut stored: Value) -> Draft {
+    custom.schemas.settle(&mut stored);
+    draft_stored(&custom.schemas, uid, stored)
+}
 
-    fn selectable_fields(&self, value: &Value) -> Pairs {
-        match &self.nature {
-            Nature::Builtin(builtin) => builtin
-                .strategy
-                .selectable_fields(value)
-                .into_iter()
-                .collect(),
-            Nature::Custom(custom) => {
-                let pair = |name| Some((name, custom.selectable.value(name, value)?));
-                custom.selectable.names().filter_map(pair).collect()
-            }
-        }
+/// A custom object of the stored version as the store takes it.
+fn draft_stored(schemas: &Schemas, uid: &str, mut value: Value) -> Draft {
+    object::set_meta(&mut value, "resourceVersion", "");
+    let mut body = Vec::with_capacity(1024);
+    let version_at = blank(encode::encode_untyped(&value, &mut body));
+    Draft {
+        uid: uid.into(),
+        labels: object::labels(&value),
+        fields: selectable_fields(&schemas.selectable, &value),
+        body,
+        version_at,
     }
 }
 

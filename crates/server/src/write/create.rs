@@ -82,7 +82,7 @@ impl Core {
             return match served.collection.get(&key) {
                 Some(_) => Err(CreateError::Exists(name)),
                 None => Ok(Written::Value {
-                    value: new,
+                    value: self.converter.as_if_stored(served, new).await?,
                     version: None,
                 }),
             };

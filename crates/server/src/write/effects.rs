@@ -149,6 +149,12 @@ fn allocate(
     old: Option<&Value>,
     reservation: &mut Reservation,
 ) -> Result<(), ApiError> {
+    if let Some(old) = old {
+        let errors = service::address_errors(service, old);
+        if !errors.is_empty() {
+            return Err(invalid(service, &errors));
+        }
+    }
     allocate_address(core, service, old, reservation)?;
     let held = old.map(service::node_ports).unwrap_or_default();
     for (index, port) in service::given_node_ports(service) {
@@ -163,7 +169,7 @@ fn allocate(
                 }
             };
             let field = format!("spec.ports[{index}].nodePort");
-            invalid(service, FieldError::invalid(field, &json!(port), why))
+            invalid(service, &[FieldError::invalid(field, &json!(port), why)])
         })?;
     }
     if let Some(port) = service::health_check_node_port(service).filter(|p| !held.contains(p)) {
@@ -212,16 +218,16 @@ fn allocate_address(
         };
         let why = format!("failed to allocate IP {address}: {why}");
         let error = FieldError::invalid("spec.clusterIPs", &json!([address]), &why);
-        invalid(service, error)
+        invalid(service, &[error])
     })?;
     service::set_cluster_ip(service, &address);
     Ok(())
 }
 
-fn invalid(service: &Value, error: FieldError) -> ApiError {
+fn invalid(service: &Value, errors: &[FieldError]) -> ApiError {
     let about = About {
         group: "",
         resource: "Service",
     };
-    ApiError::invalid(about, object::name(service), &[error])
+    ApiError::invalid(about, object::name(service), errors)
 }

@@ -73,7 +73,7 @@ impl Core {
         if request.persist == Persist::DryRun {
             request.warnings.extend(warnings);
             return Ok(Attempt::Written(Written::Value {
-                value: new,
+                value: self.converter.as_if_stored(served, new).await?,
                 version: Some(expected),
             }));
         }

@@ -19,6 +19,51 @@ async fn events(run: impl AsyncFnOnce(&kubewright_server::Server)) -> (String, V
     (text, events)
 }
 
+/// What is logged.
+#[derive(Clone, Default)]
+struct Log(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("not poisoned").extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn who_records_an_event_says_that_the_device_is_stuck() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone());
+    let _logged = tracing::subscriber::set_default(subscriber.finish());
+    let directory = tempfile::tempdir().expect("a directory");
+    // A pipe that nobody reads: it takes 64 KiB, then writes block.
+    let path = directory.path().join("audit");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.expect("mkfifo is there").success());
+    let _reader = std::fs::File::options().read(true).write(true).open(&path);
+    let (builder, clock) = builder();
+    let server = builder.audit_log(&path).start().await.expect("starts");
+    for _ in 0..3 {
+        for _ in 0..50 {
+            Caller::admin(&server)
+                .get(&format!("/{}", "x".repeat(3_000)))
+                .await;
+        }
+        // The thread writes what the pipe takes.
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        clock.advance(10);
+    }
+    let logged = log.0.lock().expect("not poisoned").clone();
+    let logged = String::from_utf8_lossy(&logged);
+    assert_eq!(logged.matches("device is stuck").count(), 1, "{logged:?}");
+}
+
 #[tokio::test]
 async fn every_request_is_one_event() {
     let (_, events) = events(async |server| {

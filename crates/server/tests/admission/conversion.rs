@@ -226,3 +226,62 @@ async fn webhooks_see_the_version_they_asked_for() {
     assert_eq!(request["kind"]["version"], "v2");
     assert_eq!(request["requestKind"]["version"], "v1");
 }
+
+#[tokio::test]
+async fn what_a_webhook_makes_for_the_store_is_pruned() {
+    let server = server().await;
+    let hook = Webhook::raw(|review| {
+        let request = &review["request"];
+        let to = request["desiredAPIVersion"].as_str().unwrap_or("");
+        let mut object = convert(&request["objects"][0], to);
+        object["spec"]["unknown"] = json!("field");
+        let answer = json!({
+            "apiVersion": review["apiVersion"], "kind": "ConversionReview",
+            "response": {"uid": request["uid"], "convertedObjects": [object], "result": {"status": "Success"}},
+        });
+        (200, answer.to_string())
+    })
+    .await;
+    create(&server, DEFINITIONS, definition(&hook)).await;
+    let sent = cron("v2", "a", json!({"minute": "1", "hour": "2"}));
+    let made = create(&server, V2, sent).await;
+    assert_eq!(made["spec"], json!({"minute": "1", "hour": "2"}));
+    let (_, stored) = get(&server, &format!("{V1}/a")).await;
+    assert_eq!(stored["spec"], json!({"schedule": "1 2"}));
+}
+
+#[tokio::test]
+async fn field_selectors_compare_with_what_a_webhook_makes() {
+    let (server, hook) = (server().await, converter().await);
+    let mut definition = definition(&hook);
+    definition["spec"]["versions"][1]["selectableFields"] = json!([{"jsonPath": ".spec.hour"}]);
+    create(&server, DEFINITIONS, definition).await;
+    create(&server, V1, cron("v1", "a", json!({"schedule": "5 4"}))).await;
+    let sent = cron("v2", "b", json!({"minute": "1", "hour": "4"}));
+    create(&server, V2, sent).await;
+    create(&server, V1, cron("v1", "c", json!({"schedule": "5 7"}))).await;
+    let four = format!("{V2}?fieldSelector=spec.hour%3D4");
+    let (_, list) = get(&server, &four).await;
+    let names = list["items"].as_array().expect("items").iter();
+    let names: Vec<&Value> = names.map(|item| &item["metadata"]["name"]).collect();
+    assert_eq!(names, ["a", "b"]);
+    let mut events = watch(&server, &format!("{four}&watch=true")).await;
+    for name in ["a", "b"] {
+        let event = next(&mut events).await;
+        assert_eq!(event["type"], "ADDED");
+        assert_eq!(event["object"]["metadata"]["name"], name);
+    }
+    let schedule = |text: &str| json!({"spec": {"schedule": text}});
+    patch(&server, &format!("{V1}/c"), schedule("6 7")).await;
+    patch(&server, &format!("{V1}/c"), schedule("6 4")).await;
+    let event = next(&mut events).await;
+    assert_eq!(event["type"], "ADDED", "it matches now: {event:#}");
+    assert_eq!(event["object"]["spec"]["minute"], "6");
+    patch(&server, &format!("{V1}/a"), schedule("5 9")).await;
+    let event = next(&mut events).await;
+    assert_eq!(
+        event["type"], "DELETED",
+        "it does not match any more: {event:#}"
+    );
+    assert_eq!(event["object"]["metadata"]["name"], "a");
+}

@@ -72,28 +72,47 @@ async fn schemas_that_cannot_be_served_are_invalid() {
     assert!(peak_memory() - memory < MEMORY);
 }
 
+/// Properties of texts, each with a pattern.
+fn texts(count: usize, pattern: impl Fn(usize) -> String) -> Value {
+    let property = |i| json!({"type": "string", "pattern": pattern(i)});
+    let properties = (0..count).map(|i| (format!("p{i}"), property(i)));
+    Value::Object(properties.collect())
+}
+
 #[tokio::test]
 async fn ten_thousand_properties_are_served() {
     let host = Host::start().await;
-    let properties: Map<String, Value> = (0..10_000)
-        .map(|i| {
-            (
-                format!("p{i}"),
-                json!({"type": "string", "pattern": "^a+$"}),
-            )
-        })
-        .collect();
-    let body = definition("wides", "Wide", &Value::Object(properties));
-    let answer = host.ask(Ask::post(DEFINITIONS, body)).await;
-    // Served, or refused for its thousands of patterns; never a hang.
-    assert!(
-        matches!(answer.code, 201 | 422),
-        "{}",
-        shorten(&answer.text())
-    );
-    host.serves().await;
+    let properties = texts(10_000, |_| "^a+$".to_owned());
+    let body = definition("wides", "Wide", &properties);
+    host.must(Ask::post(DEFINITIONS, body)).await;
+    let path = "/apis/example.com/v1/namespaces/default/wides";
+    let all = |last: &str| {
+        let mut spec: Map<String, Value> = (0..10_000)
+            .map(|i| (format!("p{i}"), json!("aa")))
+            .collect();
+        spec.insert("p9999".to_owned(), json!(last));
+        json!({"metadata": {"name": last}, "spec": spec})
+    };
+    host.must(Ask::post(path, all("aaa"))).await;
+    let answer = host
+        .refuses("the last one", Ask::post(path, all("bbb")), INVALID)
+        .await;
+    let causes = &answer.json()["details"]["causes"];
+    assert_eq!(causes.as_array().map(Vec::len), Some(1), "{causes}");
+    assert_eq!(causes[0]["field"], "spec.p9999");
     let list = host.ask(Ask::get("/openapi/v3/apis/example.com/v1")).await;
     assert_eq!(list.code, 200);
+}
+
+#[tokio::test]
+async fn more_than_a_thousand_patterns_are_refused() {
+    let host = Host::start().await;
+    let many = |count| {
+        let properties = texts(count, |i| format!("^a{i}$"));
+        Ask::post(DEFINITIONS, definition("wides", "Wide", &properties))
+    };
+    host.refuses("1,001 patterns", many(1_001), INVALID).await;
+    host.must(many(1_000)).await;
 }
 
 #[tokio::test]

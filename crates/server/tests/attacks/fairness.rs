@@ -19,7 +19,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::call::{self, Answer, Ask, Frames, MERGE};
 use crate::host::{CONFIG_MAPS, config_map, padding};
-use crate::socket::{Identity, Site};
+use crate::socket::{Identity, Site, Wire};
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
@@ -259,9 +259,8 @@ async fn fill(admin: &ApiService, count: usize) {
     }
 }
 
-/// The 99th percentile and the longest of so many health checks on a connection of their own.
-async fn health_checks(site: &Site, checks: usize) -> (Duration, Duration) {
-    let mut wire = site.connect(&Identity::Nobody, "http/1.1").await;
+/// The 99th percentile and the longest of so many health checks on this connection.
+async fn health_checks(wire: &mut Wire, checks: usize) -> (Duration, Duration) {
     let mut taken = Vec::new();
     for _ in 0..checks {
         let started = Instant::now();
@@ -311,12 +310,13 @@ async fn a_thousand_lists_on_one_connection_delay_no_health_check() {
     let site = Site::of(server.expect("starts")).await;
     // A list takes as long without optimisation as one of ten times as many objects with it.
     let objects = if cfg!(debug_assertions) {
-        3_000
+        10_000
     } else {
         30_000
     };
     fill(&site.server.service(), objects).await;
-    let (before, _) = health_checks(&site, 20).await;
+    let mut wire = site.connect(&Identity::Nobody, "http/1.1").await;
+    let (before, _) = health_checks(&mut wire, 20).await;
     // The client has threads of its own: it is not to delay what is measured.
     let mut clients = tokio::runtime::Builder::new_multi_thread();
     let clients = clients.worker_threads(1).enable_all().build();
@@ -324,20 +324,23 @@ async fn a_thousand_lists_on_one_connection_delay_no_health_check() {
     let listed = Arc::new(AtomicUsize::new(0));
     let stream = site.connect(&Identity::Nobody, "h2").await.into_stream();
     clients.spawn(list_at_once(stream, 1_000, listed.clone()));
+    // From the first moment: what all thousand lists take before the first of them is sent is the longest delay there is,
+    // and it concerns few checks.
+    let (mut during, mut slowest) = health_checks(&mut wire, 200).await;
     let end = Instant::now() + PATIENCE;
     while listed.load(Ordering::Relaxed) == 0 {
         assert!(Instant::now() < end, "no list was answered");
-        sleep(Duration::from_millis(1)).await;
+        let (more, longest) = health_checks(&mut wire, 20).await;
+        (during, slowest) = (during.max(more), slowest.max(longest));
     }
-    let (during, slowest) = health_checks(&site, 200).await;
     let listed = listed.load(Ordering::Relaxed);
     clients.shutdown_background();
     println!(
         "/readyz: p99 {before:?} before, {during:?} (slowest {slowest:?}) during {listed} lists of {objects} objects"
     );
     assert!(
-        during < before * 3 + DELAY,
-        "{before:?} before, {during:?} during the lists"
+        slowest < before * 3 + DELAY,
+        "{before:?} before, {slowest:?} during the lists"
     );
 }
 

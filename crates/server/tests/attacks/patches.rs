@@ -184,9 +184,9 @@ async fn patches_cannot_change_what_an_object_is() {
             json!({"metadata": {"resourceVersion": "1"}}),
             (409, "Conflict"),
         ),
-        (MERGE, json!({"kind": "Secret"}), BAD_REQUEST),
-        (MERGE, json!({"apiVersion": "v2"}), BAD_REQUEST),
-        (MERGE, json!({"metadata": []}), BAD_REQUEST),
+        (MERGE, json!({"kind": "Secret"}), INVALID),
+        (MERGE, json!({"apiVersion": "v2"}), INVALID),
+        (MERGE, json!({"metadata": []}), INVALID),
         (MERGE, json!([]), BAD_REQUEST),
         (MERGE, json!(null), BAD_REQUEST),
     ];

@@ -3,7 +3,7 @@
 use kubewright_server::Server;
 use serde_json::json;
 
-use crate::client::{create, get, patch};
+use crate::client::{create, get, patch, send};
 use crate::objects::{SERVICES, post, service};
 
 async fn server() -> Server {
@@ -60,4 +60,30 @@ async fn a_refusal_names_the_service_the_address_and_the_port() {
     // What a refused write had reserved is free.
     let spec = json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30081}]});
     create(&server, SERVICES, service("b", spec)).await;
+}
+
+#[tokio::test]
+async fn a_headless_service_gets_no_address_later() {
+    let server = server().await;
+    let spec = json!({"clusterIP": "None", "ports": [{"port": 80}]});
+    create(&server, SERVICES, service("a", spec)).await;
+    let path = format!("{SERVICES}/a");
+    for address in ["10.96.0.60", "192.168.1.1"] {
+        let change = json!({"spec": {"clusterIP": address}});
+        let (code, answer) = send(
+            &server,
+            "PATCH",
+            &path,
+            "application/merge-patch+json",
+            &change,
+        )
+        .await;
+        let expected = format!(
+            r#"Service "a" is invalid: spec.clusterIPs[0]: Invalid value: ["{address}"]: may not change once set"#
+        );
+        assert_eq!(
+            (code, answer["message"].as_str()),
+            (422, Some(expected.as_str()))
+        );
+    }
 }

@@ -11,6 +11,7 @@ mod addresses;
 mod connect;
 mod definitions;
 mod hangups;
+mod held;
 mod many;
 mod objects;
 mod quotas;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use kubewright_server::Server;
+use kubewright_server::{Environment, Server};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::client::{create, delete};
-use crate::objects::{config_map, named, post};
+use crate::client::{create, delete, send};
+use crate::objects::{SERVICES, config_map, named, post, service};
 
 fn quota(hard: Value) -> Value {
     let mut quota = named("v1", "ResourceQuota", "q");
@@ -91,6 +91,45 @@ async fn usage_follows_updates_deletes_and_new_quotas() {
     create(&server, &maps, config_map("d")).await;
     assert_eq!(post(&server, &maps, &config_map("e")).await.0, 403);
     assert_eq!(server.differences(), [""; 0]);
+}
+
+/// Whoever counts, whoever changes and whoever copies everything take what they need in one order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn services_under_a_quota_and_forks_do_not_wait_for_each_other() {
+    let server = Arc::new(Server::builder().start().await.expect("starts"));
+    let quotas = "/api/v1/namespaces/default/resourcequotas";
+    create(&server, quotas, quota(json!({"services": "10000"}))).await;
+    let spec = json!({"clusterIP": "None", "ports": [{"port": 80}]});
+    create(&server, SERVICES, service("changed", spec.clone())).await;
+    let jobs = (0..8).map(|job| {
+        let (server, spec) = (server.clone(), spec.clone());
+        tokio::spawn(async move {
+            for i in 0..100 {
+                // A request in memory does not wait for anything by itself.
+                tokio::task::yield_now().await;
+                let done = async {
+                    match job % 4 {
+                        0 => drop(server.fork(Environment::system()).await),
+                        1 => {
+                            let label = json!({"metadata": {"labels": {"n": i.to_string()}}});
+                            let path = format!("{SERVICES}/changed");
+                            let kind = "application/merge-patch+json";
+                            send(&server, "PATCH", &path, kind, &label).await;
+                        }
+                        _ => {
+                            let new = service(&format!("s{job}-{i}"), spec.clone());
+                            post(&server, SERVICES, &new).await;
+                        }
+                    }
+                };
+                let done = tokio::time::timeout(std::time::Duration::from_secs(30), done).await;
+                done.expect("timed out after 30 s waiting for a write or a fork");
+            }
+        })
+    });
+    for done in futures::future::join_all(jobs).await {
+        done.expect("no job fails");
+    }
 }
 
 /// Without the check within the commit, two of the creates of a round find the same place free.

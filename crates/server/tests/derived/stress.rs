@@ -279,6 +279,10 @@ async fn start() -> Server {
     let mut quota = named("v1", "ResourceQuota", "q");
     quota["spec"] = json!({"hard": {"configmaps": LIMIT.to_string()}});
     create(&server, "/api/v1/namespaces/limited/resourcequotas", quota).await;
+    // A count of Services makes those who write them wait for each other, and forks wait for them.
+    let mut many = named("v1", "ResourceQuota", "many");
+    many["spec"] = json!({"hard": {"services": "1000"}});
+    create(&server, "/api/v1/namespaces/default/resourcequotas", many).await;
     let mut sum = named("rbac.authorization.k8s.io/v1", "ClusterRole", "sum");
     sum["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"part": "true"}}]});
     create(&server, &format!("{RBAC}/clusterroles"), sum).await;

@@ -369,6 +369,9 @@ impl Ledger {
                     let used: Vec<String> = sum
                         .used
                         .iter()
+                        // Counted down to nothing and never counted are the same.
+                        .map(|(name, used)| (name, used.to_string()))
+                        .filter(|(_, used)| used != "0")
                         .map(|(name, used)| format!("{name}={used}"))
                         .collect();
                     described.insert(format!("{namespace}/{name}"), used.join(","));

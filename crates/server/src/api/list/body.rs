@@ -9,7 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 
 use super::Call;
 use crate::printers::ListMetadata;
-use crate::resource::{Nature, Served};
+use crate::resource::Served;
 
 /// A list is sent in pieces of about this size.
 const CHUNK: usize = 64 * 1024;
@@ -33,19 +33,19 @@ impl ListBody {
             r#"{{"kind":"{}","apiVersion":"{api_version}","#,
             served.resource.kind
         );
-        let builtin = matches!(served.nature, Nature::Builtin(_));
-        let open: &'static [u8] = if builtin { b"{" } else { b"" };
+        let typed = !served.lists_untyped();
+        let open: &'static [u8] = if typed { b"{" } else { b"" };
         let mut size = bodies.len().saturating_sub(1) + bodies.len() * open.len();
         let cut = |body: &mut Bytes| {
-            // Items of built-in lists do not repeat their type.
-            if builtin && body.starts_with(prefix.as_bytes()) {
+            // Items of typed lists do not repeat their type.
+            if typed && body.starts_with(prefix.as_bytes()) {
                 body.advance(prefix.len());
             }
             size += body.len();
             Ok::<_, Infallible>(())
         };
         let Ok(_) = call.core.flow.slices.try_map(bodies.iter_mut(), cut).await;
-        let (head, tail) = envelope(served, api_version, meta, builtin);
+        let (head, tail) = envelope(served, api_version, meta);
         let left = head.len() + tail.len() + size;
         Self {
             head,
@@ -86,14 +86,9 @@ impl ListBody {
 }
 
 /// What stands around the items. Custom lists have their fields in alphabetical order, as custom objects do.
-fn envelope(
-    served: &Served,
-    api_version: &str,
-    meta: &ListMetadata<'_>,
-    builtin: bool,
-) -> (Bytes, Bytes) {
+fn envelope(served: &Served, api_version: &str, meta: &ListMetadata<'_>) -> (Bytes, Bytes) {
     let kind = &served.resource.list_kind;
-    let (head, tail) = if builtin {
+    let (head, tail) = if !served.lists_untyped() {
         let meta = list_metadata(meta);
         (
             format!(

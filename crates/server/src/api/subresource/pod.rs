@@ -162,9 +162,7 @@ pub(crate) async fn restricted(
     };
     let options = WriteOptions::read(&call.query, options_kind)?;
     let source = if verb == Verb::Patch {
-        let (patch, duplicates) = Patch::read(call, body)?;
-        call.strict(duplicates, options.field_validation)?;
-        Source::Patch(patch)
+        Source::Patch(Patch::read(call, body, options.field_validation)?)
     } else {
         let incoming = call.served.decode(body, call.body_format()?)?;
         call.strict(incoming.strict, options.field_validation)?;
@@ -175,9 +173,12 @@ pub(crate) async fn restricted(
     let change = |old: &Value| {
         let mut wanted = match &source {
             Source::Object(object) => object.clone(),
-            Source::Patch(patch) => patch.apply(served, old)?,
+            Source::Patch(patch) => {
+                let (made, complaints) = patch.apply(served, old)?;
+                call.warnings.extend(complaints);
+                made
+            }
         };
-        served.conform(&mut wanted)?;
         served.default(&mut wanted);
         let mut new = old.clone();
         new["metadata"]["resourceVersion"] = wanted["metadata"]["resourceVersion"].clone();

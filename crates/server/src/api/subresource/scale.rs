@@ -18,7 +18,7 @@ use crate::resource::Served;
 use crate::resource::scale::{of, replicas_pointer, set_replicas};
 use crate::status::{About, ApiError};
 use crate::write::{WriteRequest, conflict_error};
-use kubewright_schema::{Table, decode};
+use kubewright_schema::Table;
 
 const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
@@ -49,14 +49,12 @@ pub(crate) async fn dispatch(call: &Call, verb: Verb, body: &[u8]) -> Result<Ans
         _ if body::media_type(&call.headers) == MEDIA_TYPE => apply(call, body).await,
         _ => {
             let options = WriteOptions::read(&call.query, "PatchOptions")?;
-            let (patch, duplicates) = Patch::read(call, body)?;
-            call.strict(duplicates, options.field_validation)?;
-            let (table, ty) = scale_type()?;
+            let patch = Patch::read(call, body, options.field_validation)?;
+            let scale = scale_type()?;
             let request = call.write_request(options.persist, Part::Scale);
-            write(call, request, Operation::Update, |_, scale| {
-                let mut new = patch.apply_to(table, ty, scale)?;
-                decode::conform(table, ty, &mut new)
-                    .map_err(|e| ApiError::bad_request(e.to_string()))?;
+            write(call, request, Operation::Update, |_, old| {
+                let (new, complaints) = patch.apply_to(scale, old)?;
+                call.warnings.extend(complaints);
                 Ok(new)
             })
             .await

@@ -8,8 +8,8 @@ use crate::api::call::Call;
 use crate::core::Core;
 use crate::http::accept::{Format, Representation};
 use crate::http::respond;
-use crate::printers::{self, Headers, MetaVersion, Options, Row};
-use crate::resource::{Nature, Served};
+use crate::printers::{Headers, MetaVersion, Options, Row};
+use crate::resource::Served;
 use crate::status::ApiError;
 
 /// Writes events in the representation that the client asked for.
@@ -53,12 +53,7 @@ impl Renderer {
         match self {
             Renderer::Object => Ok(body),
             Renderer::PartialMetadata(version) => {
-                let partial = match &served.nature {
-                    Nature::Builtin(_) => printers::metadata_of_bytes(&body, *version),
-                    Nature::Custom(_) => serde_json::from_slice(&body)
-                        .map(|object: Value| printers::partial_metadata(&object, *version)),
-                };
-                Ok(partial.map_err(ApiError::internal)?.into())
+                Ok(served.partial_metadata(&body, *version)?.into())
             }
             Renderer::Table { options, headers } => {
                 let object: Value = serde_json::from_slice(&body).map_err(ApiError::internal)?;

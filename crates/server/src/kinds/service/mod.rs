@@ -6,6 +6,7 @@
 mod prepare;
 mod validate;
 
+use kubewright_schema::FieldError;
 use serde_json::{Value, json};
 
 use super::name_rule::NameRule;
@@ -59,6 +60,14 @@ pub(crate) fn cluster_ip(object: &Value) -> Option<&str> {
         address if has_cluster_ip(object) => Some(address),
         _ => None,
     }
+}
+
+/// What is wrong with a change of the addresses of a service, which it keeps. Asked before any are allocated
+/// (`alloc.go: initIPFamilyFields`).
+pub(crate) fn address_errors(new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    validate::addresses(new, old, &mut errors);
+    errors
 }
 
 /// Positions in `spec.ports` of ports that still need a node port.

@@ -294,9 +294,7 @@ pub(super) fn update(new: &Value, old: &Value, errors: &mut Errors) {
     if !has_cluster_ip(new) || !has_cluster_ip(old) {
         return;
     }
-    if !(is_headless(new) && is_headless(old)) {
-        validate_kept_addresses(&new["spec"], &old["spec"], errors);
-    }
+    addresses(new, old, errors);
     let balances = |object: &Value| text(&object["spec"]["type"]) == "LoadBalancer";
     let class = &new["spec"]["loadBalancerClass"];
     if balances(new) && balances(old) && *class != old["spec"]["loadBalancerClass"] {
@@ -305,18 +303,27 @@ pub(super) fn update(new: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
+/// Checks that addresses stay (`validateUpgradeDowngradeClusterIPs`).
+pub(super) fn addresses(new: &Value, old: &Value, errors: &mut Errors) {
+    let have = has_cluster_ip(new) && has_cluster_ip(old);
+    if have && !(is_headless(new) && is_headless(old)) {
+        validate_kept_addresses(&new["spec"], &old["spec"], errors);
+    }
+}
+
 fn validate_kept_addresses(new: &Value, old: &Value, errors: &mut Errors) {
     let path = SPEC.child("clusterIPs");
-    let (now, before) = (items(&new["clusterIPs"]), items(&old["clusterIPs"]));
+    let shown = &new["clusterIPs"];
+    let (now, before) = (items(shown), items(&old["clusterIPs"]));
     if !before.is_empty() && now.is_empty() {
         let text = "primary clusterIP can not be unset";
-        errors.push(FieldError::invalid(path.index(0), &new["clusterIPs"], text));
+        errors.push(FieldError::invalid(path.index(0), shown, text));
         return;
     }
     for (i, (now, before)) in now.iter().zip(before).enumerate() {
         if now != before {
             let text = "may not change once set";
-            errors.push(FieldError::invalid(path.index(i), &new["clusterIPs"], text));
+            errors.push(FieldError::invalid(path.index(i), shown, text));
         }
     }
 }

@@ -4,7 +4,9 @@ use kubewright_schema::FieldError;
 use kubewright_schema::names;
 use serde_json::{Value, json};
 
-use crate::kinds::checks::{Errors, immutable, invalid_each, one_of_if_set, required};
+use crate::kinds::checks::{
+    Errors, immutable, invalid_each, one_of_if_set, required, spec_is_immutable,
+};
 use crate::kinds::path::Path;
 use crate::kinds::strategy::{Generation, StatusMeta, Strategy};
 use crate::kinds::value::{
@@ -58,6 +60,8 @@ pub(crate) static CSI_DRIVER: Strategy = Strategy {
 };
 
 pub(crate) static CSI_NODE: Strategy = Strategy {
+    has_status: true,
+    status_meta: StatusMeta::Closed,
     allow_unconditional_update: false,
     returns_deleted_object: true,
     ..Strategy::PLAIN
@@ -104,7 +108,7 @@ pub(crate) static VOLUME_ATTACHMENT: Strategy = Strategy {
             errors,
         );
     },
-    validate_update: |new, old, errors| immutable(&new["spec"], &old["spec"], &SPEC, errors),
+    validate_update: spec_is_immutable,
     ..Strategy::PLAIN
 };
 
