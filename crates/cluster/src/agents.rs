@@ -81,12 +81,13 @@ impl Running {
             allocatable: host.allocatable,
         };
         let env = environment::environment(pod, &self.container, &place, sources);
+        let env = env.unwrap_or_default();
         ExecTarget {
             id: self.id.clone(),
             pod: pod.clone(),
             container: self.container.clone(),
-            env: env.unwrap_or_default(),
-            files: volumes::files(pod, &self.container, &place, sources),
+            files: volumes::files(pod, &self.container, &env, &place, sources),
+            env,
         }
     }
 }

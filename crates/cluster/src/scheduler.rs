@@ -10,7 +10,7 @@
 
 mod assign;
 mod bind;
-mod board;
+pub(crate) mod board;
 mod claimants;
 mod decide;
 pub(crate) mod demand;
@@ -26,7 +26,7 @@ mod stores;
 pub(crate) mod taints;
 mod tally;
 mod verdict;
-mod volumes;
+pub(crate) mod volumes;
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ mod world;
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, PostParams};
@@ -92,6 +93,32 @@ async fn a_failing_job_hits_its_backoff_limit_after_growing_waits() {
     );
     let message = "Job has reached the specified backoff limit";
     assert!(has_event(&cluster, "broken", "BackoffLimitExceeded", message).await);
+}
+
+/// `job/backoff_utils.go: getRemainingTime` with `job_controller.go: MaxJobPodFailureBackOff`.
+#[tokio::test(start_paused = true)]
+async fn waits_of_a_failing_job_double_up_to_ten_minutes() {
+    let cluster = start().await;
+    let jobs = here::<Job>(&cluster);
+    let failing = json!({"sim.kubewright.dev/crash-loop": "true"});
+    create(&jobs, job("again", failing, json!({"backoffLimit": 8}))).await;
+    until(&jobs, "again", |job| is_true(job, "Failed")).await;
+    let created = |pod: &Value| -> Timestamp {
+        let text = pod["metadata"]["creationTimestamp"].as_str();
+        text.and_then(|text| text.parse().ok()).expect("a moment")
+    };
+    let pods = all(&here::<Pod>(&cluster)).await;
+    let mut moments: Vec<Timestamp> = pods.iter().map(created).collect();
+    moments.sort();
+    let waits = moments
+        .windows(2)
+        .map(|two| two[1].duration_since(two[0]).as_secs());
+    let expected = [10, 20, 40, 80, 160, 320, 600, 600];
+    for (waited, expected) in waits.clone().zip(expected) {
+        let late = waited - expected;
+        assert!((0..=2).contains(&late), "{waited} s instead of {expected}");
+    }
+    assert_eq!(waits.count(), expected.len());
 }
 
 #[tokio::test(start_paused = true)]

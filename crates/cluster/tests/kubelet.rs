@@ -3,8 +3,8 @@
 
 mod world;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -110,6 +110,34 @@ async fn deployment_after_its_secret_is_ready_at_once() {
         .iter()
         .filter(|event| event["type"] == "Warning" && event["reason"] == "Failed");
     assert_eq!(warnings.count(), 0);
+    cluster.stop().await;
+}
+
+/// `scheduler/eventhandlers.go: AdmissionCheck`: a kubelet looks at ports of the node too, whoever put the pod there.
+#[tokio::test(start_paused = true)]
+async fn pod_that_is_put_on_a_taken_host_port_is_rejected() {
+    let cluster = start().await;
+    let pods: Api<Pod> = here(&cluster);
+    let node = all(&Api::<Node>::all(cluster.client())).await;
+    let node = name(&node[0]).to_owned();
+    let pod = |name: &str| {
+        json!({"metadata": {"name": name}, "spec": {"nodeName": node, "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "app", "image": "app:1", "ports": [{"containerPort": 80, "hostPort": 80}]}]}})
+    };
+    create(&pods, pod("first")).await;
+    until(&pods, "first", |pod| is_true(pod, "Ready")).await;
+    create(&pods, pod("second")).await;
+    let second = until(&pods, "second", |pod| pod["status"]["phase"] == "Failed").await;
+    assert_eq!(second["status"]["reason"], "NodePorts");
+    assert_eq!(
+        second["status"]["message"],
+        "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+    );
+    let gone = pods.delete("first", &Default::default()).await;
+    gone.expect("it goes");
+    until(&pods, "first", Value::is_null).await;
+    create(&pods, pod("third")).await;
+    until(&pods, "third", |pod| is_true(pod, "Ready")).await;
     cluster.stop().await;
 }
 
@@ -224,6 +252,80 @@ async fn program_of_a_test_lives_in_its_container() {
         .await
         .expect("it is deleted");
     until(&pods, "db", Value::is_null).await;
+    cluster.stop().await;
+}
+
+/// A server whose hooks open and drain it.
+struct Hooked {
+    heard: Arc<Mutex<Vec<String>>>,
+}
+
+impl Hooked {
+    fn hear(&self, what: impl Into<String>) {
+        self.heard.lock().expect("no test panics").push(what.into());
+    }
+}
+
+impl Program for Hooked {
+    async fn run(&self, container: ContainerConfig) -> Exit {
+        self.hear("run");
+        container.stopped().await;
+        self.hear("SIGTERM");
+        Exit::code(143)
+    }
+
+    async fn exec(&self, _: ExecTarget, command: Vec<String>, _: Streams) -> i32 {
+        sleep(Duration::from_secs(3)).await;
+        self.hear(command.join(" "));
+        i32::from(command == ["refuse"])
+    }
+
+    async fn http(
+        &self,
+        _: ContainerId,
+        port: u16,
+        request: Request<Bytes>,
+    ) -> Option<Response<Bytes>> {
+        self.hear(request.uri().path());
+        (port == 8080).then(|| Response::new(Bytes::new()))
+    }
+}
+
+/// `kuberuntime_container.go: startContainer, killContainer` and `lifecycle/handlers.go: handlerRunner.Run`.
+#[tokio::test(start_paused = true)]
+async fn hooks_ask_the_program_of_a_container() {
+    let cluster = start().await;
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let program = Hooked {
+        heard: Arc::clone(&heard),
+    };
+    cluster.nodes().run_image("server:*", program);
+    let pods: Api<Pod> = here(&cluster);
+    let pod = |name: &str, command: &str| {
+        json!({"metadata": {"name": name}, "spec": {"restartPolicy": "Never", "containers": [{
+            "name": "app", "image": "server:1", "ports": [{"name": "admin", "containerPort": 8080}], "lifecycle": {
+                "postStart": {"exec": {"command": [command]}},
+                "preStop": {"httpGet": {"port": "admin", "path": "/drain"}}}}]}})
+    };
+    create(&pods, pod("good", "open")).await;
+    let reason = |pod: &Value| waiting(pod)["reason"].clone();
+    until(&pods, "good", |pod| reason(pod) == "ContainerCreating").await;
+    until(&pods, "good", |pod| is_true(pod, "Ready")).await;
+    pods.delete("good", &Default::default())
+        .await
+        .expect("it is deleted");
+    until(&pods, "good", Value::is_null).await;
+    let all = std::mem::take(&mut *heard.lock().expect("no test panics"));
+    assert_eq!(all, ["run", "open", "/drain", "SIGTERM"]);
+    create(&pods, pod("bad", "refuse")).await;
+    let bad = until(&pods, "bad", |pod| pod["status"]["phase"] == "Failed").await;
+    let state = &bad["status"]["containerStatuses"][0]["state"];
+    assert_eq!(state["terminated"]["exitCode"], 143);
+    let message = "PostStartHook failed";
+    assert!(has_event(&cluster, "bad", "FailedPostStartHook", message).await);
+    assert!(has_event(&cluster, "bad", "Killing", "FailedPostStartHook").await);
+    let all = heard.lock().expect("no test panics").clone();
+    assert_eq!(all, ["run", "refuse", "/drain", "SIGTERM"]);
     cluster.stop().await;
 }
 

@@ -21,7 +21,8 @@ fn containers() -> Value {
     json!([{"name": "main", "image": "web:1"}])
 }
 
-/// `replication/replication_controller.go`: a ReplicationController is run as a ReplicaSet is.
+/// `replication/replication_controller.go: NewReplicationManager`: a ReplicationController is run as a ReplicaSet is, by
+/// `replicaset/replica_set.go: syncReplicaSet, manageReplicas`.
 #[tokio::test(start_paused = true)]
 async fn replication_controller_creates_adopts_and_deletes_pods() {
     let cluster = start().await;

@@ -348,7 +348,7 @@ async fn claim_that_waits_gets_a_local_volume_and_its_pod_goes_there() {
     assert_eq!(bound["spec"]["volumeName"], "disk");
 }
 
-/// `volume/expand/expand_controller.go` and the resizer beside a driver.
+/// `volume/expand/expand_controller.go: syncHandler, expand`, and what the resizer beside a driver does then.
 #[tokio::test(start_paused = true)]
 async fn claim_that_asks_for_more_gets_it() {
     let cluster = start().await;

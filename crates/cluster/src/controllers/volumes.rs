@@ -29,14 +29,14 @@ use kubewright_runtime::{
 };
 
 use self::objects::{
-    BIND_COMPLETED, BY_PLACE, PROVISIONED_BY, claim_of, class_of, free_of, has, is_bound,
-    place_index, promised_to, volume_of, volume_phase,
+    BIND_COMPLETED, BY_PLACE, claim_of, class_named, class_of, free_of, has, is_bound, place_index,
+    promised_to, volume_of, volume_phase,
 };
 use self::plan::{
     ClaimStep, Class, Note, Reclaim, Surroundings, VolumeStep, claim_step, volume_step,
 };
 pub(crate) use self::provision::standard_class;
-use self::provision::{DEFAULT_CLASS, PROVISIONER, provision, set_pending};
+use self::provision::{DEFAULT_CLASS, provision, set_pending};
 use crate::writes::{replace, report};
 
 /// Binds claims.
@@ -105,7 +105,11 @@ impl Reconciler<PersistentVolumeClaim> for Claims {
                 set_pending(&claim, cx).await?;
             }
             ClaimStep::Lose(note) => lose(&claim, note, cx).await?,
-            ClaimStep::Refuse(why) => return Err(Error::msg(why)),
+            ClaimStep::Refuse(note) => {
+                let why = Error::msg(note.message.clone());
+                tell(cx, &claim, Some(note));
+                return Err(why);
+            }
             ClaimStep::Bind(volume) => bind(&claim, &volume, cx).await?,
             ClaimStep::SetClass(name) => {
                 let mut classed = (*claim).clone();
@@ -178,11 +182,7 @@ async fn surroundings(
 }
 
 async fn class(claim: &PersistentVolumeClaim, client: &Client) -> Result<Class, ClientError> {
-    let named = claim
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.storage_class_name.as_deref());
-    match named {
+    match class_named(claim) {
         Some("") => Ok(Class::None),
         Some(name) => {
             let class = client.get::<StorageClass>(&Key::cluster(name)).await?;
@@ -264,8 +264,15 @@ impl Reconciler<PersistentVolume> for Volumes {
             Some(key) => cx.client().get::<PersistentVolumeClaim>(&key).await?,
             None => None,
         };
-        match volume_step(&volume, claim.as_deref()) {
+        let mut claim = claim;
+        let mut step = volume_step(&volume, claim.as_deref());
+        if matches!(step, VolumeStep::Release(_)) {
+            claim = live_claim(&volume, cx).await?;
+            step = volume_step(&volume, claim.as_deref());
+        }
+        match step {
             VolumeStep::Leave => {}
+            VolumeStep::RefuseMode => tell_of_modes(&volume, claim.as_deref(), cx),
             VolumeStep::MarkAvailable => set_phase(&volume, "Available", cx).await?,
             VolumeStep::MarkBound => set_phase(&volume, "Bound", cx).await?,
             VolumeStep::Unbind => unbind(&volume, cx).await?,
@@ -275,36 +282,50 @@ impl Reconciler<PersistentVolume> for Volumes {
     }
 }
 
-/// Gives a volume up whose claim is gone, if the server says so too: the cache may be behind.
+/// The claim of a volume as the server has it: the cache may be behind, and a volume is not to be given up for that.
+async fn live_claim(
+    volume: &PersistentVolume,
+    cx: &Context,
+) -> Result<Option<Arc<PersistentVolumeClaim>>, ClientError> {
+    let Some(key) = claim_of(volume) else {
+        return Ok(None);
+    };
+    let live = cx.client().live().get(&key).await?;
+    Ok(live.map(Arc::new))
+}
+
+/// Says to both that they cannot be bound.
+fn tell_of_modes(volume: &PersistentVolume, claim: Option<&PersistentVolumeClaim>, cx: &Context) {
+    let Some(claim) = claim else { return };
+    let (reason, kind) = ("VolumeMismatch", EventKind::Warning);
+    let text = format!(
+        "Cannot bind PersistentVolume to requested PersistentVolumeClaim {:?} due to incompatible volumeMode.",
+        claim.name_any()
+    );
+    cx.event(volume, kind, reason, text);
+    let text = format!(
+        "Cannot bind PersistentVolume {:?} to requested PersistentVolumeClaim due to incompatible volumeMode.",
+        volume.name_any()
+    );
+    cx.event(claim, kind, reason, text);
+}
+
+/// Gives a volume up whose claim is gone.
 async fn release(volume: &PersistentVolume, how: Reclaim, cx: &Context) -> Result<(), ClientError> {
     let client = cx.client();
-    let live = match claim_of(volume) {
-        Some(key) => client.live().get::<PersistentVolumeClaim>(&key).await?,
-        None => None,
-    };
-    if !matches!(volume_step(volume, live.as_ref()), VolumeStep::Release(_)) {
-        return Ok(());
-    }
     // First this, or its protection would keep what is about to go.
     if plan::is_news_of_release(volume) {
         set_phase(volume, "Released", cx).await?;
     }
     match how {
-        Reclaim::Retain => Ok(()),
+        Reclaim::Retain | Reclaim::DeleteByOthers => Ok(()),
         Reclaim::Recycle => unbind(volume, cx).await,
-        Reclaim::Delete if is_somebody_elses(volume) => Ok(()),
         Reclaim::Delete if volume.metadata.deletion_timestamp.is_some() => Ok(()),
         Reclaim::Delete => {
             let deleted = client.delete(volume, Delete::background()).await;
             deleted.ignore_not_found().map(drop)
         }
     }
-}
-
-/// Whether a volume was made by somebody else's provisioner, who deletes it too.
-fn is_somebody_elses(volume: &PersistentVolume) -> bool {
-    let by = volume.annotations().get(PROVISIONED_BY);
-    by.is_some_and(|by| by != PROVISIONER)
 }
 
 async fn unbind(volume: &PersistentVolume, cx: &Context) -> Result<(), ClientError> {

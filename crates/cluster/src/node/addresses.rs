@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use kubewright_proxy::{Ipv4Range, LoopbackNetwork};
+use kubewright_server::ServiceNetwork;
 
 /// The most nodes that have addresses of their own.
 const MOST_NODES: u32 = 1 << 16;
@@ -38,11 +39,13 @@ pub(crate) struct Networks {
 }
 
 impl Default for Ranges {
-    /// Pods in 10.128.0.0/9, the customary 10.244.0.0 first, and nodes at 172.18.0.2 and up.
+    /// Pods in 10.128.0.0/9, the customary 10.244.0.0 first, and nodes at 172.18.0.2 and up. The server dials no address of
+    /// these pods.
     fn default() -> Self {
+        let (pods, bits) = ServiceNetwork::SIMULATED_PODS;
         let range = |first: [u8; 4], bits| Ipv4Range::new(first.into(), bits);
         Self {
-            pods: range([10, 128, 0, 0], 9).expect("nine bits"),
+            pods: range(pods, bits).expect("nine bits"),
             first: u32::from_be_bytes([10, 244, 0, 0]),
             nodes: range([172, 18, 0, 0], 15).expect("fifteen bits"),
         }

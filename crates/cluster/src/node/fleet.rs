@@ -13,7 +13,7 @@ use kubewright_cache::Key;
 
 use super::addresses::{Addresses, Networks};
 use super::handle::{NodesError, NodesOptions};
-use super::kubelet::admission::{NodeView, Taken, admit};
+use super::kubelet::admission::{NodeView, Promise, Taken, admit};
 use super::kubelet::eviction::Pressure;
 use super::kubelet::sources::Sources;
 use super::machine::{PodMachine, Surroundings};
@@ -23,7 +23,7 @@ use super::signal::Signal;
 use super::spec::NodeSpec;
 use super::status::{self, Host, Published};
 use super::step::{Fate, Step};
-use crate::scheduler::resources::{Requests, Resources};
+use crate::scheduler::resources::Resources;
 
 /// How often a node that is low on something lets a pod go: `evictionMonitoringPeriod` of a kubelet.
 const EVICT_EVERY: Duration = Duration::from_secs(10);
@@ -87,7 +87,7 @@ struct Tenant {
     alarm: Option<Timestamp>,
     stage: Stage,
     /// What was promised to it; nothing once it has ended.
-    promised: Option<Resources>,
+    promised: Option<Promise>,
 }
 
 /// Whether something about a pod is being written.
@@ -471,7 +471,7 @@ impl Fleet {
             if !Run::is_admitted(pod) && pod.metadata.deletion_timestamp.is_none() {
                 run.signals.extend(node.rejection(pod, world));
             }
-            promised = Some(Requests::of(pod).exact);
+            promised = Some(Promise::of(pod));
         }
         let mut own = None;
         if spec.and_then(|s| s.host_network) == Some(true) {
@@ -485,8 +485,7 @@ impl Fleet {
         }
         node.pods.insert(key.clone());
         if let Some(promised) = &promised {
-            node.taken.resources.add(promised);
-            node.taken.pods += 1;
+            node.taken.add(promised);
         }
         let tenant = Tenant {
             node: name.to_owned(),
@@ -562,16 +561,14 @@ impl Simulated {
         let mut taken = Taken::default();
         let pods = self.pods.iter().filter_map(|key| world.pod(key));
         for pod in pods.filter(|pod| !status::is_terminal(pod)) {
-            taken.resources.add(&Requests::of(&pod).exact);
-            taken.pods += 1;
+            taken.add(&Promise::of(&pod));
         }
         taken
     }
 
-    fn give_back(&mut self, promised: &mut Option<Resources>) {
+    fn give_back(&mut self, promised: &mut Option<Promise>) {
         if let Some(promised) = promised.take() {
-            self.taken.resources.subtract(&promised);
-            self.taken.pods -= 1;
+            self.taken.subtract(&promised);
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod containers;
 mod ending;
+mod hooks;
 mod probing;
 mod starting;
 
@@ -65,6 +66,10 @@ enum Change {
     /// The runtime is asked to end it.
     Ask(Duration),
     Probe(ProbeKind),
+    /// The hook after its start is done.
+    Hooked,
+    /// The hook before its end has failed.
+    PreStopFailed,
 }
 
 impl<'a> PodMachine<'a> {

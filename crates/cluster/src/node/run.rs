@@ -89,6 +89,10 @@ pub(crate) struct ContainerRun {
     pub(crate) prober: Prober,
     /// Whether probes of this run are carried out one by one; see `Machine::is_probing`.
     pub(crate) probing: bool,
+    /// How far the hook is that runs when it has started.
+    pub(crate) hooking: Hooking,
+    /// Whether it was reported that the hook before its end failed.
+    pub(crate) pre_stop_reported: bool,
     /// It is being stopped to be started again.
     pub(crate) killing: Option<Stopping>,
     /// It does nothing any more, and hears nothing.
@@ -97,6 +101,18 @@ pub(crate) struct ContainerRun {
     pub(crate) printed: usize,
     /// What the runtime knows of this run.
     pub(crate) live: Live,
+}
+
+/// How far the hook is that runs when a container has started; until it is over, nobody hears that the container runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Hooking {
+    /// It is done, or the container has no such hook.
+    #[default]
+    Over,
+    /// It is done then, if ever.
+    Runs { until: Option<Timestamp> },
+    /// It failed, and the container ends.
+    Failed,
 }
 
 /// What the runtime knows of a run.
@@ -283,6 +299,8 @@ impl ContainerRun {
             mount_pause: Duration::ZERO,
             prober: Prober::default(),
             probing: false,
+            hooking: Hooking::Over,
+            pre_stop_reported: false,
             killing: None,
             hung: false,
             printed: 0,
@@ -330,9 +348,8 @@ impl ContainerRun {
     fn lets_others_start(&self) -> bool {
         match (&self.state, self.role) {
             (State::Ended(end), Role::Init) => end.code == 0,
-            (State::Running { .. } | State::BackOff { .. } | State::Ended(_), Role::Sidecar) => {
-                true
-            }
+            (State::Running { .. }, Role::Sidecar) => self.hooking == Hooking::Over,
+            (State::BackOff { .. } | State::Ended(_), Role::Sidecar) => true,
             // It has run before: a sidecar that is started again holds nobody up.
             (_, Role::Sidecar) => self.last.is_some(),
             _ => false,
@@ -352,13 +369,18 @@ impl ContainerRun {
         matches!(self.state, State::Running { .. } | State::Starting)
     }
 
+    /// Whether it runs, and nobody has heard of that yet.
+    pub(crate) fn is_hooking(&self) -> bool {
+        matches!(self.state, State::Running { .. }) && self.hooking != Hooking::Over
+    }
+
     /// Whether it has never run.
     pub(crate) fn is_fresh(&self) -> bool {
         let before = matches!(
             self.state,
             State::Waiting | State::Creating { .. } | State::Blocked { .. } | State::Starting
         );
-        self.last.is_none() && before
+        self.last.is_none() && (before || self.is_hooking())
     }
 
     /// The number of the run that is, or that comes next.
@@ -377,6 +399,8 @@ impl ContainerRun {
         }
         self.prober = Prober::default();
         self.probing = false;
+        self.hooking = Hooking::Over;
+        self.pre_stop_reported = false;
         self.killing = None;
         self.hung = false;
         self.printed = 0;

@@ -26,6 +26,7 @@
 mod builtin;
 mod config;
 mod files;
+mod hooks;
 mod image;
 mod program;
 mod simulation;
@@ -53,7 +54,7 @@ pub use volumes::{Medium, MountError, PodVolume, PodVolumes, VolumeFile, VolumeS
 
 pub use super::kubelet::environment::expand;
 
-pub(crate) use builtin::{Plan, Stops, interpret};
+pub(crate) use builtin::{Plan, Stops, interpret, outcome};
 
 /// Runs containers for nodes.
 ///

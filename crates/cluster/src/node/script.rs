@@ -12,6 +12,9 @@ use k8s_openapi::api::core::v1::{Container, EphemeralContainer, Pod, Probe};
 use kubewright_schema::quantity::Quantity;
 
 use super::behaviour::{Behaviour, Probes};
+use super::kubelet::hooks::{self, Hook};
+use super::kubelet::plain_probes::{Trouble, hopeless};
+use super::kubelet::prober::KINDS;
 use super::runtime::{Life, Plan, ProbeKind, Stops};
 
 /// What annotations of the simulation begin with.
@@ -63,8 +66,13 @@ pub(crate) struct Script {
     pub(crate) log: Vec<(Duration, String)>,
     /// Whether the command says what it writes, so that the log has nothing else.
     pub(crate) spoken: bool,
-    /// The probes that fail.
+    /// The probes that fail because somebody says so.
     pub(crate) unhealthy: Vec<ProbeKind>,
+    /// The probes that cannot succeed, and of which nobody says anything.
+    pub(crate) hopeless: Vec<(ProbeKind, Trouble)>,
+    /// What its hooks do, as far as that is plain.
+    pub(crate) post_start: Option<Hook>,
+    pub(crate) pre_stop: Option<Hook>,
     pub(crate) life: Life,
 }
 
@@ -84,6 +92,18 @@ pub(crate) struct Exit {
 }
 
 impl Script {
+    /// Whether a probe does not succeed.
+    pub(crate) fn is_unwell(&self, kind: ProbeKind) -> bool {
+        self.unhealthy.contains(&kind) || self.trouble(kind).is_some()
+    }
+
+    /// Why a probe cannot succeed, if it cannot.
+    pub(crate) fn trouble(&self, kind: ProbeKind) -> Option<&Trouble> {
+        let mut all = self.hopeless.iter();
+        all.find(|(other, _)| *other == kind)
+            .map(|(_, trouble)| trouble)
+    }
+
     /// How the run ends that follows this many restarts; nothing if it goes on until it is stopped.
     pub(crate) fn exit(&self, restarts: u32) -> Option<&Exit> {
         match &self.failing {
@@ -212,16 +232,14 @@ impl<'a> Settings<'a> {
         }
         let of = |setting: &str| self.get(role, &container.name, setting);
         let message = of("termination-message").map(str::to_owned);
-        let fails = |kind: &ProbeKind| {
-            let setting = kind.name().to_lowercase();
-            of(&setting) == Some("fail")
+        let annotated = |kind: ProbeKind| of(&kind.name().to_lowercase());
+        let fails = |kind: &ProbeKind| annotated(*kind) == Some("fail");
+        let unhealthy = KINDS.into_iter().filter(fails).collect();
+        let mut hopeless = match life {
+            Life::Scripted => hopeless(container),
+            Life::Live => Vec::new(),
         };
-        let kinds = [
-            ProbeKind::Startup,
-            ProbeKind::Liveness,
-            ProbeKind::Readiness,
-        ];
-        let unhealthy = kinds.into_iter().filter(fails).collect();
+        hopeless.retain(|(kind, _)| annotated(*kind).is_none());
         let mut log = of("log").map(lines).unwrap_or_default();
         let spoken = plan.as_ref().is_some_and(|plan| !plan.output.is_empty());
         log.extend(plan.iter().flat_map(|plan| plan.output.iter().cloned()));
@@ -252,6 +270,9 @@ impl<'a> Settings<'a> {
             log,
             spoken,
             unhealthy,
+            hopeless,
+            post_start: hooks::post_start(container).filter(|_| life == Life::Scripted),
+            pre_stop: hooks::pre_stop(container).filter(|_| life == Life::Scripted),
             life,
         }
     }

@@ -211,7 +211,7 @@ impl View<'_> {
         script: &Script,
     ) -> ContainerStatus {
         let image = spec.image.clone().unwrap_or_default();
-        let running = matches!(run.state, State::Running { .. });
+        let running = matches!(run.state, State::Running { .. }) && !run.is_hooking();
         let begun = running || run.last.is_some() || run.end().is_some();
         let current = match &run.state {
             State::Ended(end) => end.run,
@@ -246,6 +246,9 @@ impl View<'_> {
     }
 
     fn is_ready(&self, spec: &Container, run: &ContainerRun, script: &Script) -> bool {
+        if run.is_hooking() {
+            return false;
+        }
         match (&run.state, run.role) {
             (State::Ended(end), Role::Init) => end.code == 0,
             (State::Running { .. }, Role::Main | Role::Sidecar)
@@ -279,9 +282,13 @@ impl View<'_> {
             State::Creating { .. } | State::Starting if before(run) => {
                 waiting("PodInitializing", None)
             }
+            State::Running { .. } if run.is_hooking() && before(run) => {
+                waiting("PodInitializing", None)
+            }
             State::Waiting | State::Creating { .. } | State::Starting => {
                 waiting("ContainerCreating", None)
             }
+            State::Running { .. } if run.is_hooking() => waiting("ContainerCreating", None),
             State::Blocked { why, .. } => waiting(why.reason, Some(why.message.clone())),
             State::Running { since } => ContainerState {
                 running: Some(ContainerStateRunning {
@@ -325,8 +332,8 @@ impl View<'_> {
 
 /// Whether probes of a container are carried out one by one. Those of a scripted container that is well are not.
 fn probes_decide(spec: &Container, run: &ContainerRun, script: &Script) -> bool {
-    let fails = |kind| prober::spec(spec, kind).is_some();
-    script.life == Life::Live || run.probing || script.unhealthy.iter().any(|kind| fails(*kind))
+    let unwell = |kind| prober::spec(spec, kind).is_some() && script.is_unwell(kind);
+    script.life == Life::Live || run.probing || prober::KINDS.into_iter().any(unwell)
 }
 
 /// 64 hexadecimal digits that follow from the parts.

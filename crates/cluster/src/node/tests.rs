@@ -2,6 +2,7 @@
 
 mod conditions;
 mod ending;
+mod hooks;
 mod legality;
 mod probes;
 mod sources;

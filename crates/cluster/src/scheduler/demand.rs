@@ -235,7 +235,8 @@ impl HostPort {
     }
 }
 
-fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
+/// The ports of its node that a pod wants for itself.
+pub(crate) fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
     let containers = spec
         .containers
         .iter()

@@ -355,6 +355,8 @@ fn ports_of_the_node_are_given_out_once() {
     check(&mut board, port(80), Err(expect));
 }
 
+/// `nodeaffinity/node_affinity.go: Score`, `interpodaffinity/scoring.go: Score` and
+/// `podtopologyspread/scoring.go: Score, NormalizeScore`.
 #[test]
 fn preferences_bend_the_choice_of_the_emptiest() {
     let prefer = |labels: Value, kind: &str| {
@@ -372,6 +374,26 @@ fn preferences_bend_the_choice_of_the_emptiest() {
     for (spec, expect) in cases {
         check(&mut cluster(), spec, expect);
     }
+}
+
+/// `podtopologyspread/scoring.go: scoreForCount, NormalizeScore`: the fewer pods a domain has the better, and a node
+/// without the key scores nothing.
+#[test]
+fn soft_spread_prefers_the_domain_with_the_fewest_pods() {
+    let mut board = Board::default();
+    for (name, rack) in [("a1", Some("1")), ("a2", Some("2")), ("a3", None)] {
+        let labels = rack.map_or(
+            json!({}),
+            |rack| json!({"metadata": {"labels": {"rack": rack}}}),
+        );
+        board.put_node(&node(name, labels));
+    }
+    let web = json!({"app": "web"});
+    put(&mut board, &pod("one", web.clone(), json!({})), "a1");
+    check(&mut board, spread("rack", "ScheduleAnyway"), Ok("a2"));
+    put(&mut board, &pod("two", web.clone(), json!({})), "a2");
+    put(&mut board, &pod("three", web, json!({})), "a2");
+    check(&mut board, spread("rack", "ScheduleAnyway"), Ok("a1"));
 }
 
 #[test]

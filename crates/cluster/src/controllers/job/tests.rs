@@ -260,6 +260,7 @@ fn jobs_end_when_their_pods_are_gone_and_counted() {
     assert_eq!(plan.again, Some(Duration::from_secs(10)));
 }
 
+/// `job/backoff_utils.go: getRemainingTime, getRemainingTimeForFailuresCount`.
 #[test]
 fn failures_delay_the_next_pod() {
     let check = |failures: usize, seconds: i64, expected: Option<u64>| {

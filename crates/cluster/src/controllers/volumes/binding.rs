@@ -1,10 +1,14 @@
 //! The four writes that bind a claim and a volume to each other, and the one that takes a volume back, as changes of the
 //! objects. Pure; mirrors `pv_controller.go: bind, unbindVolume` and `pv_helpers.go: GetBindVolumeToClaim`.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::{ObjectReference, PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::objects::{
-    BIND_COMPLETED, BOUND_BY_CONTROLLER, annotate, claim_phase, claim_ref, has, is_for, volume_of,
+    BEFORE_RESIZE, BIND_COMPLETED, BOUND_BY_CONTROLLER, annotate, annotation, claim_phase,
+    claim_ref, has, is_for, volume_of,
 };
 
 /// Says on a volume that it is a claim's. What the user has promised by name stays the user's choice.
@@ -37,13 +41,22 @@ pub(crate) fn set_volume_phase(volume: &mut PersistentVolume, phase: &str) {
 
 /// Sets the status of a claim that is bound. Its capacity is the volume's at that moment, and the resizer's from then on.
 pub(crate) fn set_bound(claim: &mut PersistentVolumeClaim, volume: &PersistentVolume) {
-    let becomes = claim_phase(claim) != "Bound";
-    let given = volume.spec.clone().unwrap_or_default();
+    let (becomes, waited) = (
+        claim_phase(claim) != "Bound",
+        claim_phase(claim) == "Pending",
+    );
+    let mut given = volume.spec.clone().unwrap_or_default();
+    if let Some(size) = annotation(&volume.metadata, BEFORE_RESIZE) {
+        let usable = Quantity(size.to_owned());
+        given.capacity = Some(BTreeMap::from([("storage".to_owned(), usable)]));
+    }
     let status = claim.status.get_or_insert_default();
     status.phase = Some("Bound".to_owned());
     status.access_modes = given.access_modes;
     if becomes {
         status.capacity = given.capacity;
+    }
+    if waited {
         status.current_volume_attributes_class_name = given.volume_attributes_class_name;
     }
 }
@@ -53,6 +66,7 @@ pub(crate) fn set_unbound(claim: &mut PersistentVolumeClaim, phase: &str) {
     let status = claim.status.get_or_insert_default();
     status.phase = Some(phase.to_owned());
     (status.access_modes, status.capacity) = (None, None);
+    status.current_volume_attributes_class_name = None;
 }
 
 /// Takes a volume back from its claim: as it was before the controller chose it, or promised as the user had it.

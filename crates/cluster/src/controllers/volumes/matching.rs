@@ -20,8 +20,8 @@ pub(crate) enum Seeker {
     Scheduler,
 }
 
-/// The volumes that a claim can have, the best first: one that is promised to it, then the smallest of those with the
-/// fewest access modes.
+/// The volumes that a claim can have, the best first: one that is promised to it, then the smallest. The controller looks
+/// among those with the fewest access modes first, the scheduler does not.
 pub(crate) fn candidates(
     claim: &PersistentVolumeClaim,
     volumes: &[Arc<PersistentVolume>],
@@ -35,7 +35,10 @@ pub(crate) fn candidates(
         let promised = is_for(claim, volume);
         let free = || seeker != Seeker::ControllerOfWaiting && is_free(claim, volume, &selector);
         if promised || free() {
-            let modes = modes(volume);
+            let modes = match seeker {
+                Seeker::Scheduler => Vec::new(),
+                _ => modes(volume),
+            };
             by_modes
                 .entry((modes.len(), modes))
                 .or_default()
@@ -63,10 +66,15 @@ pub(crate) fn candidates(
 }
 
 /// Why a claim cannot have the volume that it names (`pv_controller.go: checkVolumeSatisfyClaim`).
-pub(crate) fn mismatch(
-    claim: &PersistentVolumeClaim,
-    volume: &PersistentVolume,
-) -> Option<&'static str> {
+pub(crate) fn mismatch(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Option<String> {
+    if volume.metadata.deletion_timestamp.is_some() {
+        let name = volume.metadata.name.as_deref().unwrap_or_default();
+        return Some(format!("the volume is marked for deletion {name:?}"));
+    }
+    differs(claim, volume).map(str::to_owned)
+}
+
+fn differs(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> Option<&'static str> {
     if request(claim) > capacity(volume) {
         return Some("requested PV is too small");
     }
@@ -76,7 +84,7 @@ pub(crate) fn mismatch(
     if attributes_class(claim) != volume_attributes_class(volume) {
         return Some("volumeAttributesClassName does not match");
     }
-    if mode(claim) != volume_mode(volume) {
+    if !is_same_mode(claim, volume) {
         return Some("incompatible volumeMode");
     }
     (!has_modes(claim, volume)).then_some("incompatible accessMode")
@@ -87,7 +95,7 @@ fn may_have(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> bool {
     let somebody_elses = super::objects::claim_ref(volume).is_some() && !is_for(claim, volume);
     !somebody_elses
         && request(claim) <= capacity(volume)
-        && mode(claim) == volume_mode(volume)
+        && is_same_mode(claim, volume)
         && attributes_class(claim) == volume_attributes_class(volume)
         && volume.metadata.deletion_timestamp.is_none()
         && has_modes(claim, volume)
@@ -124,6 +132,11 @@ fn has_modes(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> bool {
         .iter()
         .flat_map(|spec| spec.access_modes.iter().flatten());
     wanted.all(|mode| given.contains(&mode.as_str()))
+}
+
+/// Whether a claim and a volume are for files, or blocks, both.
+pub(crate) fn is_same_mode(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> bool {
+    mode(claim) == volume_mode(volume)
 }
 
 fn mode(claim: &PersistentVolumeClaim) -> &str {

@@ -22,6 +22,12 @@ pub(crate) const STORAGE_PROVISIONER: [&str; 2] = [
     "volume.kubernetes.io/storage-provisioner",
     "volume.beta.kubernetes.io/storage-provisioner",
 ];
+/// On a claim or a volume: the CSI driver that took over from a provisioner inside Kubernetes.
+pub(crate) const MIGRATED_TO: &str = "pv.kubernetes.io/migrated-to";
+/// On a claim or a volume: its class, in the word of before. It comes first.
+const OLD_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
+/// On a volume that was made larger: what the file system on it holds until a node has grown that too.
+pub(crate) const BEFORE_RESIZE: &str = "volume.alpha.kubernetes.io/pre-resize-capacity";
 /// A provisioner that makes nothing: volumes are made by hand.
 pub(crate) const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
@@ -32,6 +38,12 @@ pub(crate) const BY_PLACE: &str = "place";
 pub(crate) fn has(metadata: &ObjectMeta, annotation: &str) -> bool {
     let annotations = metadata.annotations.as_ref();
     annotations.is_some_and(|annotations| annotations.contains_key(annotation))
+}
+
+/// What an annotation says.
+pub(crate) fn annotation<'a>(metadata: &'a ObjectMeta, name: &str) -> Option<&'a str> {
+    let value = metadata.annotations.as_ref()?.get(name);
+    value.map(String::as_str)
 }
 
 /// Sets an annotation.
@@ -92,18 +104,22 @@ pub(crate) fn is_bound(claim: &PersistentVolumeClaim) -> bool {
     volume_of(claim).is_some() && claim_phase(claim) == "Bound"
 }
 
+/// The class that a claim names; nothing if it leaves that to the cluster (`pv_helpers.go: PersistentVolumeClaimHasClass`).
+pub(crate) fn class_named(claim: &PersistentVolumeClaim) -> Option<&str> {
+    let spec = || claim.spec.as_ref()?.storage_class_name.as_deref();
+    annotation(&claim.metadata, OLD_CLASS).or_else(spec)
+}
+
 /// The class of a claim; empty for none.
 pub(crate) fn class_of(claim: &PersistentVolumeClaim) -> &str {
-    let spec = claim.spec.as_ref();
-    let class = spec.and_then(|spec| spec.storage_class_name.as_deref());
-    class.unwrap_or_default()
+    class_named(claim).unwrap_or_default()
 }
 
 /// The class of a volume; empty for none.
 pub(crate) fn volume_class(volume: &PersistentVolume) -> &str {
-    let spec = volume.spec.as_ref();
-    let class = spec.and_then(|spec| spec.storage_class_name.as_deref());
-    class.unwrap_or_default()
+    let spec = || volume.spec.as_ref()?.storage_class_name.as_deref();
+    let named = annotation(&volume.metadata, OLD_CLASS).or_else(spec);
+    named.unwrap_or_default()
 }
 
 /// How much a claim asks for.

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 
-use super::matching::{Seeker, candidates, mismatch};
+use super::matching::{Seeker, candidates, is_same_mode, mismatch};
 use super::objects::{
-    BIND_COMPLETED, BOUND_BY_CONTROLLER, PROVISIONED_BY, SELECTED_NODE, claim_ref, claim_uid, has,
-    is_for, volume_of, volume_phase, waits_for_consumer,
+    BIND_COMPLETED, BOUND_BY_CONTROLLER, MIGRATED_TO, PROVISIONED_BY, SELECTED_NODE, annotation,
+    claim_ref, claim_uid, has, is_for, volume_of, volume_phase, waits_for_consumer,
 };
+use super::provision::PROVISIONER;
 
 /// What is known when a claim is looked at.
 #[derive(Debug, Default)]
@@ -52,7 +53,7 @@ pub(crate) enum ClaimStep {
     /// A volume has to be made.
     Provision(Arc<StorageClass>),
     /// Somebody has removed what says that it was bound; nothing is known to be right.
-    Refuse(String),
+    Refuse(Note),
 }
 
 /// An event about a claim.
@@ -91,6 +92,8 @@ pub(crate) enum VolumeStep {
     /// No claim has it: `Available`.
     MarkAvailable,
     MarkBound,
+    /// Its claim is for files and it is for blocks, or the other way round: they are never bound.
+    RefuseMode,
     /// Its claim is gone: `Released`, and then what its policy says.
     Release(Reclaim),
     /// Its claim has another volume: it is free again.
@@ -101,6 +104,8 @@ pub(crate) enum VolumeStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reclaim {
     Retain,
+    /// Whoever made it deletes it.
+    DeleteByOthers,
     Delete,
     /// What it held is wiped, and it is free again.
     Recycle,
@@ -154,11 +159,13 @@ fn claim_of_named_volume(
     if is_for(claim, volume) {
         return ClaimStep::Bind(volume.clone());
     }
-    if has(&claim.metadata, BOUND_BY_CONTROLLER) {
-        return ClaimStep::Refuse(format!("volume {name:?} is claimed by another claim"));
-    }
     let text = format!("volume {name:?} already bound to a different claim.");
-    ClaimStep::Wait(Some(Note::warning("FailedBinding", text)))
+    let note = Note::warning("FailedBinding", text);
+    if has(&claim.metadata, BOUND_BY_CONTROLLER) {
+        ClaimStep::Refuse(note)
+    } else {
+        ClaimStep::Wait(Some(note))
+    }
 }
 
 fn unbound_claim(claim: &PersistentVolumeClaim, around: &Surroundings) -> ClaimStep {
@@ -206,22 +213,36 @@ pub(crate) fn volume_step(
         return VolumeStep::Release(reclaim(volume));
     };
     match volume_of(claim) {
+        None if !is_same_mode(claim, volume) => VolumeStep::RefuseMode,
         None => VolumeStep::Leave,
         Some(name) if Some(name) == volume.metadata.name.as_deref() => VolumeStep::MarkBound,
-        Some(_) if has(&volume.metadata, PROVISIONED_BY) && reclaim(volume) == Reclaim::Delete => {
-            VolumeStep::Release(Reclaim::Delete)
-        }
-        Some(_) => VolumeStep::Unbind,
+        Some(_) => match reclaim(volume) {
+            how @ (Reclaim::Delete | Reclaim::DeleteByOthers)
+                if has(&volume.metadata, PROVISIONED_BY) =>
+            {
+                VolumeStep::Release(how)
+            }
+            _ => VolumeStep::Unbind,
+        },
     }
 }
 
 fn reclaim(volume: &PersistentVolume) -> Reclaim {
     let spec = volume.spec.as_ref();
     match spec.and_then(|spec| spec.persistent_volume_reclaim_policy.as_deref()) {
+        Some("Delete") if is_others(volume) => Reclaim::DeleteByOthers,
         Some("Delete") => Reclaim::Delete,
         Some("Recycle") => Reclaim::Recycle,
         _ => Reclaim::Retain,
     }
+}
+
+/// Whether a volume is deleted by others: by its provisioner, or its CSI driver (`pv_controller.go: findDeletablePlugin`).
+fn is_others(volume: &PersistentVolume) -> bool {
+    let by = annotation(&volume.metadata, PROVISIONED_BY);
+    let driver = volume.spec.as_ref().is_some_and(|spec| spec.csi.is_some());
+    let migrated = has(&volume.metadata, MIGRATED_TO);
+    by.map_or(driver || migrated, |by| by != PROVISIONER)
 }
 
 /// Whether a volume has yet to be called released. A failure stays visible.

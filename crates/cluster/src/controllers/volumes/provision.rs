@@ -14,7 +14,8 @@ use kubewright_runtime::{Client, ClientError, Context, Error, EventKind, Query};
 
 use super::binding::{reference, set_unbound};
 use super::objects::{
-    NO_PROVISIONER, PROVISIONED_BY, STORAGE_PROVISIONER, allowed_nodes, annotate, claim_phase,
+    MIGRATED_TO, PROVISIONED_BY, STORAGE_PROVISIONER, allowed_nodes, annotate, annotation,
+    claim_phase,
 };
 use crate::writes::{replace, report};
 
@@ -50,35 +51,97 @@ pub(crate) async fn standard_class(client: Client) -> Result<(), Error> {
     }
 }
 
+/// Who makes the volumes of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Maker<'a> {
+    /// This cluster, and they are simulated.
+    Simulation,
+    /// The provisioner of this name.
+    Others(&'a str),
+    /// The CSI driver of this name, which took over from a provisioner inside Kubernetes.
+    Migrated(&'static str),
+    Nobody,
+}
+
+/// The provisioners inside Kubernetes that are CSI drivers now (`csi-translation-lib/translate.go`).
+const MIGRATED: [(&str, &str); 7] = [
+    ("kubernetes.io/aws-ebs", "ebs.csi.aws.com"),
+    ("kubernetes.io/azure-disk", "disk.csi.azure.com"),
+    ("kubernetes.io/azure-file", "file.csi.azure.com"),
+    ("kubernetes.io/cinder", "cinder.csi.openstack.org"),
+    ("kubernetes.io/gce-pd", "pd.csi.storage.gke.io"),
+    ("kubernetes.io/portworx-volume", "pxd.portworx.com"),
+    ("kubernetes.io/vsphere-volume", "csi.vsphere.vmware.com"),
+];
+
+impl<'a> Maker<'a> {
+    pub(super) fn of(class: &'a StorageClass) -> Self {
+        let name = class.provisioner.as_str();
+        let migrated = MIGRATED.iter().find(|(before, _)| *before == name);
+        match migrated {
+            _ if name == PROVISIONER => Self::Simulation,
+            Some((_, driver)) => Self::Migrated(driver),
+            None if name.starts_with("kubernetes.io/") => Self::Nobody,
+            None => Self::Others(name),
+        }
+    }
+
+    /// Its name, as claims say it; empty for nobody.
+    fn name(self) -> &'a str {
+        match self {
+            Self::Simulation => PROVISIONER,
+            Self::Others(name) | Self::Migrated(name) => name,
+            Self::Nobody => "",
+        }
+    }
+}
+
+/// A claim that names who is to make its volume (`pv_controller.go: setClaimProvisioner`).
+pub(super) fn asked(claim: &PersistentVolumeClaim, of: Maker<'_>) -> PersistentVolumeClaim {
+    let mut asked = claim.clone();
+    let name = of.name();
+    if annotation(&claim.metadata, STORAGE_PROVISIONER[0]) != Some(name) {
+        for annotation in STORAGE_PROVISIONER {
+            annotate(&mut asked.metadata, annotation, name);
+        }
+    }
+    if matches!(of, Maker::Migrated(_)) {
+        annotate(&mut asked.metadata, MIGRATED_TO, name);
+    }
+    asked
+}
+
 /// Asks for a volume, and makes it if that is up to this cluster.
 pub(super) async fn provision(
     claim: &PersistentVolumeClaim,
     class: &StorageClass,
     cx: &Context,
 ) -> Result<Option<PersistentVolume>, ClientError> {
-    if class.provisioner == NO_PROVISIONER {
-        let text = "no volume plugin matched name: kubernetes.io/no-provisioner";
-        cx.event(claim, EventKind::Warning, "ProvisioningFailed", text);
-        set_pending(claim, cx).await?;
-        return Ok(None);
+    let client = cx.client();
+    let maker = Maker::of(class);
+    match maker {
+        Maker::Simulation => {
+            let claim = replace(client, claim, asked(claim, maker)).await?;
+            simulate(&claim, class, cx).await
+        }
+        Maker::Others(name) | Maker::Migrated(name) => {
+            let claim = replace(client, claim, asked(claim, maker)).await?;
+            let text = format!(
+                "Waiting for a volume to be created either by the external provisioner '{name}' or manually by the system \
+                 administrator. If volume creation is delayed, please verify that the provisioner is running and correctly \
+                 registered.",
+            );
+            cx.event(&claim, EventKind::Normal, "ExternalProvisioning", text);
+            set_pending(&claim, cx).await?;
+            Ok(None)
+        }
+        Maker::Nobody => {
+            let text = format!("no volume plugin matched name: {}", class.provisioner);
+            cx.event(claim, EventKind::Warning, "ProvisioningFailed", text);
+            set_pending(claim, cx).await?;
+            Ok(None)
+        }
     }
-    let mut asked = claim.clone();
-    for annotation in STORAGE_PROVISIONER {
-        annotate(&mut asked.metadata, annotation, &class.provisioner);
-    }
-    let claim = replace(cx.client(), claim, asked).await?;
-    if class.provisioner == PROVISIONER {
-        return simulate(&claim, class, cx).await;
-    }
-    let text = format!(
-        "Waiting for a volume to be created either by the external provisioner '{}' or manually by the system \
-         administrator. If volume creation is delayed, please verify that the provisioner is running and correctly \
-         registered.",
-        class.provisioner
-    );
-    cx.event(&claim, EventKind::Normal, "ExternalProvisioning", text);
-    set_pending(&claim, cx).await?;
-    Ok(None)
 }
 
 /// Says that a claim waits, unless it says so.
@@ -110,7 +173,7 @@ async fn simulate(
 }
 
 /// The volume that is made for a claim.
-fn simulated(claim: &PersistentVolumeClaim, class: &StorageClass) -> PersistentVolume {
+pub(super) fn simulated(claim: &PersistentVolumeClaim, class: &StorageClass) -> PersistentVolume {
     let wanted = claim.spec.clone().unwrap_or_default();
     let requests = wanted.resources.and_then(|resources| resources.requests);
     let size = requests.and_then(|mut requests| requests.remove("storage"));

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Pod, Taint};
 
 use super::eviction::{Pressure, admit_under_pressure};
-use crate::scheduler::demand::Demand;
-use crate::scheduler::resources::Resources;
+use crate::scheduler::demand::{Demand, HostPort, host_ports};
+use crate::scheduler::resources::{Requests, Resources};
 use crate::scheduler::selector::{Labels, term_matches};
 use crate::scheduler::taints;
 
@@ -33,12 +33,50 @@ pub(crate) struct NodeView {
 pub(crate) struct Taken {
     pub(crate) resources: Resources,
     pub(crate) pods: i64,
+    /// The ports of the node; one that two pods have, against the rules, is there twice.
+    pub(crate) ports: Vec<HostPort>,
+}
+
+/// What one pod takes of its node.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Promise {
+    resources: Resources,
+    ports: Vec<HostPort>,
+}
+
+impl Promise {
+    pub(crate) fn of(pod: &Pod) -> Self {
+        Self {
+            resources: Requests::of(pod).exact,
+            ports: pod.spec.as_ref().map(host_ports).unwrap_or_default(),
+        }
+    }
+}
+
+impl Taken {
+    /// One more pod is there.
+    pub(crate) fn add(&mut self, promise: &Promise) {
+        self.resources.add(&promise.resources);
+        self.pods += 1;
+        self.ports.extend(promise.ports.iter().cloned());
+    }
+
+    /// A pod needs no longer what it took.
+    pub(crate) fn subtract(&mut self, promise: &Promise) {
+        self.resources.subtract(&promise.resources);
+        self.pods -= 1;
+        for port in &promise.ports {
+            if let Some(at) = self.ports.iter().position(|taken| taken == port) {
+                self.ports.swap_remove(at);
+            }
+        }
+    }
 }
 
 /// Looks whether a node can take a pod beside those that are there.
 ///
-/// Mirrors `predicateAdmitHandler.Admit` with `generalFilter` and `eviction.managerImpl.Admit`, in their order and with
-/// their texts.
+/// Mirrors `predicateAdmitHandler.Admit` with `generalFilter`, `scheduler/eventhandlers.go: AdmissionCheck` and
+/// `eviction.managerImpl.Admit`, in their order and with their texts.
 ///
 /// # Errors
 /// Why it cannot.
@@ -62,6 +100,11 @@ pub(crate) fn admit(pod: &Pod, node: &NodeView, taken: &Taken) -> Result<(), Rej
             "NodeAffinity",
             "node(s) didn't match Pod's node affinity/selector",
         ));
+    }
+    let mut wanted = demand.ports.iter();
+    if wanted.any(|port| taken.ports.iter().any(|other| port.clashes(other))) {
+        let why = "node(s) didn't have free ports for the requested pod ports";
+        return Err(failed("NodePorts", why));
     }
     // A kubelet looks at taints that drive pods away and at no others.
     let mut driving = node
@@ -138,6 +181,10 @@ mod tests {
         json!({"containers": [{"name": "c", "resources": {"requests": {resource: amount}}}]})
     }
 
+    fn listening(port: Value) -> Value {
+        json!({"containers": [{"name": "c", "ports": [port]}]})
+    }
+
     /// `predicateAdmitHandler.Admit` and `eviction.managerImpl.Admit`.
     #[test]
     fn pod_that_does_not_fit_is_rejected_with_the_kubelets_reason() {
@@ -165,6 +212,11 @@ mod tests {
                 ..Resources::default()
             },
             pods: 1,
+            ports: vec![HostPort {
+                address: "10.0.0.1".to_owned(),
+                protocol: "TCP".to_owned(),
+                port: 80,
+            }],
         };
         let tolerant = |mut spec: Value| {
             spec["tolerations"] = json!([{"operator": "Exists"}]);
@@ -190,6 +242,23 @@ mod tests {
                 tolerant(json!({"nodeSelector": {"disk": "hdd"}})),
                 "NodeAffinity: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector",
             ),
+            (
+                tolerant(listening(json!({"containerPort": 80, "hostPort": 80}))),
+                "NodePorts: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports",
+            ),
+            (
+                tolerant(listening(
+                    json!({"containerPort": 80, "hostPort": 80, "hostIP": "10.0.0.2"}),
+                )),
+                "",
+            ),
+            (
+                tolerant(listening(
+                    json!({"containerPort": 80, "hostPort": 80, "protocol": "UDP"}),
+                )),
+                "",
+            ),
+            (tolerant(listening(json!({"containerPort": 80}))), ""),
             (
                 tolerant(json!({"os": {"name": "windows"}})),
                 "PodOSNotSupported: Failed to admit pod as the OS field doesn't match node OS",

@@ -79,6 +79,11 @@ impl Prober {
         track.next = Some(now + Duration::from_secs(u64::try_from(period.max(1)).unwrap_or(10)));
     }
 
+    /// A probe could not be carried out: what it found before still counts (`worker.doProbe`).
+    pub(crate) fn threw_away(&mut self, kind: ProbeKind) {
+        self.track_mut(kind).under_way = false;
+    }
+
     /// A result came in; says what follows.
     pub(crate) fn found(
         &mut self,

@@ -11,6 +11,7 @@ use k8s_openapi::api::core::v1::{
 use super::downward::{self, Place};
 use super::environment::missing;
 use super::sources::Sources;
+use super::sub_path::sub_path;
 use crate::node::runtime::MountedFile;
 use crate::node::runtime::tokens::{self, Minted};
 
@@ -110,6 +111,7 @@ pub(super) fn claim_failure(volume: &Volume, pod: &Pod, sources: &dyn Sources) -
 pub(crate) fn files(
     pod: &Pod,
     container: &Container,
+    env: &[(String, String)],
     place: &Place,
     sources: &dyn Sources,
 ) -> Vec<MountedFile> {
@@ -124,10 +126,12 @@ pub(crate) fn files(
             continue;
         };
         let content = content(volume, pod, place, sources, &Minted::new()).unwrap_or_default();
-        let sub = mount.sub_path.as_deref().filter(|sub| !sub.is_empty());
+        let Ok(sub) = sub_path(mount, env) else {
+            continue;
+        };
         let root = mount.mount_path.trim_end_matches('/');
         for (path, content, mode) in content {
-            let path = match sub {
+            let path = match sub.as_deref() {
                 None => format!("{root}/{path}"),
                 Some(sub) if sub == path => root.to_owned(),
                 Some(sub) => match path.strip_prefix(&format!("{}/", sub.trim_end_matches('/'))) {

@@ -69,9 +69,7 @@ impl PodMachine<'_> {
         }
         if self.is_over() {
             let since = self.turn_to_stop(index)?;
-            let grace = self.pod.spec.as_ref()?.termination_grace_period_seconds;
-            let grace = u64::try_from(grace.unwrap_or(30)).unwrap_or(0);
-            let deadline = since + Duration::from_secs(grace);
+            let deadline = since + self.grace();
             return Some(Stopping { since, deadline });
         }
         container.killing
@@ -110,6 +108,10 @@ impl PodMachine<'_> {
             let ask = container.live != Live::Stopping;
             return ask.then_some((stop.since, Change::Ask(grace)));
         }
+        let stop = match self.stop_after_hook(index, stop) {
+            Ok(stop) => stop,
+            Err(change) => return Some(change),
+        };
         let delay = script.stop_delay.filter(|_| !container.hung);
         let stops = delay.map(|delay| stop.since + delay);
         let code = if container.killing.is_some() {
@@ -142,10 +144,13 @@ impl PodMachine<'_> {
             };
             (since + exit.after, Change::Exit(ends))
         });
-        let probe = self.next_probe(index, since);
+        let probe = self
+            .next_probe(index, since)
+            .filter(|_| !container.is_hooking());
         let probe = probe.map(|(at, kind)| (at, Change::Probe(kind)));
         // What was written before an end is in the log.
-        let all = [print, exit, probe].into_iter().flatten();
+        let hooked = self.next_hooked(index);
+        let all = [print, exit, hooked, probe].into_iter().flatten();
         all.min_by_key(|(at, _)| *at)
     }
 
@@ -174,6 +179,8 @@ impl PodMachine<'_> {
                 self.order(index, What::Stop { grace });
             }
             Change::Probe(kind) => self.probe(index, kind),
+            Change::Hooked => self.hooked(index),
+            Change::PreStopFailed => self.pre_stop_failed(index),
         }
     }
 

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use kubewright_runtime::EventKind;
 
-use super::super::kubelet::prober::{Found, Verdict, spec};
+use super::super::kubelet::plain_probes::Trouble;
+use super::super::kubelet::prober::{Found, KINDS, Verdict, spec};
 use super::super::run::{State, Stopping};
 use super::super::runtime::{Health, Life, ProbeKind};
 use super::super::script::Role;
@@ -12,7 +13,7 @@ use super::PodMachine;
 
 impl PodMachine<'_> {
     /// The next probe of a container that runs. Those of scripted containers that are well are not carried out one by one:
-    /// what comes of them is known.
+    /// what comes of them is known, and costs nothing.
     pub(super) fn next_probe(
         &self,
         index: usize,
@@ -33,11 +34,8 @@ impl PodMachine<'_> {
         if script.life == Life::Live {
             return true;
         }
-        let fails = script
-            .unhealthy
-            .iter()
-            .any(|kind| spec(&self.specs[index], *kind).is_some());
-        fails || container.hung || container.prober.has_failed()
+        let unwell = |kind| spec(&self.specs[index], kind).is_some() && script.is_unwell(kind);
+        KINDS.into_iter().any(unwell) || container.hung || container.prober.has_failed()
     }
 
     /// A probe is due.
@@ -53,7 +51,8 @@ impl PodMachine<'_> {
                 (State::Running { since }, Some(delay)) => *since + delay < now,
                 _ => false,
             };
-            if script.life == Life::Scripted && was_ready {
+            let always_well = script.hopeless.is_empty();
+            if script.life == Life::Scripted && was_ready && always_well {
                 container.prober.assume_good();
             }
         }
@@ -61,12 +60,30 @@ impl PodMachine<'_> {
         if script.life == Life::Live {
             return self.order(index, What::Probe(kind));
         }
+        if let Some(trouble) = script.trouble(kind).cloned() {
+            return self.not_probed(index, kind, trouble);
+        }
         let health = if script.unhealthy.contains(&kind) || container.hung {
             Health::Unhealthy(failure_text(&container_spec, kind))
         } else {
             Health::Healthy
         };
         self.probed(index, kind, health);
+    }
+
+    /// A probe cannot succeed, whatever runs in the container.
+    fn not_probed(&mut self, index: usize, kind: ProbeKind, trouble: Trouble) {
+        match trouble {
+            Trouble::Fails(output) => self.probed(index, kind, Health::Unhealthy(output)),
+            Trouble::Errs(why) => {
+                let text = format!(
+                    "{} probe errored and resulted in unknown state: {why}",
+                    kind.name()
+                );
+                self.container_note(index, EventKind::Warning, "Unhealthy", text);
+                self.run.containers[index].prober.threw_away(kind);
+            }
+        }
     }
 
     /// What a probe found.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use kubewright_runtime::EventKind;
 
-use super::super::kubelet::environment;
 use super::super::kubelet::sources::pull_secrets;
+use super::super::kubelet::{environment, sub_path};
 use super::super::run::{Blocked, FIRST_PAUSE, LAST_PAUSE, Live, State};
 use super::super::runtime::{Exit, ImagePull, Life, PullError};
 use super::super::script::Pull;
@@ -179,12 +179,13 @@ impl PodMachine<'_> {
     /// Whether all that a container refers to is there. Mirrors `generateContainerConfig`.
     fn configuration(&self, index: usize) -> Result<(), Blocked> {
         let spec = &self.specs[index];
-        if !environment::has_references(spec) {
+        if !environment::has_references(spec) && !sub_path::is_expanded(spec) {
             return Ok(());
         }
         let place = place(self.pod, self.run, self.around);
         let made = environment::environment(self.pod, spec, &place, self.around.sources);
-        made.map(drop).map_err(|error| Blocked {
+        let made = made.and_then(|env| sub_path::check(spec, &env));
+        made.map_err(|error| Blocked {
             reason: "CreateContainerConfigError",
             message: error.0,
         })
@@ -248,6 +249,7 @@ impl PodMachine<'_> {
             // Its log began when the runtime was asked to start it, and has something already.
             return;
         }
+        self.begin_hook(index);
         self.write(index, Written::Begin);
         if !self.scripts[index].spoken {
             let first = format!("container {name} started, image {image}, restarts {restarts}");

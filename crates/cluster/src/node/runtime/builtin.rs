@@ -5,6 +5,7 @@
 //! falls back to what it does for any image.
 
 mod commands;
+mod outcome;
 mod words;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use k8s_openapi::api::core::v1::Container;
 use super::files::{Files, ROOT};
 use super::image::repository;
 use commands::run_command;
+pub(crate) use outcome::outcome;
 use words::{Joint, Words, parse};
 
 /// Longest list of effects; a script that has more is cut off.
@@ -53,6 +55,8 @@ pub(super) struct Shell<'a> {
     pub(super) hostname: String,
     /// Whether a trap for SIGTERM was set.
     pub(super) traps: bool,
+    /// Whether nothing was looked at that depends on the image.
+    pub(super) certain: bool,
     depth: usize,
 }
 
@@ -79,6 +83,7 @@ impl<'a> Shell<'a> {
             status: 0,
             hostname: hostname.to_owned(),
             traps: false,
+            certain: true,
             depth: 0,
         }
     }

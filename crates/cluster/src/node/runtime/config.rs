@@ -244,6 +244,14 @@ impl ContainerEvents {
     }
 }
 
+impl ContainerEvents {
+    /// Reports what is done with the container, such as `Killing`.
+    pub(crate) fn note(&self, reason: &str, message: &str) {
+        self.recorder
+            .event(&self.about, EventKind::Normal, reason, message);
+    }
+}
+
 impl fmt::Debug for ContainerEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.about.name.as_deref().unwrap_or("");

@@ -13,14 +13,17 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use kubewright_server::{Streams, Usage, serve_http};
 use parking_lot::{Mutex, RwLock};
 use tokio::io::DuplexStream;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::builtin::{Effect, Halt, Shell};
 use super::config::{ContainerConfig, ContainerId, PodId};
 use super::files::Files;
+use super::hooks::Hooks;
 use super::image::{ImagePattern, ImagePull, PullError};
 use super::program::{Erased, Health, ProbeKind, Program};
 use super::{ExecError, ExecTarget, Exit, Life, PodView, Refused, Runtime, StartError};
+use crate::node::kubelet::hooks::LEAST_GRACE;
 
 /// Most input that a command reads.
 const MOST_INPUT: usize = 64 << 20;
@@ -48,6 +51,7 @@ struct Rules {
 struct Process {
     stopping: CancellationToken,
     killed: CancellationToken,
+    hooks: Option<Hooks>,
 }
 
 impl Simulation {
@@ -317,10 +321,13 @@ impl Runtime for Simulation {
         &self,
         container: ContainerConfig,
     ) -> BoxFuture<'static, Result<BoxFuture<'static, Exit>, StartError>> {
+        let hooks = Hooks::of(&container);
         let process = Arc::new(Process {
             stopping: container.stopping.clone(),
             killed: CancellationToken::new(),
+            hooks: hooks.clone(),
         });
+        let simulation = self.clone();
         let (own, id) = (self.clone(), container.id.clone());
         own.0.live.lock().insert(id.clone(), process.clone());
         let program = self.program(container.container.image.as_deref().unwrap_or(""));
@@ -342,7 +349,14 @@ impl Runtime for Simulation {
             own.0.live.lock().remove(&id);
             exit
         };
-        async move { Ok(run.boxed()) }.boxed()
+        let run = run.boxed();
+        async move {
+            Ok(match hooks {
+                Some(hooks) => hooks.after_start(simulation, run).await,
+                None => run,
+            })
+        }
+        .boxed()
     }
 
     fn stop(&self, id: &ContainerId, grace: Duration) {
@@ -352,9 +366,20 @@ impl Runtime for Simulation {
         if grace.is_zero() {
             return process.killed.cancel();
         }
-        process.stopping.cancel();
+        if process.hooks.is_none() {
+            process.stopping.cancel();
+        }
+        let own = self.clone();
         tokio::spawn(async move {
-            tokio::time::sleep(grace).await;
+            let begun = Instant::now();
+            if let Some(hooks) = &process.hooks {
+                hooks.before_stop(&own, grace).await;
+            }
+            process.stopping.cancel();
+            let left = grace
+                .saturating_sub(begun.elapsed())
+                .max(LEAST_GRACE.min(grace));
+            tokio::time::sleep(left).await;
             process.killed.cancel();
         });
     }

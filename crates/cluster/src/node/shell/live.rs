@@ -125,10 +125,10 @@ impl Shell<'_> {
     ) -> ExecTarget {
         let place = self.place(key, pod);
         let sources = &self.views.sources;
-        let env = environment::environment(pod, &container, &place, sources);
+        let env = environment::environment(pod, &container, &place, sources).unwrap_or_default();
         ExecTarget {
-            files: volumes::files(pod, &container, &place, sources),
-            env: env.unwrap_or_default(),
+            files: volumes::files(pod, &container, &env, &place, sources),
+            env,
             id,
             pod: pod.clone(),
             container,

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 
 use super::Life;
+use crate::node::kubelet::downward::Place;
+use crate::node::kubelet::volumes;
 
 fn object<K: serde::de::DeserializeOwned>(value: Value) -> Arc<K> {
     Arc::new(serde_json::from_value(value).expect("an object"))
@@ -245,4 +248,34 @@ fn private_image_needs_a_pull_secret_of_its_registry() {
     );
     life.until(10_000);
     assert_eq!(life.summary(), "Running Ready [ready]");
+}
+
+/// `kubelet_pods.go: makeMounts`, `container/helpers.go: ExpandContainerVolumeMounts`.
+#[test]
+fn part_of_a_volume_is_named_by_the_environment() {
+    let spec = |env: Value| {
+        json!({"volumes": [{"name": "v", "configMap": {"name": "m"}}], "containers": [{"name": "app", "image": "app:1",
+            "env": env, "volumeMounts": [{"name": "v", "mountPath": "/etc/app.conf", "subPathExpr": "$(WHO).conf"}]}]})
+    };
+    let map =
+        object::<ConfigMap>(json!({"data": {"web.conf": "for the web", "db.conf": "for the db"}}));
+    let mut life = Life::new(json!({}), spec(json!([])));
+    life.sources.config_maps.insert("m".to_owned(), map.clone());
+    life.until(0);
+    let blocked = "Pending NotReady [CreateContainerConfigError]";
+    assert_eq!(life.summary(), blocked);
+    let text = "Error: missing value for WHO".to_owned();
+    assert!(life.texts.contains(&text), "{:?}", life.texts);
+    let mut life = Life::new(json!({}), spec(json!([{"name": "WHO", "value": "web"}])));
+    life.sources.config_maps.insert("m".to_owned(), map);
+    life.until(0);
+    assert_eq!(life.summary(), "Running Ready [ready]");
+    let container = &life.pod.spec.as_ref().expect("a spec").containers[0];
+    let env = [("WHO".to_owned(), "web".to_owned())];
+    let files = volumes::files(&life.pod, container, &env, &Place::default(), &life.sources);
+    let files: Vec<_> = files
+        .iter()
+        .map(|file| (file.path.as_str(), &file.content[..]))
+        .collect();
+    assert_eq!(files, [("/etc/app.conf", &b"for the web"[..])]);
 }

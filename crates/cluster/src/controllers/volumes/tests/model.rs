@@ -6,17 +6,15 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
-use serde_json::{Value, json};
 
 use super::super::binding;
-use super::super::objects::{
-    BIND_COMPLETED, BOUND_BY_CONTROLLER, PROVISIONED_BY, SELECTED_NODE, claim_of, claim_phase,
-    claim_uid, class_of, volume_of, volume_phase,
-};
+use super::super::default_class;
+use super::super::objects::{claim_of, class_named, volume_of};
 use super::super::plan::{
     ClaimStep, Class, Reclaim, Surroundings, VolumeStep, claim_step, is_news_of_release,
     volume_step,
 };
+use super::super::provision::{Maker, asked, simulated};
 
 /// Claims, volumes and classes by name, each with the number of its last write.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +47,24 @@ impl Model {
         self.volumes.insert(name, (self.writes, volume));
     }
 
+    /// Puts a volume where it is there at all; it counts as a write in any case.
+    pub(super) fn put_volume_if(&mut self, there: bool, volume: &PersistentVolume) {
+        if there {
+            self.put_volume(volume.clone());
+        } else {
+            self.writes += 1;
+        }
+    }
+
+    /// The same for a claim.
+    pub(super) fn put_claim_if(&mut self, there: bool, claim: &PersistentVolumeClaim) {
+        if there {
+            self.put_claim(claim.clone());
+        } else {
+            self.writes += 1;
+        }
+    }
+
     /// Looks at a claim as `view` has it, and writes here.
     pub(super) fn sync_claim(
         &mut self,
@@ -72,7 +88,8 @@ impl Model {
                 binding::set_unbound(&mut lost, "Lost");
                 self.write_claim(seen, lost, budget).map(drop)
             }
-            ClaimStep::Refuse(_) => {
+            ClaimStep::Refuse(note) => {
+                self.events.push(note.reason);
                 self.errors += 1;
                 Ok(())
             }
@@ -81,10 +98,7 @@ impl Model {
                 classed.spec.get_or_insert_default().storage_class_name = Some(class);
                 self.write_claim(seen, classed, budget).map(drop)
             }
-            ClaimStep::Provision(_) => {
-                self.events.push("Provision");
-                Ok(())
-            }
+            ClaimStep::Provision(class) => self.provision((seen, claim), &class, budget),
             ClaimStep::Bind(volume) => {
                 let version = view
                     .volumes
@@ -93,6 +107,41 @@ impl Model {
                 self.bind((seen, claim), (version, (*volume).clone()), budget)
             }
         }
+    }
+
+    /// Asks for a volume; one that is made here is bound at once, as the shell does.
+    fn provision(
+        &mut self,
+        (seen, claim): (u64, PersistentVolumeClaim),
+        class: &StorageClass,
+        budget: &mut Budget,
+    ) -> Result<(), Failed> {
+        let maker = Maker::of(class);
+        if maker == Maker::Nobody {
+            self.events.push("ProvisioningFailed");
+            let mut waiting = claim;
+            binding::set_unbound(&mut waiting, "Pending");
+            return self.write_claim(seen, waiting, budget).map(drop);
+        }
+        let mut asked = asked(&claim, maker);
+        let seen = self.write_claim(seen, asked.clone(), budget)?;
+        if maker != Maker::Simulation {
+            self.events.push("ExternalProvisioning");
+            binding::set_unbound(&mut asked, "Pending");
+            return self.write_claim(seen, asked, budget).map(drop);
+        }
+        let made = simulated(&asked, class);
+        let name = made.metadata.name.clone().unwrap_or_default();
+        if self.volumes.contains_key(&name) {
+            return Ok(());
+        }
+        if *budget == 0 {
+            return Err(Failed);
+        }
+        *budget -= 1;
+        self.put_volume(made.clone());
+        self.events.push("ProvisioningSucceeded");
+        self.bind((seen, asked), (self.writes, made), budget)
     }
 
     fn bind(
@@ -128,8 +177,16 @@ impl Model {
             model.claims.get(key.name()).map(|(_, claim)| claim.clone())
         };
         let mut changed = volume.clone();
-        match volume_step(&volume, claim_in(view).as_ref()) {
+        let mut step = volume_step(&volume, claim_in(view).as_ref());
+        if matches!(step, VolumeStep::Release(_)) {
+            step = volume_step(&volume, claim_in(self).as_ref());
+        }
+        match step {
             VolumeStep::Leave => return Ok(()),
+            VolumeStep::RefuseMode => {
+                self.events.push("VolumeMismatch");
+                return Ok(());
+            }
             VolumeStep::MarkAvailable => binding::set_volume_phase(&mut changed, "Available"),
             VolumeStep::MarkBound => binding::set_volume_phase(&mut changed, "Bound"),
             VolumeStep::Unbind => {
@@ -139,16 +196,12 @@ impl Model {
                 return self.write_volume(seen, changed, budget).map(drop);
             }
             VolumeStep::Release(how) => {
-                let live = claim_in(self);
-                if !matches!(volume_step(&volume, live.as_ref()), VolumeStep::Release(_)) {
-                    return Ok(());
-                }
                 if is_news_of_release(&volume) {
                     binding::set_volume_phase(&mut changed, "Released");
                 }
                 let seen = self.write_volume(seen, changed.clone(), budget)?;
                 match how {
-                    Reclaim::Retain => {}
+                    Reclaim::Retain | Reclaim::DeleteByOthers => {}
                     Reclaim::Delete => drop(self.volumes.remove(name)),
                     Reclaim::Recycle => {
                         binding::unbind_volume(&mut changed);
@@ -186,16 +239,14 @@ impl Model {
 
     fn surroundings(&self, claim: &PersistentVolumeClaim) -> Surroundings {
         let named = volume_of(claim).and_then(|name| self.volumes.get(name));
-        let class = match claim
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.storage_class_name.as_deref())
-        {
-            None | Some("") => Class::None,
+        let classes: Vec<_> = self.classes.values().cloned().map(Arc::new).collect();
+        let class = match class_named(claim) {
+            Some("") => Class::None,
             Some(name) => match self.classes.get(name) {
                 Some(class) => Class::Found(Arc::new(class.clone())),
                 None => Class::Missing(name.to_owned()),
             },
+            None => default_class(&classes).map_or(Class::None, Class::Default),
         };
         let volumes = self
             .volumes
@@ -208,7 +259,7 @@ impl Model {
         }
     }
 
-    fn write_claim(
+    pub(super) fn write_claim(
         &mut self,
         seen: u64,
         claim: PersistentVolumeClaim,
@@ -227,7 +278,7 @@ impl Model {
         Ok(self.writes)
     }
 
-    fn write_volume(
+    pub(super) fn write_volume(
         &mut self,
         seen: u64,
         volume: PersistentVolume,
@@ -245,105 +296,4 @@ impl Model {
         self.put_volume(volume);
         Ok(self.writes)
     }
-}
-
-/// Words that stand for annotations.
-const WORDS: [(&str, &str); 4] = [
-    ("by-controller", BOUND_BY_CONTROLLER),
-    ("completed", BIND_COMPLETED),
-    ("provisioned", PROVISIONED_BY),
-    ("selected", SELECTED_NODE),
-];
-
-/// Reads `NAME SIZE [CLAIM[:UID]] PHASE WORDS..` as a volume; `-` stands for no claim.
-pub(super) fn volume(text: &str) -> PersistentVolume {
-    let mut words = text.split_whitespace();
-    let mut next = || words.next().expect("a word");
-    let (name, size, claim, phase) = (next(), next(), next(), next());
-    let (claim, uid) = claim.split_once(':').unwrap_or((claim, ""));
-    let claim = match claim {
-        "-" => Value::Null,
-        name => {
-            json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "d", "name": name,
-            "uid": Some(uid).filter(|uid| !uid.is_empty())})
-        }
-    };
-    let mut volume = json!({"metadata": {"name": name}, "status": {"phase": phase},
-        "spec": {"capacity": {"storage": size}, "claimRef": claim, "accessModes": ["ReadWriteOnce"],
-            "persistentVolumeReclaimPolicy": "Retain"}});
-    for word in words {
-        apply(&mut volume, word);
-    }
-    serde_json::from_value(volume).expect("a volume")
-}
-
-/// Reads `NAME SIZE VOLUME PHASE WORDS..` as a claim with the uid `u-NAME`; `-` stands for no volume.
-pub(super) fn claim(text: &str) -> PersistentVolumeClaim {
-    let mut words = text.split_whitespace();
-    let mut next = || words.next().expect("a word");
-    let (name, size, volume, phase) = (next(), next(), next(), next());
-    let mut claim = json!({"metadata": {"namespace": "d", "name": name, "uid": format!("u-{name}")},
-        "spec": {"volumeName": Some(volume).filter(|volume| *volume != "-"), "accessModes": ["ReadWriteOnce"],
-            "storageClassName": "", "resources": {"requests": {"storage": size}}},
-        "status": {"phase": phase}});
-    for word in words {
-        apply(&mut claim, word);
-    }
-    serde_json::from_value(claim).expect("a claim")
-}
-
-fn apply(object: &mut Value, word: &str) {
-    if let Some((_, annotation)) = WORDS.iter().find(|(name, _)| *name == word) {
-        object["metadata"]["annotations"][*annotation] = json!("yes");
-        return;
-    }
-    let (key, value) = word.split_once('=').expect("KEY=VALUE");
-    let spec = &mut object["spec"];
-    match key {
-        "class" => spec["storageClassName"] = json!(value),
-        "mode" => spec["volumeMode"] = json!(value),
-        "policy" => spec["persistentVolumeReclaimPolicy"] = json!(value),
-        "modes" => spec["accessModes"] = json!(value.split('+').collect::<Vec<_>>()),
-        "selector" => spec["selector"] = json!({"matchLabels": {value: "true"}}),
-        "label" => object["metadata"]["labels"] = json!({value: "true"}),
-        "uid" => object["metadata"]["uid"] = json!(value),
-        "deleted" => object["metadata"]["deletionTimestamp"] = json!(value),
-        _ => panic!("{word} means nothing"),
-    }
-}
-
-/// What is compared: names, pointers, phases and who chose.
-pub(super) fn shown_volume(volume: &PersistentVolume) -> String {
-    let claim = claim_of(volume).map_or("-".to_owned(), |key| key.name().to_owned());
-    let uid = claim_uid(volume).map_or(String::new(), |uid| format!(":{uid}"));
-    let name = volume.metadata.name.as_deref().unwrap_or_default();
-    let annotations = shown_annotations(volume.metadata.annotations.as_ref());
-    format!("{name} {claim}{uid} {}{annotations}", volume_phase(volume))
-}
-
-/// The same of a claim.
-pub(super) fn shown_claim(claim: &PersistentVolumeClaim) -> String {
-    let name = claim.metadata.name.as_deref().unwrap_or_default();
-    let annotations = shown_annotations(claim.metadata.annotations.as_ref());
-    let (volume, phase) = (volume_of(claim).unwrap_or("-"), claim_phase(claim));
-    let class = class_of(claim);
-    format!("{name} {volume} {phase} {class:?}{annotations}")
-}
-
-fn shown_annotations(annotations: Option<&BTreeMap<String, String>>) -> String {
-    let has = |key: &str| annotations.is_some_and(|all| all.contains_key(key));
-    let words = WORDS.iter().filter(|(_, annotation)| has(annotation));
-    words.map(|(word, _)| format!(" {word}")).collect()
-}
-
-/// A class with a provisioner and a binding mode.
-pub(super) fn class(name: &str, provisioner: &str, mode: &str) -> StorageClass {
-    let class =
-        json!({"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": mode});
-    serde_json::from_value(class).expect("a class")
-}
-
-/// The claim's uid, to make a volume that is promised to it.
-pub(super) fn uid(claim: &str) -> String {
-    format!("u-{claim}")
 }

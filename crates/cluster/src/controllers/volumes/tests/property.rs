@@ -1,11 +1,13 @@
-//! Random users, crashes in the middle of a binding, and controllers that look at an older state.
+//! Random users, crashes in the middle of a binding, a scheduler that chooses volumes, provisioners that make some, and
+//! controllers that look at an older state.
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
 use super::super::objects::{BIND_COMPLETED, claim_phase, claim_uid, has, volume_of};
-use super::model::{Budget, Model, claim, class, uid, volume};
+use super::model::{Budget, Model};
+use super::notation::{claim, class, uid, volume};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -26,6 +28,18 @@ enum Step {
     DeleteVolume(u8),
     /// A user frees a volume.
     Free(u8),
+    /// The scheduler puts a pod that uses two claims on a node, and says so on volumes or claims.
+    Schedule {
+        claims: [u8; 2],
+        node: u8,
+        stale: bool,
+        writes: u8,
+    },
+    /// Somebody else's provisioner makes a volume for a claim that asks for one, or deletes one that was released.
+    Provision {
+        name: u8,
+        stale: bool,
+    },
     /// The state that later looks may take for the present.
     Remember,
     SyncClaim {
@@ -41,10 +55,13 @@ enum Step {
 }
 
 const NAMES: u8 = 4;
+/// The names of volumes: those of users, and then those that were provisioned.
+const VOLUMES: u8 = NAMES + 3;
 
 fn step() -> impl Strategy<Value = Step> {
     let name = || 0..NAMES;
-    let (size, class) = (1_u8..4, 0_u8..3);
+    let any_volume = || 0..VOLUMES;
+    let (size, class) = (1_u8..4, 0_u8..5);
     // Most looks are complete; some end after a write.
     let writes = prop_oneof![3 => Just(u8::MAX), 2 => 0_u8..4];
     let look = || (name(), any::<bool>(), writes.clone());
@@ -54,15 +71,21 @@ fn step() -> impl Strategy<Value = Step> {
         1 => name().prop_map(Step::DeleteClaim),
         3 => (name(), size, proptest::option::weighted(0.3, name()), class, 0_u8..3)
             .prop_map(|(name, size, promised, class, policy)| Step::CreateVolume { name, size, promised, class, policy }),
-        1 => name().prop_map(Step::DeleteVolume),
-        1 => name().prop_map(Step::Free),
+        1 => any_volume().prop_map(Step::DeleteVolume),
+        1 => any_volume().prop_map(Step::Free),
+        4 => (name(), name(), 0_u8..2, any::<bool>(), writes.clone())
+            .prop_map(|(one, other, node, stale, writes)| Step::Schedule { claims: [one, other], node, stale, writes }),
+        3 => (name(), any::<bool>()).prop_map(|(name, stale)| Step::Provision { name, stale }),
         2 => Just(Step::Remember),
         8 => look().prop_map(|(name, stale, writes)| Step::SyncClaim { name, stale, writes }),
-        8 => look().prop_map(|(name, stale, writes)| Step::SyncVolume { name, stale, writes }),
+        8 => (any_volume(), any::<bool>(), writes.clone())
+            .prop_map(|(name, stale, writes)| Step::SyncVolume { name, stale, writes }),
     ]
 }
 
-const CLASSES: [&str; 3] = ["", "gold", "wait"];
+const CLASSES: [&str; 5] = ["", "gold", "wait", "disk", "csi"];
+/// Whose volumes `Step::Provision` makes.
+const DRIVER: &str = "csi.example.com";
 const POLICIES: [&str; 3] = ["Retain", "Delete", "Recycle"];
 
 struct World {
@@ -78,8 +101,13 @@ struct World {
 impl World {
     fn new() -> Self {
         let mut model = Model::default();
-        for (name, mode) in [("gold", "Immediate"), ("wait", "WaitForFirstConsumer")] {
-            let provisioner = "kubernetes.io/no-provisioner";
+        let nobody = "kubernetes.io/no-provisioner";
+        for (name, provisioner, mode) in [
+            ("gold", nobody, "Immediate"),
+            ("wait", nobody, "WaitForFirstConsumer"),
+            ("disk", "sim.kubewright.dev/disk", "Immediate"),
+            ("csi", DRIVER, "WaitForFirstConsumer"),
+        ] {
             model
                 .classes
                 .insert(name.to_owned(), class(name, provisioner, mode));
@@ -129,8 +157,27 @@ impl World {
                     self.model.put_volume(volume(&text));
                 }
             }
-            Step::DeleteVolume(name) => drop(self.model.volumes.remove(&format!("v{name}"))),
-            Step::Free(name) => self.free(&format!("v{name}")),
+            Step::DeleteVolume(name) => {
+                let name = self.volume(*name);
+                self.model.volumes.remove(&name);
+            }
+            Step::Free(name) => self.free(&self.volume(*name)),
+            Step::Schedule {
+                claims,
+                node,
+                stale,
+                writes,
+            } => {
+                let (view, mut budget) = (self.view(*stale), Budget::from(*writes));
+                let claims = claims.map(|claim| format!("c{claim}"));
+                let node = format!("n{node}");
+                let _ = self.model.schedule(&claims, &node, &view, &mut budget);
+            }
+            Step::Provision { name, stale } => {
+                let view = self.view(*stale);
+                self.model
+                    .provision_outside(&format!("c{name}"), &view, DRIVER);
+            }
             Step::Remember => self.past = self.model.clone(),
             Step::SyncClaim {
                 name,
@@ -149,11 +196,20 @@ impl World {
                 writes,
             } => {
                 let (view, mut budget) = (self.view(*stale), Budget::from(*writes));
-                let _ = self
-                    .model
-                    .sync_volume(&format!("v{name}"), &view, &mut budget);
+                let name = self.volume(*name);
+                let _ = self.model.sync_volume(&name, &view, &mut budget);
             }
         }
+    }
+
+    /// The name of a volume by its number.
+    fn volume(&self, number: u8) -> String {
+        let Some(beyond) = number.checked_sub(NAMES) else {
+            return format!("v{number}");
+        };
+        let made = self.model.volumes.keys();
+        let mut made = made.filter(|name| name.starts_with("pvc-"));
+        made.nth(beyond.into()).cloned().unwrap_or_default()
     }
 
     fn view(&self, stale: bool) -> Model {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::super::files::absolute;
 use super::super::tar::{self, Entry};
+use super::outcome::is_same_everywhere;
 use super::{Effect, Halt, Shell};
 
 /// Longest sleep that is taken.
@@ -49,6 +50,7 @@ pub(super) fn run_command(shell: &mut Shell<'_>, argv: &[String]) -> Result<(), 
 }
 
 fn plain(shell: &mut Shell<'_>, name: &str, args: &[&str]) -> Result<(), Halt> {
+    shell.certain &= is_same_everywhere(name);
     match name {
         "true" | ":" | "set" | "export" | "wait" | "chmod" | "chown" | "sync" | "ulimit"
         | "umask" => {
