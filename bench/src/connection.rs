@@ -12,7 +12,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsConnector;
 
 use crate::access::Access;
@@ -145,6 +145,28 @@ impl Connection {
             .headers_mut()
             .insert(ACCEPT, HeaderValue::from_static(accept));
         reply(self.dispatch(request).await?).await
+    }
+
+    /// Reads one path very often, all at once; the answers come in any order.
+    ///
+    /// # Errors
+    /// When the connection speaks HTTP/1.1, which has one request at a time.
+    pub fn get_at_once(&self, path: &str, times: usize) -> Result<JoinSet<Result<Reply>>> {
+        let Sender::Http2(sender) = &self.sender else {
+            bail!("HTTP/1.1 has one request at a time");
+        };
+        let mut replies = JoinSet::new();
+        for _ in 0..times {
+            let (mut sender, request) = (
+                sender.clone(),
+                self.request(Method::GET, path, Bytes::new())?,
+            );
+            replies.spawn(async move {
+                sender.ready().await?;
+                reply(sender.send_request(request).await?).await
+            });
+        }
+        Ok(replies)
     }
 
     /// Asks for an answer that is read line by line.

@@ -9,6 +9,7 @@ mod cache;
 mod cost;
 mod fan_out;
 mod growth;
+mod lists;
 mod load;
 mod objects;
 mod process;
@@ -49,6 +50,9 @@ struct Server {
     /// The `kubewright` to measure
     #[arg(long)]
     kubewright: PathBuf,
+    /// The `kubewright` of an earlier commit, measured by the same client in the same run
+    #[arg(long, value_name = "PROGRAM")]
+    before: Option<PathBuf>,
     /// Write the figures into this page as well
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
@@ -97,6 +101,13 @@ async fn server(arguments: Server) -> Result<()> {
     let before = machine::load_average();
     let ours = Target::Kubewright(arguments.kubewright);
     let mut columns = vec![("kubewright".to_owned(), measure(&ours, amount).await?)];
+    if let Some(before) = arguments.before {
+        let target = Target::Kubewright(before);
+        columns.push((
+            "kubewright before".to_owned(),
+            measure(&target, amount).await?,
+        ));
+    }
     if let Some(upstream) = upstream::on_path() {
         let name = upstream.name.clone();
         let target = Target::Upstream(upstream);
@@ -116,6 +127,7 @@ async fn server(arguments: Server) -> Result<()> {
 async fn measure(target: &Target, amount: Amount) -> Result<Vec<Figure>> {
     let mut figures = single::measure(target, amount).await?;
     figures.extend(fan_out::measure(target, amount).await?);
+    figures.extend(lists::measure(target, amount).await?);
     figures.extend(growth::measure(target, amount).await?);
     Ok(figures)
 }

@@ -43,7 +43,7 @@ pub(crate) fn markdown(columns: &[Column], machine: &str) -> String {
             let _ = writeln!(page, "|---|{}", "---:|".repeat(row.len() - 1));
         }
     }
-    if columns.len() == 1 {
+    if !columns.iter().any(|(name, _)| name.contains("apiserver")) {
         let _ = write!(page, "\n{}", include_str!("comparison.md"));
     }
     page
@@ -52,17 +52,18 @@ pub(crate) fn markdown(columns: &[Column], machine: &str) -> String {
 fn table(columns: &[Column]) -> Vec<Row> {
     let mut rows = vec![heading(columns)];
     let (_, ours) = &columns[0];
-    for (at, figure) in ours.iter().enumerate() {
+    for figure in ours {
         let mut row = vec![
             figure.what.clone(),
             figure.value.to_string(),
             figure.aim.map_or(String::new(), aim),
         ];
         for (_, others) in &columns[1..] {
-            let other = &others[at];
-            row.push(other.value.to_string());
-            let ratio = figure.value.better_than(other.value);
-            row.push(ratio.map_or(String::new(), |ratio| format!("{ratio:.1} x")));
+            // What a server does not have was not measured with it.
+            let other = others.iter().find(|other| other.what == figure.what);
+            let ratio = other.and_then(|other| figure.value.better_than(other.value));
+            row.push(other.map_or(String::new(), |other| other.value.to_string()));
+            row.push(ratio.map_or(String::new(), |ratio| format!("{ratio:.2} x")));
         }
         rows.push(row);
     }
@@ -81,5 +82,37 @@ fn aim(aim: Value) -> String {
     match aim {
         Value::Time(_) | Value::Bytes(_) => format!("≤ {aim}"),
         Value::PerSecond(_) => format!("≥ {aim}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn column(name: &str, figures: &[(&str, u64)]) -> Column {
+        let figures = figures
+            .iter()
+            .map(|(what, time)| Figure::time(*what, Duration::from_micros(*time)))
+            .collect();
+        (name.to_owned(), figures)
+    }
+
+    #[test]
+    fn figures_are_compared_by_name_and_what_a_peer_lacks_is_blank() {
+        let columns = [
+            column("ours", &[("start", 10), ("cluster", 5), ("get", 80)]),
+            column("theirs", &[("start", 30), ("get", 160)]),
+        ];
+        let rows: Vec<String> = table(&columns).iter().map(|row| row.join("|")).collect();
+        assert_eq!(
+            rows[1..],
+            [
+                "start|10 µs||30 µs|3.00 x",
+                "cluster|5 µs|||",
+                "get|80 µs||160 µs|2.00 x",
+            ]
+        );
     }
 }

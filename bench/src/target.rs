@@ -43,6 +43,19 @@ impl Target {
 
     /// As [`Target::start`], with arguments that only our server knows.
     pub(crate) async fn start_with(&self, arguments: &[&str]) -> Result<Running> {
+        self.launch(&[&["--no-controllers"], arguments].concat())
+            .await
+    }
+
+    /// Starts a whole cluster, as `kubewright up` does by default; none where there is no such thing.
+    pub(crate) async fn start_cluster(&self) -> Result<Option<Running>> {
+        match self {
+            Self::Kubewright(_) => self.launch(&[]).await.map(Some),
+            Self::Upstream(_) => Ok(None),
+        }
+    }
+
+    async fn launch(&self, arguments: &[&str]) -> Result<Running> {
         let folder = tempfile::tempdir()?;
         let address = free_address()?;
         let stopwatch = Stopwatch::start();
@@ -52,7 +65,7 @@ impl Target {
                 let port = address.port().to_string();
                 let mut command = Command::new(binary);
                 command
-                    .args(["up", "--no-controllers", "--port", &port, "--kubeconfig"])
+                    .args(["up", "--port", &port, "--kubeconfig"])
                     .arg(&kubeconfig)
                     .args(arguments);
                 let process = Process::start(&mut command)?;

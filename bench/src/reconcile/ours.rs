@@ -5,13 +5,14 @@ use std::sync::Arc;
 use anyhow::Result;
 use kube::{Client, Config, ResourceExt as _};
 use kubewright_runtime::{Context, Controller, Error, Key, Manager, Outcome as Next, Reconciler};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::desk::Desk;
 use super::foo::{self, Foo};
 use super::outcome::Outcome;
 use super::steps::Running;
-use super::{Arguments, Reads};
+use super::{Arguments, PolledBy, Reads};
 use crate::cache::client::STAMP;
 
 /// Reports to the desk.
@@ -42,9 +43,15 @@ pub(super) async fn measure(
         .workers(arguments.workers)
         .reconciler(Reporter(desk.clone()));
     let handle = controller.handle();
-    let manager = Manager::from_config(config)?.controller(controller);
-    let stop = CancellationToken::new();
-    let managed = tokio::spawn(manager.run_until(stop));
+    let mut managers = JoinSet::new();
+    let manager = manager(&config, arguments.connections)?.controller(controller);
+    managers.spawn(manager.run_until(CancellationToken::new()));
+    for _ in 1..arguments.informers {
+        let (desk, _) = Desk::new();
+        let idle = Controller::of::<Foo>("foo").reconciler(Reporter(Arc::new(desk)));
+        let other = self::manager(&config, arguments.connections)?.controller(idle);
+        managers.spawn(other.run_until(CancellationToken::new()));
+    }
     let running = Running {
         client,
         desk,
@@ -55,8 +62,16 @@ pub(super) async fn measure(
         add: Box::new(move |key: Key| handle.reconcile(key)),
     };
     let outcome = running.measure(arguments).await;
-    managed.abort();
+    managers.abort_all();
     outcome
+}
+
+/// A manager whose connections are polled as named.
+fn manager(config: &Config, connections: PolledBy) -> Result<Manager> {
+    Ok(match connections {
+        PolledBy::Reader => Manager::from_config(config.clone())?,
+        PolledBy::Task => Manager::new(Client::try_from(config.clone())?),
+    })
 }
 
 /// The key of the Foo with this number, or of one that is not there.
