@@ -11,6 +11,8 @@ mod protobuf;
 mod requests;
 mod reviews;
 mod selectors;
+mod storage;
+mod streams;
 mod text;
 
 use anyhow::{Result, bail};
@@ -113,6 +115,26 @@ impl Target {
         Self {
             name: "review",
             make: reviews::read,
+        },
+        Self {
+            name: "log",
+            make: storage::log,
+        },
+        Self {
+            name: "websocket-watch",
+            make: streams::watch,
+        },
+        Self {
+            name: "websocket-exec",
+            make: streams::exec,
+        },
+        Self {
+            name: "spdy-exec",
+            make: streams::spdy_exec,
+        },
+        Self {
+            name: "spdy-forward",
+            make: streams::spdy_forward,
         },
     ];
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use kubewright_schema::decode::{self, Format};
-use kubewright_server::Server;
+use kubewright_server::{Builder, Server};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tower::ServiceExt as _;
@@ -15,22 +15,14 @@ use super::{Read, Verdict, start};
 const MAX_QUERY: usize = 4 * 1024;
 
 /// A server with a few objects.
-struct Site {
-    runtime: Runtime,
-    server: Server,
+pub(super) struct Site {
+    pub(super) runtime: Runtime,
+    pub(super) server: Server,
 }
 
 impl Site {
     fn start() -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime can be made");
-        let server = runtime.block_on(async { Server::builder().start().await });
-        let site = Self {
-            runtime,
-            server: server.expect("a server starts in memory"),
-        };
+        let site = Self::of(Server::builder());
         for name in ["a", "b", "c"] {
             let body = format!(r#"{{"metadata":{{"name":"{name}","labels":{{"n":"{name}"}}}}}}"#);
             site.send(
@@ -43,8 +35,21 @@ impl Site {
         site
     }
 
+    /// The server as it is built here, with nothing of ours in it.
+    pub(super) fn of(builder: Builder) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime can be made");
+        let server = runtime.block_on(builder.start());
+        Self {
+            runtime,
+            server: server.expect("a server starts in memory"),
+        }
+    }
+
     /// Sends a request and reads the answer to its end.
-    fn send(
+    pub(super) fn send(
         &self,
         method: Method,
         path: &str,
