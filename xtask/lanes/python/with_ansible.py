@@ -17,14 +17,14 @@ POD = {
 }
 
 
-def module(name, **arguments):
+def module(module_name, /, **arguments):
     """Runs one module and gives its result."""
-    command = [ANSIBLE, "localhost", "-i", "localhost,", "-c", "local", "-m", f"kubernetes.core.{name}", "-a",
+    command = [ANSIBLE, "localhost", "-i", "localhost,", "-c", "local", "-m", f"kubernetes.core.{module_name}", "-a",
                json.dumps(arguments), "-e", f"ansible_python_interpreter={sys.executable}"]
     environment = {**os.environ, "ANSIBLE_LOAD_CALLBACK_PLUGINS": "1", "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     if done.returncode != 0:
-        raise AssertionError(f"{name} ended with {done.returncode}: {done.stdout[-400:]} {done.stderr[-200:]}")
+        raise AssertionError(f"{module_name} ended with {done.returncode}: {done.stdout[-400:]} {done.stderr[-200:]}")
     task = json.loads(done.stdout[done.stdout.index("{"):])["plays"][0]["tasks"][0]
     return task["hosts"]["localhost"]
 

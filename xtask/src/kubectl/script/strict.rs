@@ -3,7 +3,9 @@
 use super::super::step::{Group, Step, World, kubectl, kubectl_with};
 
 pub(crate) fn group() -> Group {
-    let steps = [sources(), volumes(), controllers()].concat().into_iter();
+    let steps = [sources(), volumes(), controllers(), jobs()]
+        .concat()
+        .into_iter();
     Group {
         name: "strict",
         world: World::Cluster,
@@ -118,5 +120,32 @@ fn controllers() -> Vec<Step> {
         kubectl_with("apply -f -", CONTROLLER),
         kubectl("wait --for=jsonpath={.status.readyReplicas}=1 rc/old --timeout=20s"),
         kubectl("get rc old").matches("^old +1 +1 +1 +"),
+    ]
+}
+
+const FAILING: &str = "apiVersion: batch/v1
+kind: Job
+metadata: {name: again}
+spec:
+  backoffLimit: 10
+  template:
+    metadata: {annotations: {sim.kubewright.dev/crash-loop: 'true'}}
+    spec: {restartPolicy: Never, containers: [{name: c, image: x}]}
+";
+
+/// A Job waits for ten seconds after its first failure and for twenty after its second. That the waits end at ten
+/// minutes is a test in virtual time.
+fn jobs() -> Vec<Step> {
+    vec![
+        kubectl_with("apply -f -", FAILING),
+        kubectl("wait --for=jsonpath={.status.failed}=1 job/again --timeout=20s"),
+        kubectl("wait --for=jsonpath={.status.failed}=2 job/again --timeout=5s").fails("timed out"),
+        kubectl("wait --for=jsonpath={.status.failed}=2 job/again --timeout=15s"),
+        kubectl("wait --for=jsonpath={.status.failed}=3 job/again --timeout=12s")
+            .fails("timed out"),
+        kubectl("wait --for=jsonpath={.status.failed}=3 job/again --timeout=20s"),
+        kubectl("get pods -l job-name=again --no-headers")
+            .matches("again-.*\n.*again-.*\n.*again-"),
+        kubectl("delete job again --timeout=20s"),
     ]
 }
