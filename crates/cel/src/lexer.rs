@@ -26,6 +26,17 @@ pub(crate) enum TokenKind {
     End,
 }
 
+/// Why no token can be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum LexError {
+    #[error("Syntax error: token recognition error at: '{0}'")]
+    Unrecognized(String),
+    #[error("invalid {0} literal")]
+    Literal(&'static str),
+    #[error("unable to unescape string")]
+    Escape,
+}
+
 /// Longest first, so that `<=` is not read as `<`.
 const SYMBOLS: [&str; 24] = [
     "&&", "||", "==", "!=", "<=", ">=", "<", ">", "!", "?", ":", ".", ",", "+", "-", "*", "/", "%",
@@ -52,7 +63,8 @@ pub(crate) fn tokens(source: &str) -> Result<Vec<Token>, Vec<Issue>> {
                     break;
                 }
             }
-            Err(message) => {
+            Err(error) => {
+                let message = error.to_string();
                 issues.push(Issue { at, message });
                 if issues.len() > 100 {
                     break;
@@ -89,7 +101,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn next(&mut self) -> Result<TokenKind, String> {
+    fn next(&mut self) -> Result<TokenKind, LexError> {
         let rest = self.rest();
         let Some(first) = rest.chars().next() else {
             return Ok(TokenKind::End);
@@ -124,14 +136,13 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn unrecognized(&mut self, length: usize) -> String {
-        let text = &self.rest()[..length];
-        let message = format!("Syntax error: token recognition error at: '{text}'");
+    fn unrecognized(&mut self, length: usize) -> LexError {
+        let text = self.rest()[..length].to_owned();
         self.at += length;
-        message
+        LexError::Unrecognized(text)
     }
 
-    fn backquoted(&mut self) -> Result<TokenKind, String> {
+    fn backquoted(&mut self) -> Result<TokenKind, LexError> {
         let rest = self.rest();
         let name: usize = rest[1..]
             .bytes()
@@ -144,7 +155,7 @@ impl<'a> Lexer<'a> {
         Ok(TokenKind::Quoted(rest[1..=name].into()))
     }
 
-    fn number(&mut self) -> Result<TokenKind, String> {
+    fn number(&mut self) -> Result<TokenKind, LexError> {
         let rest = self.rest();
         let bytes = rest.as_bytes();
         if let Some(hex) = rest.strip_prefix("0x") {
@@ -170,22 +181,24 @@ impl<'a> Lexer<'a> {
         }
         self.at += length;
         if real {
-            let value = rest[..length].parse().map_err(|_| invalid("double"))?;
+            let value = rest[..length]
+                .parse()
+                .map_err(|_| LexError::Literal("double"))?;
             return Ok(TokenKind::Double(value));
         }
         self.integer(rest[..length].parse().ok())
     }
 
-    fn integer(&mut self, value: Option<u64>) -> Result<TokenKind, String> {
+    fn integer(&mut self, value: Option<u64>) -> Result<TokenKind, LexError> {
         if self.rest().starts_with(['u', 'U']) {
             self.at += 1;
-            return value.map(TokenKind::Uint).ok_or_else(|| invalid("uint"));
+            return value.map(TokenKind::Uint).ok_or(LexError::Literal("uint"));
         }
-        value.map(TokenKind::Int).ok_or_else(|| invalid("int"))
+        value.map(TokenKind::Int).ok_or(LexError::Literal("int"))
     }
 
     /// A string or bytes literal, or nothing when none starts here.
-    fn quoted_literal(&mut self) -> Option<Result<TokenKind, String>> {
+    fn quoted_literal(&mut self) -> Option<Result<TokenKind, LexError>> {
         let rest = self.rest();
         let prefix = rest
             .bytes()
@@ -210,10 +223,6 @@ impl<'a> Lexer<'a> {
     }
 }
 
-fn invalid(kind: &str) -> String {
-    format!("invalid {kind} literal")
-}
-
 fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
@@ -235,7 +244,7 @@ fn closing(body: &str, quote: &str, raw: bool) -> Option<usize> {
     None
 }
 
-fn literal(text: &str, raw: bool, bytes: bool) -> Result<TokenKind, String> {
+fn literal(text: &str, raw: bool, bytes: bool) -> Result<TokenKind, LexError> {
     if !bytes {
         let text = if raw {
             text.to_owned()
@@ -252,13 +261,13 @@ fn literal(text: &str, raw: bool, bytes: bool) -> Result<TokenKind, String> {
     Ok(TokenKind::Bytes(bytes.into()))
 }
 
-fn unescape(text: &str) -> Result<String, String> {
+fn unescape(text: &str) -> Result<String, LexError> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
         out.push_str(&rest[..at]);
         let (code, length) = escape(&rest[at + 1..])?;
-        out.push(char::from_u32(code).ok_or("unable to unescape string")?);
+        out.push(char::from_u32(code).ok_or(LexError::Escape)?);
         rest = &rest[at + 1 + length..];
     }
     out.push_str(rest);
@@ -266,17 +275,17 @@ fn unescape(text: &str) -> Result<String, String> {
 }
 
 /// In bytes, `\x` and octal escapes are single bytes; everything else is UTF-8.
-fn unescape_bytes(text: &str) -> Result<Vec<u8>, String> {
+fn unescape_bytes(text: &str) -> Result<Vec<u8>, LexError> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
         out.extend_from_slice(&rest.as_bytes()[..at]);
         let after = &rest[at + 1..];
         if after.starts_with(['u', 'U']) {
-            return Err("unable to unescape string".to_owned());
+            return Err(LexError::Escape);
         }
         let (code, length) = escape(after)?;
-        out.push(u8::try_from(code).map_err(|_| "unable to unescape string")?);
+        out.push(u8::try_from(code).map_err(|_| LexError::Escape)?);
         rest = &after[length..];
     }
     out.extend_from_slice(rest.as_bytes());
@@ -284,19 +293,18 @@ fn unescape_bytes(text: &str) -> Result<Vec<u8>, String> {
 }
 
 /// The character after a backslash, and how long it is written.
-fn escape(after: &str) -> Result<(u32, usize), String> {
-    let fail = || "unable to unescape string".to_owned();
+fn escape(after: &str) -> Result<(u32, usize), LexError> {
     let number = |from: usize, length: usize, radix: u32| {
-        let digits = after.get(from..from + length).ok_or_else(fail)?;
+        let digits = after.get(from..from + length).ok_or(LexError::Escape)?;
         let valid = digits.chars().all(|c| c.is_digit(radix));
-        let code = u32::from_str_radix(digits, radix).map_err(|_| fail());
+        let code = u32::from_str_radix(digits, radix).map_err(|_| LexError::Escape);
         if valid {
             code.map(|code| (code, from + length))
         } else {
-            Err(fail())
+            Err(LexError::Escape)
         }
     };
-    Ok(match after.bytes().next().ok_or_else(fail)? {
+    Ok(match after.bytes().next().ok_or(LexError::Escape)? {
         b'a' => (7, 1),
         b'b' => (8, 1),
         b'f' => (12, 1),
@@ -309,7 +317,7 @@ fn escape(after: &str) -> Result<(u32, usize), String> {
         b'u' => number(1, 4, 16)?,
         b'U' => number(1, 8, 16)?,
         b'0'..=b'3' => number(0, 3, 8)?,
-        _ => return Err(fail()),
+        _ => return Err(LexError::Escape),
     })
 }
 

@@ -15,6 +15,23 @@ pub struct Cidr {
     bits: u8,
 }
 
+/// Why a text is not an address or a network, in the words of Kubernetes and Go.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum AddressError {
+    #[error("netip.ParsePrefix({0:?}): no '/'")]
+    NoSlash(String),
+    #[error("netip.ParsePrefix({text:?}): bad bits after slash: {bits:?}")]
+    Bits { text: String, bits: String },
+    #[error("IP address {0:?} with zone value is not allowed")]
+    Zone(String),
+    #[error(
+        "IP Address {0:?} parse error during conversion from string: ParseAddr({0:?}): unable to parse IP"
+    )]
+    Unreadable(String),
+    #[error("IPv4-mapped IPv6 address {0:?} is not allowed")]
+    Mapped(String),
+}
+
 impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.bits)
@@ -22,16 +39,17 @@ impl fmt::Display for Cidr {
 }
 
 impl Cidr {
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, AddressError> {
         let (address, bits) = text
             .split_once('/')
-            .ok_or_else(|| format!("netip.ParsePrefix({text:?}): no '/'"))?;
+            .ok_or_else(|| AddressError::NoSlash(text.to_owned()))?;
         let address = parse_ip(address)?;
         let most = if address.is_ipv4() { 32 } else { 128 };
         let canonical = bits == "0" || !bits.starts_with(['0', '+', '-']);
         let parsed = bits.parse().ok().filter(|bits| canonical && *bits <= most);
-        let bits = parsed.ok_or_else(|| {
-            format!("netip.ParsePrefix({text:?}): bad bits after slash: {bits:?}")
+        let bits = parsed.ok_or_else(|| AddressError::Bits {
+            text: text.to_owned(),
+            bits: bits.to_owned(),
         })?;
         Ok(Self { address, bits })
     }
@@ -69,25 +87,22 @@ impl Cidr {
 }
 
 /// Kubernetes takes neither zones nor IPv4 addresses dressed up as IPv6 ones.
-fn parse_ip(text: &str) -> Result<IpAddr, String> {
+fn parse_ip(text: &str) -> Result<IpAddr, AddressError> {
     if text.contains('%') {
-        return Err(format!(
-            "IP address {text:?} with zone value is not allowed"
-        ));
+        return Err(AddressError::Zone(text.to_owned()));
     }
-    let address: IpAddr = text.parse().map_err(|_| {
-        format!("IP Address {text:?} parse error during conversion from string: ParseAddr({text:?}): unable to parse IP")
-    })?;
+    let parsed = text.parse::<IpAddr>();
+    let address = parsed.map_err(|_| AddressError::Unreadable(text.to_owned()))?;
     match address {
         IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => {
-            Err(format!("IPv4-mapped IPv6 address {text:?} is not allowed"))
+            Err(AddressError::Mapped(text.to_owned()))
         }
         other => Ok(other),
     }
 }
 
 fn ip(text: &str) -> Result<IpAddr, EvalError> {
-    parse_ip(text).or_else(fail)
+    parse_ip(text).or_else(|error| fail(error.to_string()))
 }
 
 fn cidr(text: &str) -> Result<Cidr, EvalError> {

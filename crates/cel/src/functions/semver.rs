@@ -1,7 +1,11 @@
 //! Semantic versions.
+//!
+//! The crate `semver` orders them. Reading them is here, because Kubernetes shows the errors of its own reader to users.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
+
+use semver::{BuildMetadata, Prerelease, Version};
 
 use super::super::eval::Evaluator;
 use super::super::value::{Evaluated, Value, fail, no_overload};
@@ -9,9 +13,23 @@ use super::read;
 
 /// A version. The build does not count when versions are compared.
 #[derive(Debug, Clone)]
-pub struct Semver {
-    numbers: [u64; 3],
-    prerelease: Vec<Part>,
+pub struct Semver(Version);
+
+/// Why a text is not a semantic version.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum SemverError {
+    #[error("No Major.Minor.Patch elements found")]
+    NotThreeNumbers,
+    #[error("short version cannot contain PreRelease/Build meta data")]
+    SuffixOfShort,
+    #[error("{0} is empty")]
+    Empty(&'static str),
+    #[error("Invalid character(s) found in {part} {text:?}")]
+    Characters { part: &'static str, text: String },
+    #[error("{part} must not contain leading zeroes {text:?}")]
+    LeadingZeroes { part: &'static str, text: String },
+    #[error("{part} out of range {text:?}")]
+    OutOfRange { part: &'static str, text: String },
 }
 
 impl PartialEq for Semver {
@@ -20,15 +38,8 @@ impl PartialEq for Semver {
     }
 }
 
-/// A part of a prerelease. Numbers come before words.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
-    Number(u64),
-    Word(String),
-}
-
 impl Semver {
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self, SemverError> {
         let (rest, build) = match text.split_once('+') {
             Some((rest, build)) => (rest, Some(build)),
             None => (text, None),
@@ -44,28 +55,23 @@ impl Semver {
         };
         let parts: Vec<&str> = core.splitn(3, '.').collect();
         let [major, minor, patch] = parts[..] else {
-            return Err("No Major.Minor.Patch elements found".to_owned());
+            return Err(SemverError::NotThreeNumbers);
         };
-        let numbers = [
-            number(major, "Major")?,
-            number(minor, "Minor")?,
-            number(patch, "Patch")?,
-        ];
-        let prerelease = prerelease.map_or(Ok(Vec::new()), |text| {
-            text.split('.').map(prerelease_part).collect()
-        })?;
-        Ok(Self {
-            numbers,
-            prerelease,
-        })
+        Ok(Self(Version {
+            major: number(major, "Major number", "major number")?,
+            minor: number(minor, "Minor number", "minor number")?,
+            patch: number(patch, "Patch number", "patch number")?,
+            pre: prerelease.map_or(Ok(Prerelease::EMPTY), read_prerelease)?,
+            build: BuildMetadata::EMPTY,
+        }))
     }
 
     /// Reads `v1.2` as `1.2.0`, and `01` as `1`.
-    fn parse_tolerant(text: &str) -> Result<Self, String> {
+    fn parse_tolerant(text: &str) -> Result<Self, SemverError> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
         if parts.len() < 3 && parts.last().is_some_and(|last| last.contains(['+', '-'])) {
-            return Err("short version cannot contain PreRelease/Build meta data".to_owned());
+            return Err(SemverError::SuffixOfShort);
         }
         while parts.len() < 3 {
             parts.push("0".to_owned());
@@ -74,15 +80,7 @@ impl Semver {
     }
 
     fn cmp(&self, other: &Self) -> Ordering {
-        let releases = (self.prerelease.is_empty(), other.prerelease.is_empty());
-        self.numbers
-            .cmp(&other.numbers)
-            .then_with(|| match releases {
-                (true, true) => Ordering::Equal,
-                (true, false) => Ordering::Greater,
-                (false, true) => Ordering::Less,
-                (false, false) => self.prerelease.cmp(&other.prerelease),
-            })
+        self.0.cmp_precedence(&other.0)
     }
 }
 
@@ -98,45 +96,51 @@ fn without_zeros(part: &str) -> String {
     }
 }
 
-fn number(text: &str, name: &str) -> Result<u64, String> {
+/// One of the three numbers. `part` names it at the beginning of a sentence, `within` further on.
+fn number(text: &str, part: &'static str, within: &'static str) -> Result<u64, SemverError> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(format!(
-            "Invalid character(s) found in {} number {text:?}",
-            name.to_lowercase()
-        ));
+        let (part, text) = (within, text.to_owned());
+        return Err(SemverError::Characters { part, text });
     }
+    let text = text.to_owned();
     if text.len() > 1 && text.starts_with('0') {
-        return Err(format!(
-            "{name} number must not contain leading zeroes {text:?}"
-        ));
+        return Err(SemverError::LeadingZeroes { part, text });
     }
-    text.parse()
-        .map_err(|_| format!("{name} number out of range {text:?}"))
+    let number = text.parse();
+    number.map_err(|_| SemverError::OutOfRange { part, text })
 }
 
-fn identifier(part: &str, what: &str) -> Result<(), String> {
-    if part.is_empty() {
-        return Err(format!("{what} is empty"));
+fn identifier(text: &str, part: &'static str) -> Result<(), SemverError> {
+    if text.is_empty() {
+        return Err(SemverError::Empty(part));
     }
-    if part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
+    if text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
         return Ok(());
     }
-    Err(format!("Invalid character(s) found in {what} {part:?}"))
+    let text = text.to_owned();
+    Err(SemverError::Characters { part, text })
 }
 
-fn prerelease_part(part: &str) -> Result<Part, String> {
-    identifier(part, "prerelease")?;
-    if !part.bytes().all(|b| b.is_ascii_digit()) {
-        return Ok(Part::Word(part.to_owned()));
+fn read_prerelease(text: &str) -> Result<Prerelease, SemverError> {
+    for part in text.split('.') {
+        identifier(part, "prerelease")?;
+        if !part.bytes().all(|b| b.is_ascii_digit()) {
+            continue;
+        }
+        let text = part.to_owned();
+        if part.len() > 1 && part.starts_with('0') {
+            let part = "Numeric PreRelease version";
+            return Err(SemverError::LeadingZeroes { part, text });
+        }
+        if part.parse::<u64>().is_err() {
+            let part = "prerelease number";
+            return Err(SemverError::OutOfRange { part, text });
+        }
     }
-    if part.len() > 1 && part.starts_with('0') {
-        return Err(format!(
-            "Numeric PreRelease version must not contain leading zeroes {part:?}"
-        ));
-    }
-    part.parse()
-        .map(Part::Number)
-        .map_err(|_| format!("prerelease number out of range {part:?}"))
+    Prerelease::new(text).map_err(|_| SemverError::Characters {
+        part: "prerelease",
+        text: text.to_owned(),
+    })
 }
 
 pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Evaluated<'a> {
@@ -154,16 +158,16 @@ pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>])
     match (name, parsed) {
         ("isSemver", parsed) => Ok(Value::Bool(parsed.is_ok())),
         (_, Ok(version)) => Ok(Value::Semver(Rc::new(version))),
-        (_, Err(reason)) => fail(reason),
+        (_, Err(error)) => fail(error.to_string()),
     }
 }
 
 fn of_version<'a>(name: &str, version: &Semver, args: &[Value<'a>]) -> Evaluated<'a> {
-    let number = |at: usize| Value::Int(i64::try_from(version.numbers[at]).unwrap_or(i64::MAX));
+    let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
     Ok(match (name, args) {
-        ("major", []) => number(0),
-        ("minor", []) => number(1),
-        ("patch", []) => number(2),
+        ("major", []) => number(version.0.major),
+        ("minor", []) => number(version.0.minor),
+        ("patch", []) => number(version.0.patch),
         ("isGreaterThan", [Value::Semver(other)]) => Value::Bool(version.cmp(other).is_gt()),
         ("isLessThan", [Value::Semver(other)]) => Value::Bool(version.cmp(other).is_lt()),
         ("compareTo", [Value::Semver(other)]) => Value::Int(version.cmp(other) as i64),

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
 use super::super::eval::Evaluator;
 use super::super::value::{EvalError, Evaluated, Key, Map, Value, fail, no_overload};
 use super::read;
@@ -15,6 +17,27 @@ pub struct Url {
     host: String,
     path: String,
     query: String,
+}
+
+/// Why a text is not a URL, in the words of Go.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum UrlError {
+    #[error("empty url")]
+    Empty,
+    #[error("net/url: invalid control character in URL")]
+    ControlCharacter,
+    #[error("invalid URI for request")]
+    NotForRequests,
+    #[error("missing protocol scheme")]
+    NoScheme,
+    #[error("invalid character {:?} in host name", .0.to_string())]
+    HostCharacter(char),
+    #[error("missing ']' in host")]
+    OpenBracket,
+    #[error("invalid port {0:?} after host")]
+    Port(String),
+    #[error("invalid URL escape {0:?}")]
+    Escape(String),
 }
 
 pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>]) -> Evaluated<'a> {
@@ -34,12 +57,12 @@ pub(super) fn call<'a>(eval: &mut Evaluator<'a>, name: &str, args: &[Value<'a>])
 
 impl Url {
     /// Reads a URL, or says why the text is none.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(super) fn parse(text: &str) -> Result<Self, UrlError> {
         if text.is_empty() {
-            return Err("empty url".to_owned());
+            return Err(UrlError::Empty);
         }
         if text.chars().any(|c| c.is_ascii_control()) {
-            return Err("net/url: invalid control character in URL".to_owned());
+            return Err(UrlError::ControlCharacter);
         }
         let (scheme, rest) = split_scheme(text)?;
         let (rest, query) = match rest.split_once('?') {
@@ -55,7 +78,7 @@ impl Url {
         if !rest.starts_with('/') {
             // Such as `mailto:someone`: nothing of it can be asked for.
             return if scheme.is_empty() {
-                Err("invalid URI for request".to_owned())
+                Err(UrlError::NotForRequests)
             } else {
                 Ok(url)
             };
@@ -69,7 +92,7 @@ impl Url {
             _ => rest,
         };
         valid_escapes(path)?;
-        url.path = escaped(path);
+        url.path = utf8_percent_encode(path, &PATH).to_string();
         Ok(url)
     }
 
@@ -113,12 +136,12 @@ impl Url {
     }
 }
 
-fn split_scheme(text: &str) -> Result<(&str, &str), String> {
+fn split_scheme(text: &str) -> Result<(&str, &str), UrlError> {
     for (at, c) in text.char_indices() {
         match c {
             'a'..='z' | 'A'..='Z' => {}
             '0'..='9' | '+' | '-' | '.' if at > 0 => {}
-            ':' if at == 0 => return Err("missing protocol scheme".to_owned()),
+            ':' if at == 0 => return Err(UrlError::NoScheme),
             ':' => return Ok((&text[..at], &text[at + 1..])),
             _ => return Ok(("", text)),
         }
@@ -126,7 +149,7 @@ fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     Ok(("", text))
 }
 
-fn host(authority: &str) -> Result<String, String> {
+fn host(authority: &str) -> Result<String, UrlError> {
     let host = authority
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);
@@ -134,13 +157,10 @@ fn host(authority: &str) -> Result<String, String> {
         !(c.is_ascii_alphanumeric() || !c.is_ascii() || "-_.~!$&'()*+,;=:[]<>\"%".contains(c))
     };
     if let Some(c) = host.chars().find(|c| bad(*c)) {
-        return Err(format!(
-            "invalid character {:?} in host name",
-            c.to_string()
-        ));
+        return Err(UrlError::HostCharacter(c));
     }
     let port = if let Some(after) = host.strip_prefix('[') {
-        let end = after.find(']').ok_or("missing ']' in host")?;
+        let end = after.find(']').ok_or(UrlError::OpenBracket)?;
         &after[end + 1..]
     } else {
         host.find(':').map_or("", |at| &host[at..])
@@ -149,52 +169,51 @@ fn host(authority: &str) -> Result<String, String> {
     let valid =
         port.is_empty() || port.starts_with(':') && digits.bytes().all(|b| b.is_ascii_digit());
     if !valid {
-        return Err(format!("invalid port {port:?} after host"));
+        return Err(UrlError::Port(port.to_owned()));
     }
     valid_escapes(host)?;
     Ok(host.to_owned())
 }
 
-fn valid_escapes(text: &str) -> Result<(), String> {
+fn valid_escapes(text: &str) -> Result<(), UrlError> {
     for part in text.split('%').skip(1) {
         let code = part.as_bytes().get(..2);
         if !code.is_some_and(|code| code.iter().all(u8::is_ascii_hexdigit)) {
             let shown: String = part.chars().take(2).collect();
-            return Err(format!("invalid URL escape {:?}", format!("%{shown}")));
+            return Err(UrlError::Escape(format!("%{shown}")));
         }
     }
     Ok(())
 }
 
-/// A path with everything escaped that must be.
-fn escaped(path: &str) -> String {
-    let mut out = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@%!'()*[]".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
-}
+/// What Go leaves as it is in a path.
+const PATH: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@')
+    .remove(b'%')
+    .remove(b'!')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'[')
+    .remove(b']');
 
 /// A part of a query without its escapes.
 fn decoded(text: &str) -> Option<String> {
     valid_escapes(text).ok()?;
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, after @ ..] = rest {
-        rest = after;
-        match first {
-            b'+' => out.push(b' '),
-            b'%' => {
-                let code = std::str::from_utf8(after.get(..2)?).ok()?;
-                out.push(u8::from_str_radix(code, 16).ok()?);
-                rest = &after[2..];
-            }
-            other => out.push(*other),
-        }
-    }
-    Some(String::from_utf8_lossy(&out).into_owned())
+    let text = text.replace('+', " ");
+    let text = percent_decode_str(&text).decode_utf8_lossy();
+    Some(text.into_owned())
 }
