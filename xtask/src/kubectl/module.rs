@@ -38,8 +38,9 @@ pub(crate) fn build(version: &str) -> Result<PathBuf> {
         return Ok(program);
     }
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    // Without a version of Go the graph of modules is read whole: thousands of files over the network.
     let modules = format!(
-        "module kubectl\n\nrequire (\n\tk8s.io/component-base v0.{rest}\n\tk8s.io/kubectl v0.{rest}\n)\n"
+        "module kubectl\n\ngo 1.24\n\nrequire (\n\tk8s.io/component-base v0.{rest}\n\tk8s.io/kubectl v0.{rest}\n)\n"
     );
     for (file, text) in [("main.go", MAIN), ("go.mod", &modules)] {
         fs::write(folder.join(file), text).with_context(|| format!("writing {file}"))?;
