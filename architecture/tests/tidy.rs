@@ -72,6 +72,26 @@ fn doc_comments_of_public_items_are_sentences() {
     assert_at_most("doc comments of fewer than four words", &found, SHORT_DOCS);
 }
 
+/// `cargo test` waits for ever for a test that hangs; a test with this attribute ends and is named.
+#[test]
+fn tests_of_the_sdk_that_wait_have_a_limit() {
+    let files = text_files(&repository(), &["rs"]);
+    let of_the_sdk = files.iter().filter(|file| {
+        let crates = ["crates/cache", "crates/runtime", "crates/workqueue"];
+        crates.iter().any(|it| file.path.starts_with(it))
+    });
+    let mut limited = 0;
+    let mut found = Vec::new();
+    for file in of_the_sdk {
+        limited += file.text.matches("#[limited::test").count();
+        if file.text.contains("#[tokio::test") {
+            found.push(format!("{}: write `limited::test`", file.path.display()));
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+    assert!(limited > 200, "only {limited} tests were found");
+}
+
 #[test]
 fn public_type_names_exist_once_in_the_sdk() {
     let repeated = type_names::repeated_types(&sources());

@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(sizes, expected);
     }
 
-    #[tokio::test]
+    #[limited::test]
     async fn batch_ends_at_its_size_and_a_replacement_comes_alone() {
         let many = |count: usize| (0..count).map(|n| applied(&n.to_string()));
         check(many(3).collect(), &[3]).await;

@@ -266,7 +266,7 @@ mod tests {
             .collect()
     }
 
-    #[tokio::test]
+    #[limited::test]
     async fn deltas_come_out_in_order_and_bookmarks_merge() {
         let (mut sender, mut receiver) = queue(8);
         let replace = Delta::Replace {
@@ -297,7 +297,7 @@ mod tests {
         );
     }
 
-    #[tokio::test]
+    #[limited::test]
     async fn full_queue_makes_the_sender_wait() {
         let (mut sender, mut receiver) = queue(1);
         sender
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(limit(second).await, Ok(()));
     }
 
-    #[tokio::test]
+    #[limited::test]
     async fn pop_ends_when_the_sender_is_gone_and_all_is_taken() {
         let (mut sender, mut receiver) = queue(4);
         sender
@@ -322,7 +322,7 @@ mod tests {
         assert!(limit(receiver.pop()).await.is_none());
     }
 
-    #[tokio::test]
+    #[limited::test]
     async fn waiting_pop_ends_when_the_sender_goes() {
         let (sender, mut receiver) = queue(4);
         let mut pop = Box::pin(receiver.pop());
@@ -331,7 +331,7 @@ mod tests {
         assert!(limit(pop).await.is_none());
     }
 
-    #[tokio::test]
+    #[limited::test]
     async fn push_fails_when_the_receiver_is_gone() {
         let (mut sender, receiver) = queue(4);
         drop(receiver);
@@ -350,7 +350,7 @@ mod tests {
         (sender, receiver, log)
     }
 
-    #[tokio::test]
+    #[limited::test]
     async fn delta_is_taken_on_the_spot_when_everybody_is_at_rest() {
         let (mut sender, mut receiver, log) = logging(4);
         let apply = |name| Delta::Apply(object(name));

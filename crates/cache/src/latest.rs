@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use kubewright_testing::limit;
 
-    #[tokio::test]
+    #[limited::test]
     async fn those_who_wait_are_woken_in_the_order_they_came() {
         let value = Latest::<bool>::default();
         let order = Arc::new(Mutex::new(Vec::new()));

@@ -27,7 +27,7 @@ use support::strict::Strict;
 use support::wire::{Break, World, late_ones, stored, until};
 
 /// A. A subscriber that hears of an object which is gone by then loses its wake-up, and with it everybody stands still.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn object_that_is_gone_before_it_is_reported_stops_nobody() {
     let world = World::new().await;
     let running = run(source(&world), options());
@@ -52,7 +52,7 @@ async fn object_that_is_gone_before_it_is_reported_stops_nobody() {
 }
 
 /// B. One watch that fails slows all watches of a controller down.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn forbidden_resource_does_not_slow_the_others() {
     let world = World::new().await;
     world
@@ -70,7 +70,7 @@ async fn forbidden_resource_does_not_slow_the_others() {
 }
 
 /// C. Watches that end at once are opened again at once, hundreds a second.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn watches_that_end_at_once_are_no_hot_loop() {
     let world = World::new().await;
     world.wire.short_watches();
@@ -82,7 +82,7 @@ async fn watches_that_end_at_once_are_no_hot_loop() {
 }
 
 /// D. A 410 as the answer to a watch is not understood: the same version is asked for, for ever.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn expired_version_by_code_ends_in_a_relist() {
     let world = World::new().await;
     let plain = source(&world).with_streaming_list(StreamingList::No);
@@ -102,7 +102,7 @@ async fn expired_version_by_code_ends_in_a_relist() {
 }
 
 /// E. A list that may be served from the server's cache is asked for without saying so.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn first_list_may_be_served_from_the_cache_also_in_pages() {
     let world = World::new().await;
     let plain = source(&world).with_streaming_list(StreamingList::No);
@@ -118,7 +118,7 @@ async fn first_list_may_be_served_from_the_cache_also_in_pages() {
 }
 
 /// F. A streamed list asks for a state that may be stale, and has no other way where streams are refused.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn stream_asks_for_the_newest_state_and_gives_way_to_a_list() {
     let world = World::new().await;
     let running = run(source(&world), options());
@@ -134,7 +134,7 @@ async fn stream_asks_for_the_newest_state_and_gives_way_to_a_list() {
 }
 
 /// G. Deletions that happen while nobody watches are never reported.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn deletion_across_a_relist_is_reported_as_not_observed() {
     for streaming in [StreamingList::Try, StreamingList::No] {
         let world = World::new().await;
@@ -163,7 +163,7 @@ async fn deletion_across_a_relist_is_reported_as_not_observed() {
 }
 
 /// H. A panic in the user's code ends everything.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn handler_that_panics_loses_one_event() {
     let world = World::new().await;
     let (sender, mut heard) = tokio::sync::mpsc::channel(64);
@@ -187,7 +187,7 @@ async fn handler_that_panics_loses_one_event() {
 }
 
 /// H, for workers: the queue takes the key back and goes on.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn worker_that_panics_gives_its_key_back() {
     let queue: Queue<Key> = Queue::new(kubewright_workqueue::Options::new());
     let key = Key::new("default", "bad");
@@ -207,7 +207,7 @@ async fn worker_that_panics_gives_its_key_back() {
 }
 
 /// I. Work is done in a random order.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn keys_are_worked_on_in_the_order_in_which_they_came() {
     let world = World::new().await;
     for n in 0..100 {
@@ -229,7 +229,7 @@ async fn keys_are_worked_on_in_the_order_in_which_they_came() {
 }
 
 /// J. One object that does not decode makes the whole list fail, for ever.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn object_that_cannot_be_read_is_reported_and_the_others_are_there() {
     for keep in [Keep::Checked, Keep::Decoded, Keep::Compact] {
         let world = World::new().await;
@@ -261,7 +261,7 @@ async fn object_that_cannot_be_read_is_reported_and_the_others_are_there() {
 }
 
 /// K. The delay between lists that fail never grows.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn lists_that_fail_are_asked_ever_more_seldom() {
     let world = World::new().await;
     for sort in ["list", "stream"] {
@@ -274,7 +274,7 @@ async fn lists_that_fail_are_asked_ever_more_seldom() {
 }
 
 /// L. An owner is not recognised once its kind has moved on to another version.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn owner_is_found_by_group_and_kind_whatever_its_version() {
     let world = World::new().await;
     world.create("child").await;
@@ -305,7 +305,7 @@ async fn owner_is_found_by_group_and_kind_whatever_its_version() {
 }
 
 /// Of several tasks that wait for a store only the last is woken.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn every_task_that_waits_for_the_first_state_is_woken() {
     let world = World::new().await;
     let informer: SharedInformer<ConfigMap> = SharedInformer::new(source(&world), options());
@@ -357,7 +357,7 @@ async fn deletions_of_unreadable(shape: Shape) -> Vec<String> {
     deletions.lock().clone()
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn deletion_of_an_object_that_can_no_longer_be_read_is_reported() {
     let refuse = |value: &mut serde_json::Value| {
         if value["data"]["n"] == "x" {

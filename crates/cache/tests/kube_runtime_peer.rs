@@ -68,7 +68,7 @@ fn reconcile(controller: Controller<ConfigMap>) -> (JoinSet<()>, Arc<Mutex<Vec<S
 }
 
 /// A.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn kube_runtime_stands_still_after_an_object_that_is_gone_before_it_is_reported() {
     let (store, writer) = reflector::store_shared::<ConfigMap>(8);
     let subscriber = writer.subscribe().expect("it is shared");
@@ -90,7 +90,7 @@ async fn kube_runtime_stands_still_after_an_object_that_is_gone_before_it_is_rep
 }
 
 /// B.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn kube_runtime_slows_every_watch_down_when_one_is_forbidden() {
     let alone = late(|controller, _| controller).await;
     let with_child = late(|controller, world| {
@@ -114,7 +114,7 @@ async fn late(more: impl FnOnce(Controller<ConfigMap>, &World) -> Controller<Con
 }
 
 /// C.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn kube_runtime_opens_hundreds_of_watches_that_end_at_once() {
     let world = World::new().await;
     world.wire.short_watches();
@@ -125,7 +125,7 @@ async fn kube_runtime_opens_hundreds_of_watches_that_end_at_once() {
 }
 
 /// D.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn kube_runtime_asks_for_an_expired_version_for_ever() {
     let world = World::new().await;
     world.wire.answer_all("watch", 410, "Expired");
@@ -139,7 +139,7 @@ async fn kube_runtime_asks_for_an_expired_version_for_ever() {
 }
 
 /// E.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn kube_runtime_drops_the_semantic_of_a_list_in_pages() {
     let world = World::new().await;
     let (_tasks, _) = follow(&world, watcher::Config::default().any_semantic());
@@ -148,7 +148,7 @@ async fn kube_runtime_drops_the_semantic_of_a_list_in_pages() {
 }
 
 /// F.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn kube_runtime_streams_a_stale_state_and_never_falls_back_to_a_list() {
     let world = World::new().await;
     world.wire.answer_all("stream", 422, "Invalid");
@@ -160,7 +160,7 @@ async fn kube_runtime_streams_a_stale_state_and_never_falls_back_to_a_list() {
 }
 
 /// G.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn kube_runtime_never_tells_of_deletions_across_a_relist() {
     let world = World::new().await;
     world.create("a").await;
@@ -181,7 +181,7 @@ async fn kube_runtime_never_tells_of_deletions_across_a_relist() {
 }
 
 /// H.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn kube_runtime_ends_a_controller_whose_reconciler_panics() {
     let world = World::new().await;
     let reconciler = |map: Arc<ConfigMap>, _: Arc<()>| async move {
@@ -201,7 +201,7 @@ async fn kube_runtime_ends_a_controller_whose_reconciler_panics() {
 }
 
 /// I. The order is that of a hash with a random seed: a hundred keys do not come out sorted by accident.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn kube_runtime_reconciles_in_a_random_order() {
     let world = World::new().await;
     for n in 0..100 {
@@ -215,7 +215,7 @@ async fn kube_runtime_reconciles_in_a_random_order() {
 }
 
 /// J.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn kube_runtime_has_nothing_while_one_object_does_not_decode() {
     let world = World::new().await;
     world.create("bad").await;
@@ -233,7 +233,7 @@ async fn kube_runtime_has_nothing_while_one_object_does_not_decode() {
 }
 
 /// K.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn kube_runtime_asks_for_lists_that_fail_every_second_or_so() {
     let world = World::new().await;
     world.wire.answer_all("list", 500, "InternalError");
@@ -263,7 +263,7 @@ fn kube_runtime_does_not_recognise_an_owner_of_another_version() {
 }
 
 /// The lost wake-up.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn kube_runtime_wakes_only_the_last_of_those_who_wait_for_a_store() {
     let (store, mut writer) = reflector::store::<ConfigMap>();
     let mut waiters = JoinSet::new();

@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(environment.jitter(base, f64::NAN), base);
     }
 
-    #[tokio::test(start_paused = true)]
+    #[limited::test(start_paused = true)]
     async fn virtual_time_moves_with_timers_alone() {
         let clock = VirtualClock::starting_at(Timestamp::UNIX_EPOCH);
         tokio::time::sleep(Duration::from_secs(90)).await;

@@ -104,7 +104,7 @@ fn tell() -> (Tell, mpsc::Receiver<String>) {
     (Tell(sender), receiver)
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn several_namespaces_are_one_cache_and_others_are_out_of_scope() {
     let setup = setup().await;
     let client = setup.client(CacheOptions::new().namespaces(["team-a", "team-b"]));
@@ -135,7 +135,7 @@ async fn several_namespaces_are_one_cache_and_others_are_out_of_scope() {
     assert!(namespaces.expect("read").len() >= 3);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn controller_and_handlers_hear_of_all_cached_namespaces() {
     let setup = setup().await;
     let client = setup.client(CacheOptions::new().namespaces(["team-a", "team-b"]));
@@ -168,7 +168,7 @@ async fn controller_and_handlers_hear_of_all_cached_namespaces() {
     limit(running).await.expect("no panic").expect("it ends");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn scope_is_a_part_of_the_shared_cache_and_leaving_it_is_not_being_gone() {
     let setup = setup().await;
     let manager = Manager::new(setup.wire.client());
@@ -239,7 +239,7 @@ async fn scope_is_a_part_of_the_shared_cache_and_leaving_it_is_not_being_gone() 
     limit(running).await.expect("no panic").expect("it ends");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn write_outside_of_the_scope_of_a_controller_does_not_hold_it_up() {
     let selective = CachePolicy::of::<ConfigMap>().labels([("app", "web")]);
     for cache in [
@@ -288,7 +288,7 @@ async fn refusal(cache: CacheOptions, controller: Controller) -> String {
     limit(running).await.expect_err("it is refused").to_string()
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn scope_that_is_wider_than_the_cache_is_an_error_at_start() {
     let cache = || CacheOptions::new().namespaces(["team-a"]);
     let here = Scope::all().namespace("default");
@@ -310,7 +310,7 @@ async fn scope_that_is_wider_than_the_cache_is_an_error_at_start() {
     assert!(error.contains("is not a label selector"), "{error}");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn cache_that_is_described_after_its_use_is_an_error() {
     let setup = setup().await;
     let manager = Manager::new(setup.wire.client());
@@ -321,7 +321,7 @@ async fn cache_that_is_described_after_its_use_is_an_error() {
     assert!(error.contains("before the client is used"), "{error}");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn selectors_decide_what_there_is() {
     let setup = setup().await;
     for (name, label) in [("a", Some("web")), ("b", Some("db")), ("c", None)] {
@@ -340,7 +340,7 @@ async fn selectors_decide_what_there_is() {
     assert_eq!(listed(of().labels("app")).await, ["default/a", "default/b"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn kind_that_is_not_cached_is_read_from_the_server() {
     let setup = setup().await;
     let client =
@@ -358,7 +358,7 @@ async fn kind_that_is_not_cached_is_read_from_the_server() {
     assert!(client.factory().is_empty(), "no informer was started");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn kind_of_which_metadata_is_cached_is_not_read_as_a_whole() {
     let setup = setup().await;
     let client =
@@ -386,7 +386,7 @@ async fn kind_of_which_metadata_is_cached_is_not_read_as_a_whole() {
     assert_eq!(client.factory().len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn cache_holds_what_the_transform_makes_of_each_object() {
     let setup = setup().await;
     let policy = CachePolicy::of::<ConfigMap>().transform(|object| {
@@ -409,7 +409,7 @@ async fn cache_holds_what_the_transform_makes_of_each_object() {
     assert!(error.to_string().contains(expected), "{error}");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn fields_that_the_cache_drops_are_not_removed_on_the_server() {
     let setup = setup().await;
     let policy = CachePolicy::of::<ConfigMap>().without("metadata.annotations");
@@ -462,7 +462,7 @@ enum Digit {
     One,
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn object_that_does_not_decode_is_not_absent() {
     let setup = setup().await;
     let client = setup.client(CacheOptions::new());
@@ -503,7 +503,7 @@ async fn object_that_does_not_decode_is_not_absent() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn kind_that_is_not_there_is_an_error_of_cached_reads_and_of_live_lists() {
     let setup = setup().await;
     let client = setup.client(CacheOptions::new());
@@ -521,7 +521,7 @@ async fn kind_that_is_not_there_is_an_error_of_cached_reads_and_of_live_lists() 
     assert!(listed.is_err_and(|error| error.is_not_found()));
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn informer_that_is_removed_stops_when_nobody_uses_it() {
     let setup = setup().await;
     let client = setup.client(CacheOptions::new());
@@ -550,7 +550,7 @@ async fn informer_that_is_removed_stops_when_nobody_uses_it() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn index_of_a_controller_is_there_before_it_runs() {
     let setup = setup().await;
     let created = setup

@@ -179,7 +179,7 @@ fn annotation<'a>(config: Option<&'a ConfigMap>, name: &str) -> &'a str {
     annotation.map_or("", String::as_str)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[limited::test(flavor = "multi_thread", worker_threads = 4)]
 async fn controller_watches_another_cluster_and_writes_to_both() {
     let (here, edge) = (Cluster::start().await, Cluster::start().await);
     let controller = Controller::of::<ConfigMap>("copies")
@@ -278,7 +278,7 @@ impl Reconciler<ConfigMap> for ReadBack {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[limited::test(flavor = "multi_thread", worker_threads = 4)]
 async fn reads_of_each_cluster_never_show_a_state_older_than_the_own_write() {
     const KEYS: usize = 8;
     let (here, edge) = (Cluster::start().await, Cluster::start().await);
@@ -350,7 +350,7 @@ impl Reconciler<ConfigMap> for Held {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[limited::test(flavor = "multi_thread", worker_threads = 4)]
 async fn controller_of_another_cluster_has_its_objects_finalizers_and_events_there() {
     let (here, edge) = (Cluster::start().await, Cluster::start().await);
     // An object of the same name that is none of the controller's business.
@@ -396,7 +396,7 @@ async fn controller_of_another_cluster_has_its_objects_finalizers_and_events_the
     running.stop().await;
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn mapper_of_another_clusters_objects_reads_the_cache_of_the_controller() {
     let (here, edge) = (Cluster::start().await, Cluster::start().await);
     here.create(&config("web", "password")).await;
@@ -418,7 +418,7 @@ async fn mapper_of_another_clusters_objects_reads_the_cache_of_the_controller() 
     running.stop().await;
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn write_to_another_cluster_is_refused_once_the_lease_has_run_out() {
     let (here, edge) = (Cluster::start().await, Cluster::start().await);
     here.create(&config("web", "1")).await;
@@ -465,7 +465,7 @@ async fn write_to_another_cluster_is_refused_once_the_lease_has_run_out() {
     assert_eq!(edge.config("late").await, None);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn informer_of_another_cluster_that_panics_ends_the_manager_with_both_names() {
     let (here, edge) = (Cluster::start().await, Cluster::start().await);
     let (controller, mut heard) = observer("watches", |it| it.cluster("edge"));
@@ -498,7 +498,7 @@ async fn failure(manager: Manager) -> String {
     limit(run).await.expect_err("it fails").to_string()
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn name_that_is_unknown_taken_or_empty_is_an_error_at_the_start() {
     let (here, edge) = (Cluster::start().await, Cluster::start().await);
     let client = || Client::new(edge.wire.client());
@@ -541,7 +541,7 @@ async fn name_that_is_unknown_taken_or_empty_is_an_error_at_the_start() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn managers_over_one_client_may_have_different_clusters() {
     let (here, edge) = (Cluster::start().await, Cluster::start().await);
     edge.create(&config("web", "edge")).await;
@@ -582,7 +582,7 @@ impl Gate for Reads {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn gate_of_the_manager_sees_the_reads_of_all_clusters() {
     let (here, edge) = (Cluster::start().await, Cluster::start().await);
     edge.create(&config("web", "1")).await;
@@ -609,7 +609,7 @@ async fn gate_of_the_manager_sees_the_reads_of_all_clusters() {
     running.stop().await;
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn cluster_that_does_not_answer_holds_up_those_who_need_it_alone() {
     let (here, edge) = (Cluster::start().await, Cluster::start().await);
     here.create(&config("web", "1")).await;
@@ -659,7 +659,7 @@ async fn cluster_that_does_not_answer_holds_up_those_who_need_it_alone() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn events_of_one_cluster_do_not_wait_for_another_that_does_not_answer() {
     let (here, edge) = (Cluster::start().await, Cluster::start().await);
     let tell = || {
@@ -701,7 +701,7 @@ async fn events_of_one_cluster_do_not_wait_for_another_that_does_not_answer() {
     running.stop().await;
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn shutdown_stops_the_informers_of_all_clusters_that_nobody_else_uses() {
     let (here, edge) = (Cluster::start().await, Cluster::start().await);
     let (near, far) = (
@@ -737,7 +737,7 @@ async fn shutdown_stops_the_informers_of_all_clusters_that_nobody_else_uses() {
     assert_eq!(open, later, "nobody watches any more");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn objects_of_another_cluster_are_shared_by_leases_of_the_managers_own() {
     let (here, edge) = (Cluster::start().await, Cluster::start().await);
     for number in 0..20 {

@@ -87,7 +87,7 @@ impl Reconciler<ConfigMap> for Copy {
     }
 }
 
-#[tokio::test]
+#[limited::test]
 async fn object_is_reconciled_when_it_or_what_it_owns_changes() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
@@ -176,7 +176,7 @@ async fn object_is_reconciled_when_it_or_what_it_owns_changes() {
     running.end().await;
 }
 
-#[tokio::test]
+#[limited::test]
 async fn own_writes_are_seen_at_once() {
     let (_server, kube) = server().await;
     let client = Client::new(kube);
@@ -223,7 +223,7 @@ async fn own_writes_are_seen_at_once() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn failing_key_backs_off_and_a_panic_is_an_error() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
@@ -270,7 +270,7 @@ async fn failing_key_backs_off_and_a_panic_is_an_error() {
     }
 }
 
-#[tokio::test]
+#[limited::test]
 async fn watch_can_be_added_and_removed_while_it_runs() {
     let (_server, kube) = server().await;
     let (sender, mut heard) = mpsc::channel(1024);
@@ -313,7 +313,7 @@ async fn watch_can_be_added_and_removed_while_it_runs() {
     running.end().await;
 }
 
-#[tokio::test]
+#[limited::test]
 async fn two_watches_of_one_kind_both_lead_to_reconciles() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());

@@ -102,7 +102,7 @@ async fn stale_reads(consistency: Consistency, steps: u64, seed: u64) -> u64 {
     stale
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn no_read_shows_the_past_in_ten_thousand_steps() {
     // A watch that ends and is opened again is late twice; five seconds, the default, would then be too few.
     let wait = Duration::from_secs(60);
@@ -110,7 +110,7 @@ async fn no_read_shows_the_past_in_ten_thousand_steps() {
     assert_eq!(stale, 0);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn reads_show_the_past_without_the_guard() {
     let stale = stale_reads(Consistency::Eventual, 1_000, 7).await;
     assert!(
@@ -119,7 +119,7 @@ async fn reads_show_the_past_without_the_guard() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn cache_that_never_catches_up_is_an_error_that_says_so() {
     let server = server().await;
     let wire = Wire::new(server.service());
@@ -319,14 +319,14 @@ impl<R: Reconciler<ConfigMap>> Reconciler<ConfigMap> for WithGone<R> {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn manager_converges_whatever_the_line_does() {
     for seed in 0..60 {
         converges(seed).await;
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn forbidden_watch_delays_its_own_controller_alone_and_is_named() {
     let server = server().await;
     let wire = Wire::new(server.service());
@@ -394,7 +394,7 @@ async fn forbidden_watch_delays_its_own_controller_alone_and_is_named() {
     assert!(!ran.lock().contains(&"b".to_owned()));
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn cached_read_that_is_forbidden_names_the_verbs_that_it_needs() {
     let server = server().await;
     let wire = Wire::new(server.service());

@@ -86,7 +86,7 @@ impl<K: Send + Sync + 'static> Reconciler<K> for Tell {
     }
 }
 
-#[tokio::test]
+#[limited::test]
 async fn any_owner_is_found_by_group_and_kind_where_that_is_asked_for() {
     let (_server, kube) = server().await;
     let (tell, mut reported) = Tell::new();
@@ -118,7 +118,7 @@ async fn any_owner_is_found_by_group_and_kind_where_that_is_asked_for() {
     running.end().await;
 }
 
-#[tokio::test]
+#[limited::test]
 async fn predicate_keeps_changes_away_that_do_not_matter() {
     let (_server, kube) = server().await;
     let (tell, mut reported) = Tell::new();
@@ -159,7 +159,7 @@ async fn predicate_keeps_changes_away_that_do_not_matter() {
     running.end().await;
 }
 
-#[tokio::test]
+#[limited::test]
 async fn channel_and_mapper_lead_to_keys_of_their_choice() {
     let (_server, kube) = server().await;
     let (tell, mut reported) = Tell::new();
@@ -213,7 +213,7 @@ fn widgets() -> (CustomResourceDefinition, ApiResource) {
     (definition, ApiResource::from_gvk(&kind))
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn optional_kind_is_picked_up_when_it_appears() {
     let (_server, kube) = server().await;
     let (definition, resource) = widgets();
@@ -247,7 +247,7 @@ async fn optional_kind_is_picked_up_when_it_appears() {
     running.end().await;
 }
 
-#[tokio::test]
+#[limited::test]
 async fn controller_of_a_resource_without_a_type() {
     let (_server, kube) = server().await;
     let (definition, resource) = widgets();
@@ -278,7 +278,7 @@ async fn controller_of_a_resource_without_a_type() {
     running.end().await;
 }
 
-#[tokio::test]
+#[limited::test]
 async fn part_that_fails_stops_the_manager_with_its_cause() {
     let (_server, kube) = server().await;
     let manager = Manager::new(kube)
@@ -289,7 +289,7 @@ async fn part_that_fails_stops_the_manager_with_its_cause() {
     assert_eq!(error.to_string(), "a runnable failed: the disk is full");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn stop_lets_reconciles_finish_and_takes_no_more_keys() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
@@ -324,7 +324,7 @@ async fn stop_lets_reconciles_finish_and_takes_no_more_keys() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn reconcile_that_does_not_finish_is_cut_off_and_named() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
@@ -350,7 +350,7 @@ async fn reconcile_that_does_not_finish_is_cut_off_and_named() {
     assert_eq!(error.to_string(), "controller stuck did not end within 3s");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn reconcile_that_takes_too_long_is_an_error() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
@@ -379,7 +379,7 @@ async fn reconcile_that_takes_too_long_is_an_error() {
     assert!(metrics.render().contains(line));
 }
 
-#[tokio::test]
+#[limited::test]
 async fn loop_of_own_writes_is_counted_and_has_its_cause() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
@@ -419,7 +419,7 @@ async fn loop_of_own_writes_is_counted_and_has_its_cause() {
     assert!(text.contains("kubewright_hot_loops_total{"), "{text}");
 }
 
-#[tokio::test]
+#[limited::test]
 async fn client_writes_only_what_is_different() {
     let (server, kube) = server().await;
     let client = Client::new(kube);
@@ -477,7 +477,7 @@ async fn client_writes_only_what_is_different() {
     assert_eq!(server.revision(), before + 1, "a dry run keeps nothing");
 }
 
-#[tokio::test]
+#[limited::test]
 async fn deletion_needs_the_very_object_and_the_very_version_where_asked() {
     let (_server, kube) = server().await;
     let client = Client::new(kube);
@@ -516,7 +516,7 @@ async fn deletion_needs_the_very_object_and_the_very_version_where_asked() {
     );
 }
 
-#[tokio::test]
+#[limited::test]
 async fn queries_that_a_server_cannot_answer_are_refused_and_delete_nothing() {
     let (_server, kube) = server().await;
     let client = Client::new(kube);
@@ -546,7 +546,7 @@ async fn queries_that_a_server_cannot_answer_are_refused_and_delete_nothing() {
     assert_eq!(refused.expect_err("no such route").code(), Some(405));
 }
 
-#[tokio::test]
+#[limited::test]
 async fn lists_select_by_namespace_labels_index_and_number() {
     let (_server, kube) = server().await;
     let client = Client::new(kube);
@@ -603,7 +603,7 @@ async fn lists_select_by_namespace_labels_index_and_number() {
     );
 }
 
-#[tokio::test]
+#[limited::test]
 async fn apply_owns_its_fields_and_respects_others_where_asked() {
     let (_server, kube) = server().await;
     let client = Client::new(kube);
@@ -637,7 +637,7 @@ async fn get(address: std::net::SocketAddr, path: &str) -> String {
     answer
 }
 
-#[tokio::test]
+#[limited::test]
 async fn manager_serves_its_numbers_and_the_causes_of_its_reconciles() {
     let (_server, kube) = server().await;
     let (tell, mut reported) = Tell::new();
@@ -671,7 +671,7 @@ async fn manager_serves_its_numbers_and_the_causes_of_its_reconciles() {
     running.end().await;
 }
 
-#[tokio::test]
+#[limited::test]
 async fn events_of_a_reconcile_arrive_and_are_counted() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());

@@ -53,7 +53,7 @@ impl Gate for Recorder {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn cached_reads_pass_a_gate_with_what_they_ask_and_find() {
     let server = Server::builder().start().await.expect("a server starts");
     let recorder = Arc::new(Recorder::default());

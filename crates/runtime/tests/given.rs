@@ -77,7 +77,7 @@ impl World {
     }
 }
 
-#[tokio::test]
+#[limited::test]
 async fn reconcilers_get_the_state_of_their_manager_and_learn_what_is_missing() {
     let (world, ended) = start(|manager| manager).await;
     let [ended] = &ended[..] else {
@@ -96,7 +96,7 @@ async fn reconcilers_get_the_state_of_their_manager_and_learn_what_is_missing() 
     world.end().await;
 }
 
-#[tokio::test]
+#[limited::test]
 async fn events_are_recorded_as_the_options_say() {
     let options = RecorderOptions::new("greeters").instance("pod-1");
     let (world, _) = start(|manager| manager.name("other").recorder(options)).await;
@@ -110,7 +110,7 @@ async fn events_are_recorded_as_the_options_say() {
     world.end().await;
 }
 
-#[tokio::test]
+#[limited::test]
 async fn events_are_written_to_the_api_that_was_chosen() {
     for (api, in_series) in [(EventApi::Core, false), (EventApi::Events, true)] {
         let options = RecorderOptions::new("greeters").api(api);
@@ -141,7 +141,7 @@ async fn get(address: std::net::SocketAddr, path: &str) -> String {
     answer
 }
 
-#[tokio::test]
+#[limited::test]
 async fn metrics_have_informers_and_own_counters_and_pages_beside_them() {
     let listener = limit(Listener::bind("127.0.0.1:0")).await.expect("bound");
     let listener = listener.expect("an address");

@@ -80,7 +80,7 @@ impl Request for Zone {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn controller_without_objects_reconciles_what_its_watches_ask_for() {
     let (_server, kube) = server().await;
     let user = Client::new(kube.clone());
@@ -130,7 +130,7 @@ async fn controller_without_objects_reconciles_what_its_watches_ask_for() {
     assert_eq!(next(&mut heard).await.0, "moon");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn handler_sees_the_event_and_delays_what_it_adds() {
     let (_server, kube) = server().await;
     let user = Client::new(kube.clone());
@@ -187,7 +187,7 @@ async fn handler_sees_the_event_and_delays_what_it_adds() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn event_filter_holds_for_every_watch() {
     let (_server, kube) = server().await;
     let user = Client::new(kube.clone());
@@ -230,7 +230,7 @@ async fn event_filter_holds_for_every_watch() {
     assert_eq!(all, ["default/kept", "default/other-kept"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn outcome_decides_how_urgent_the_next_run_is() {
     let (_server, kube) = server().await;
     let (sender, mut heard) = mpsc::channel(64);
@@ -264,7 +264,7 @@ async fn outcome_decides_how_urgent_the_next_run_is() {
     assert_eq!(next(&mut heard).await, "patient");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn causes_tell_a_retry_from_a_requeue() {
     let (_server, kube) = server().await;
     let (sender, mut heard) = mpsc::channel(64);
@@ -316,7 +316,7 @@ fn mapped_by(name: &str, index: &str, heard: mpsc::Sender<String>) -> Controller
     controller.reconciler(reconcile)
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn watch_that_maps_by_an_unknown_index_ends_the_manager_with_the_names_that_there_are() {
     let (_server, kube) = server().await;
     let indexed = from_fn(|_: Arc<ConfigMap>, _| async { Ok(Outcome::done()) });
@@ -340,7 +340,7 @@ async fn watch_that_maps_by_an_unknown_index_ends_the_manager_with_the_names_tha
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn watch_maps_by_an_index_of_a_controller_that_starts_later() {
     let (_server, kube) = server().await;
     let user = Client::new(kube.clone());
@@ -358,7 +358,7 @@ async fn watch_maps_by_an_index_of_a_controller_that_starts_later() {
     assert_eq!(next(&mut heard).await, "default/a");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn manager_refuses_two_controllers_of_one_name() {
     let (_server, kube) = server().await;
     let named = || {

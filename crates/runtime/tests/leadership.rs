@@ -142,7 +142,7 @@ async fn check(server: &Server, seed: u64) {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn of_two_managers_never_both_reconcile_and_one_always_takes_over() {
     let server = Server::builder().start().await.expect("a server starts");
     let user = Client::new(kube::Client::new(server.service(), "default"));

@@ -108,7 +108,7 @@ fn telling(
     })
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn controller_that_needs_no_leadership_runs_on_a_standby() {
     let (_server, kube) = server().await;
     let leader = leader(kube.clone()).await;
@@ -136,7 +136,7 @@ async fn controller_that_needs_no_leadership_runs_on_a_standby() {
     standby.end().await;
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn standby_warms_up_before_or_on_leadership() {
     for warm_up in [WarmUp::BeforeLeadership, WarmUp::OnLeadership] {
         let (server, kube) = server().await;
@@ -165,7 +165,7 @@ async fn standby_warms_up_before_or_on_leadership() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn lease_is_kept_at_the_end_where_that_is_asked_for() {
     for (on_stop, holder) in [(OnStop::Keep, Some("me")), (OnStop::Release, None)] {
         let (_server, kube) = server().await;
@@ -184,7 +184,7 @@ async fn lease_is_kept_at_the_end_where_that_is_asked_for() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn lease_has_the_labels_that_were_asked_for() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
@@ -208,7 +208,7 @@ impl RateLimiter<Key> for Seven {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn rate_limiter_says_how_long_a_failed_key_waits() {
     let (_server, kube) = server().await;
     let (sender, mut heard) = mpsc::channel(16);
@@ -231,7 +231,7 @@ async fn rate_limiter_says_how_long_a_failed_key_waits() {
     running.end().await;
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn as_many_reconciles_run_at_once_as_there_are_workers() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
@@ -279,7 +279,7 @@ async fn get(address: std::net::SocketAddr, path: &str, token: &str) -> String {
     answer
 }
 
-#[tokio::test]
+#[limited::test]
 async fn metrics_are_for_those_that_the_guard_lets_pass() {
     let mut tokens = Tokens::default();
     tokens.insert("good", User::new("reader", ["readers"]));
@@ -318,7 +318,7 @@ fn managers(meta: &kube::core::ObjectMeta) -> Vec<String> {
     managers
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn everything_is_written_under_the_name_of_the_operator() {
     let (_server, kube) = server().await;
     let user = Client::new(kube.clone()).field_owner("somebody");
@@ -372,7 +372,7 @@ async fn everything_is_written_under_the_name_of_the_operator() {
     running.end().await;
 }
 
-#[tokio::test]
+#[limited::test]
 async fn subresources_are_read_and_written_by_name() {
     let (_server, kube) = server().await;
     let client = Client::new(kube).field_owner("scaler");

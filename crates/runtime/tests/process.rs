@@ -238,18 +238,18 @@ async fn check_second_signal(role: &str, begun: &str) {
     );
 }
 
-#[tokio::test]
+#[limited::test]
 async fn second_signal_ends_a_process_at_once() {
     check_second_signal("slow", "reconciling").await;
 }
 
-#[tokio::test]
+#[limited::test]
 async fn second_signal_ends_a_process_whose_thread_is_blocked() {
     check_second_signal("stuck", "blocking").await;
 }
 
 /// The only thread of the runtime is blocked, so nobody there can notice that the lease is lost.
-#[tokio::test]
+#[limited::test]
 async fn process_whose_thread_is_blocked_has_ended_before_another_can_lead() {
     let world = World::start().await;
     let mut blocked = world.process("blocked", "a");
@@ -327,7 +327,7 @@ async fn held(run: u64) {
     drop(world.endpoint);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[limited::test(flavor = "multi_thread", worker_threads = 2)]
 async fn process_that_was_held_never_writes_after_another_leads() {
     let runs: u64 = std::env::var("KUBEWRIGHT_HELD_RUNS")
         .ok()

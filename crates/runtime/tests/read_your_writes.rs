@@ -227,14 +227,14 @@ fn guarded() -> Consistency {
     Consistency::ReadYourWrites { wait }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn no_read_of_any_informer_shows_the_past_in_ten_thousand_steps() {
     let (checked, stale) = reads(guarded(), CacheOptions::new(), |_| true, 10_000).await;
     assert!(checked > 30_000, "only {checked} reads were checked");
     assert_eq!(stale, 0, "of {checked}");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn reads_show_the_past_without_the_guard() {
     let (checked, stale) = reads(Consistency::Eventual, CacheOptions::new(), |_| true, 1_000).await;
     assert!(
@@ -243,7 +243,7 @@ async fn reads_show_the_past_without_the_guard() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn objects_that_enter_and_leave_the_selectors_of_the_cache_are_read_as_written() {
     let policy = CachePolicy::of::<Widget>()
         .namespaces(["default", "kube-public"])
@@ -255,7 +255,7 @@ async fn objects_that_enter_and_leave_the_selectors_of_the_cache_are_read_as_wri
 }
 
 /// On several threads a write is noted, shown by two informers and read back at any moment of each other.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[limited::test(flavor = "multi_thread", worker_threads = 4)]
 async fn tasks_on_many_threads_read_their_own_writes() {
     let server = Server::builder().start().await.expect("a server starts");
     let wire = Wire::new(server.service());

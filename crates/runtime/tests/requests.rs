@@ -25,7 +25,7 @@ async fn listen(server: &Server) -> Endpoint {
     server.listen(address).await.expect("it listens")
 }
 
-#[tokio::test]
+#[limited::test]
 async fn servers_know_a_program_by_its_user_agent() {
     let folder = tempfile::tempdir().expect("a directory");
     let log = folder.path().join("audit.log");
@@ -50,7 +50,7 @@ async fn servers_know_a_program_by_its_user_agent() {
     assert!(agent.starts_with("guestbook/1.2 ("), "{agent}");
 }
 
-#[tokio::test]
+#[limited::test]
 async fn requests_are_counted_by_code_method_and_host() {
     let server = Server::builder().start().await.expect("a server starts");
     let endpoint = listen(&server).await;

@@ -169,7 +169,7 @@ async fn until_cached(replicas: &[&Replica], expected: impl Fn(&[usize]) -> bool
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn caches_keep_the_objects_of_their_own_shards_only() {
     let server = Server::builder().start().await.expect("a server starts");
     objects(&server).await;
@@ -202,7 +202,7 @@ async fn caches_keep_the_objects_of_their_own_shards_only() {
     assert_eq!(log.lock().twice, [] as [String; 0]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn replicas_share_objects_and_take_over_from_each_other() {
     let server = Server::builder().start().await.expect("a server starts");
     objects(&server).await;

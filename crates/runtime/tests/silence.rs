@@ -46,7 +46,7 @@ fn only(verb: Verb, fault: Fault) -> impl Fn(&Call) -> Fault + Send + Sync + 'st
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn read_that_is_never_answered_ends_with_its_name() {
     let (_server, wire) = wire().await;
     let client = Client::new(wire.client());
@@ -65,7 +65,7 @@ async fn read_that_is_never_answered_ends_with_its_name() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn read_that_is_never_answered_ends_in_the_time_that_was_set() {
     let (_server, wire) = wire().await;
     let policy = RequestPolicy::new().read_timeout(Duration::from_secs(5));
@@ -81,7 +81,7 @@ async fn read_that_is_never_answered_ends_in_the_time_that_was_set() {
     assert_eq!(start.elapsed().as_secs(), 5);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn write_that_is_never_answered_ends_with_its_name_and_in_the_time_that_was_set() {
     let (_server, wire) = wire().await;
     let policy = RequestPolicy::new().write_timeout(Duration::from_secs(7));
@@ -98,7 +98,7 @@ async fn write_that_is_never_answered_ends_with_its_name_and_in_the_time_that_wa
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn busy_server_is_asked_again_when_it_says_and_not_beyond_the_limit() {
     let (_server, wire) = wire().await;
     let client = Client::new(wire.client());
@@ -123,7 +123,7 @@ async fn busy_server_is_asked_again_when_it_says_and_not_beyond_the_limit() {
     assert_eq!(wire.count(Verb::Create), 3 + 4);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn list_that_stops_at_or_in_a_page_is_read_again() {
     for fault in SILENT {
         let (_server, wire) = wire().await;
@@ -153,7 +153,7 @@ async fn list_that_stops_at_or_in_a_page_is_read_again() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn watch_that_is_never_opened_is_opened_again() {
     for fault in SILENT {
         let (_server, wire) = wire().await;
@@ -170,7 +170,7 @@ async fn watch_that_is_never_opened_is_opened_again() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn watch_that_falls_silent_is_noticed_within_its_time() {
     let (server, wire) = wire().await;
     let client = Client::new(wire.client());
@@ -203,7 +203,7 @@ where
     Manager::new(wire.client()).controller(controller)
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn lease_that_cannot_be_renewed_ends_the_manager_at_the_deadline() {
     for fault in SILENT {
         let (_server, wire) = wire().await;
@@ -234,7 +234,7 @@ async fn lease_that_cannot_be_renewed_ends_the_manager_at_the_deadline() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn events_that_are_never_answered_hold_up_neither_reconciles_nor_the_end() {
     for fault in SILENT {
         let (_server, wire) = wire().await;
@@ -270,7 +270,7 @@ async fn events_that_are_never_answered_hold_up_neither_reconciles_nor_the_end()
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn reconcile_that_never_ends_is_dropped_after_five_minutes_and_tried_again() {
     let (_server, wire) = wire().await;
     let (sender, mut heard) = mpsc::channel(16);

@@ -59,7 +59,7 @@ async fn failure(manager: Manager) -> String {
     limit(run).await.expect_err("it fails").to_string()
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn runnable_that_panics_is_named_and_holds_nobody_up() {
     let (_server, kube) = server().await;
     let manager = Manager::new(kube)
@@ -78,7 +78,7 @@ async fn runnable_that_panics_is_named_and_holds_nobody_up() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn runnable_that_ends_by_itself_is_a_failure_unless_it_may() {
     let (_server, kube) = server().await;
     let (controller, mut heard) = telling("goes-on");
@@ -110,7 +110,7 @@ impl RateLimiter<Key> for Careless {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn rate_limiter_that_panics_costs_its_delay_and_not_the_key() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
@@ -147,7 +147,7 @@ impl Clock for Broken {
     }
 }
 
-#[tokio::test]
+#[limited::test]
 async fn worker_that_panics_ends_the_manager_and_says_whose_fault_it_was() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
@@ -179,7 +179,7 @@ impl Source for Fragile {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn source_that_panics_at_its_start_is_named_at_once() {
     let (_server, kube) = server().await;
     let reconciler = from_fn(|_: Arc<ConfigMap>, _| async { Ok(Outcome::done()) });
@@ -195,7 +195,7 @@ async fn source_that_panics_at_its_start_is_named_at_once() {
     assert!(start.elapsed() < Duration::from_secs(1), "not after 120 s");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn informer_that_panics_ends_the_manager_with_its_resource() {
     let (server, _) = server().await;
     let wire = Wire::new(server.service());
@@ -225,7 +225,7 @@ async fn informer_that_panics_ends_the_manager_with_its_resource() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn managers_over_one_client_leave_each_others_informers_alone() {
     let (_server, kube) = server().await;
     let client = Client::new(kube);
@@ -262,7 +262,7 @@ async fn managers_over_one_client_leave_each_others_informers_alone() {
     assert!(stopped, "the last one stopped the informers: {gone:?}");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn shutdown_has_one_deadline_for_all_of_it() {
     let (server, _) = server().await;
     let wire = Wire::new(server.service());
@@ -290,7 +290,7 @@ async fn shutdown_has_one_deadline_for_all_of_it() {
 }
 
 /// The work ends in time, and then the server does not answer any more.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn lease_that_cannot_be_released_has_no_time_beyond_the_shutdown() {
     let (server, _) = server().await;
     let wire = Wire::new(server.service());
@@ -316,7 +316,7 @@ async fn lease_that_cannot_be_released_has_no_time_beyond_the_shutdown() {
     assert!(took <= Duration::from_secs(30), "{took:?}: {ended:?}");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn elected_completes_at_once_without_an_election_and_else_when_it_is_won() {
     let (_server, kube) = server().await;
     let alone = Manager::new(kube.clone());

@@ -58,7 +58,7 @@ fn has(body: &[u8], text: &str) -> bool {
     body.windows(text.len()).any(|part| part == text.as_bytes())
 }
 
-#[tokio::test]
+#[limited::test]
 async fn reconcile_is_a_span_at_the_collector_that_the_variables_name() {
     let (endpoint, mut exports) = collector().await;
     let test = std::env::current_exe().expect("a program");
@@ -91,7 +91,7 @@ async fn reconcile_is_a_span_at_the_collector_that_the_variables_name() {
 }
 
 /// Plays the operator when the test above starts it; otherwise there is nobody to export to.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[limited::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operator_that_exports() {
     if std::env::var_os(ENDPOINT).is_none() {
         return;

@@ -97,7 +97,7 @@ fn map(name: &str, data: Value) -> ConfigMap {
     serde_json::from_value(object).expect("a ConfigMap")
 }
 
-#[tokio::test]
+#[limited::test]
 async fn objects_are_completed_and_judged_before_they_are_stored() {
     fn complete(map: &mut ConfigMap) {
         map.data
@@ -194,7 +194,7 @@ impl Spoke<Job> for v2::Job {
     }
 }
 
-#[tokio::test]
+#[limited::test]
 async fn objects_are_served_in_both_versions_and_stored_in_one() {
     let converter = Converter::<Job>::hub().spoke::<v2::Job>();
     let world = world(Webhooks::new().converting("/convert", converter)).await;

@@ -53,7 +53,7 @@ async fn created(client: &Client, name: &str) -> Arc<ConfigMap> {
     Arc::new(limit(client.create(&config(name))).await.expect("created"))
 }
 
-#[tokio::test]
+#[limited::test]
 async fn closure_that_refuses_sends_nothing() {
     let (server, wire, client) = world().await;
     let present = created(&client, "present").await;
@@ -87,7 +87,7 @@ async fn closure_that_refuses_sends_nothing() {
     assert_eq!((server.revision(), writes(&wire)), (revision, sent));
 }
 
-#[tokio::test]
+#[limited::test]
 async fn refusal_that_is_terminal_ends_the_reconcile_for_good() {
     let (_server, _wire, client) = world().await;
     for (refusal, terminal) in [
@@ -102,7 +102,7 @@ async fn refusal_that_is_terminal_ends_the_reconcile_for_good() {
 }
 
 /// Whoever writes first and looks at the owner afterwards has taken it over by then.
-#[tokio::test]
+#[limited::test]
 async fn secret_of_another_controller_is_not_overwritten() {
     let (server, wire, client) = world().await;
     let (mine, theirs) = (
@@ -152,7 +152,7 @@ async fn secret_of_another_controller_is_not_overwritten() {
     );
 }
 
-#[tokio::test]
+#[limited::test]
 async fn object_outside_of_a_selective_cache_is_not_overwritten_either() {
     let (_server, wire, _) = world().await;
     let policy = CachePolicy::of::<Secret>().labels("mine=yes");
@@ -169,7 +169,7 @@ async fn object_outside_of_a_selective_cache_is_not_overwritten_either() {
     assert!(applied.expect_err("it is refused").is_not_owned());
 }
 
-#[tokio::test]
+#[limited::test]
 async fn apply_is_sent_when_it_changes_something_and_not_otherwise() {
     let (server, wire, client) = world().await;
     let owner = created(&client, "owner").await;
@@ -239,7 +239,7 @@ async fn apply_is_sent_when_it_changes_something_and_not_otherwise() {
     }
 }
 
-#[tokio::test]
+#[limited::test]
 async fn fields_that_are_no_longer_applied_are_removed() {
     let (_server, _wire, client) = world().await;
     let owner = created(&client, "owner").await;
@@ -264,7 +264,7 @@ async fn fields_that_are_no_longer_applied_are_removed() {
     assert_eq!((less.change, names), (Change::Updated, vec!["a"]));
 }
 
-#[tokio::test]
+#[limited::test]
 async fn optimistic_lock_makes_a_patch_of_an_older_state_a_conflict() {
     let (_server, _wire, client) = world().await;
     let deployment = json!({"metadata": {"name": "d", "namespace": "default"}, "spec": {
@@ -295,7 +295,7 @@ async fn optimistic_lock_makes_a_patch_of_an_older_state_a_conflict() {
     assert_eq!(again.change, Change::Unchanged);
 }
 
-#[tokio::test]
+#[limited::test]
 async fn errors_have_the_reason_of_the_server() {
     let (_server, _wire, client) = world().await;
     let first = created(&client, "a").await;
@@ -313,7 +313,7 @@ async fn errors_have_the_reason_of_the_server() {
     assert!(stale.is_conflict() && Error::from(stale).is_conflict());
 }
 
-#[tokio::test]
+#[limited::test]
 async fn every_write_has_the_name_of_its_operator() {
     let (_server, wire, _) = world().await;
     let manager = Manager::new(wire.client()).name("printer");
@@ -368,7 +368,7 @@ impl Reconciler<ConfigMap> for Careful {
     }
 }
 
-#[tokio::test]
+#[limited::test]
 async fn finalizer_of_a_controller_holds_objects_until_they_are_cleaned_up() {
     let (_server, wire, client) = world().await;
     let controller = Controller::of::<ConfigMap>("careful")
@@ -413,7 +413,7 @@ impl Reconciler<DynamicObject> for AnyKind {
     }
 }
 
-#[tokio::test]
+#[limited::test]
 async fn dynamic_objects_own_children_have_events_and_are_held_by_finalizers() {
     let (_server, wire, client) = world().await;
     let resource = ApiResource::erase::<ConfigMap>(&());
@@ -473,7 +473,7 @@ fn client_errors_stay_small() {
 }
 
 /// What an old spec does not name may be what the present one asks for, so deletions ask the server first.
-#[tokio::test]
+#[limited::test]
 async fn object_is_current_until_its_spec_changes_or_it_is_made_again() {
     let (_server, _wire, client) = world().await;
     let labels = json!({"app": "web"});

@@ -174,7 +174,7 @@ fn report(forest: &Forest) {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[limited::test(start_paused = true)]
     async fn every_leaf_is_eaten_but_the_rotten_one() {
         let forest = run().await;
         let expected = [

@@ -28,7 +28,7 @@ async fn next(receiver: &mut mpsc::Receiver<u32>) -> Option<u32> {
     poll_fn(|cx| read(|| receiver.poll_next_unpin(cx))).await
 }
 
-#[tokio::test]
+#[limited::test]
 async fn connection_goes_on_while_it_is_read() {
     let mut receiver = numbers(3);
     assert_eq!(limit(next(&mut receiver)).await, Some(0));
@@ -38,14 +38,14 @@ async fn connection_goes_on_while_it_is_read() {
     assert_eq!(limit(next(&mut receiver)).await, None);
 }
 
-#[tokio::test]
+#[limited::test]
 async fn reader_that_does_not_tell_gets_everything_too() {
     let receiver = numbers(5);
     let read: Vec<u32> = limit(receiver.collect()).await;
     assert_eq!(read, [0, 1, 2, 3, 4]);
 }
 
-#[test]
+#[limited::test]
 fn connection_goes_with_its_runtime() {
     let held = Arc::new(());
     let inside = held.clone();
@@ -65,7 +65,7 @@ fn connection_goes_with_its_runtime() {
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
-#[tokio::test]
+#[limited::test]
 async fn reader_that_panics_wakes_what_it_took_from() {
     let mut receiver = numbers(2);
     let panics = AssertUnwindSafe(poll_fn(|cx| {
@@ -78,7 +78,7 @@ async fn reader_that_panics_wakes_what_it_took_from() {
     assert_eq!(limit(receiver.next()).await, Some(1));
 }
 
-#[tokio::test]
+#[limited::test]
 async fn read_within_a_read_loses_no_wake_up() {
     let mut receiver = numbers(2);
     tokio::task::yield_now().await;
@@ -94,7 +94,7 @@ async fn read_within_a_read_loses_no_wake_up() {
     assert_eq!(limit(receiver.next()).await, Some(1));
 }
 
-#[tokio::test]
+#[limited::test]
 async fn panic_of_a_connection_stays_in_its_own_task() {
     let (mut sender, mut receiver) = mpsc::channel(0);
     Connections.execute(Box::pin(async move {
@@ -107,7 +107,7 @@ async fn panic_of_a_connection_stays_in_its_own_task() {
     assert_eq!(limit(next(&mut receiver)).await, None, "it is over");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn read_that_finds_nothing_wakes_the_connection_that_it_waits_for() {
     let (own, reader) = (Arc::new(AtomicWaker::new()), Arc::new(AtomicWaker::new()));
     let (asked, answered) = (
@@ -141,7 +141,7 @@ async fn read_that_finds_nothing_wakes_the_connection_that_it_waits_for() {
     limit(piece).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[limited::test(flavor = "multi_thread", worker_threads = 2)]
 async fn read_during_a_poll_on_another_thread_has_the_connection_polled_again() {
     let (entered, poll_began) = std::sync::mpsc::channel();
     let (read_over, go_on) = std::sync::mpsc::channel::<()>();
@@ -262,7 +262,7 @@ async fn read_by_all(receivers: Vec<mpsc::Receiver<u32>>) -> Vec<u32> {
         .collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[limited::test(flavor = "multi_thread", worker_threads = 4)]
 async fn connection_that_many_threads_read_loses_nothing() {
     for _ in 0..5 {
         let mut expected = [NUMBERS; READERS];
@@ -271,7 +271,7 @@ async fn connection_that_many_threads_read_loses_nothing() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[limited::test(flavor = "multi_thread", worker_threads = 4)]
 async fn connection_that_fails_on_one_thread_leaves_the_others_alone() {
     for _ in 0..5 {
         let mut expected = [NUMBERS; READERS];

@@ -516,7 +516,7 @@ impl Chunks for Body {
     }
 }
 
-#[tokio::test]
+#[limited::test]
 async fn table_is_no_list() {
     let intake = Intake::new(Shape::default(), Reporter::default());
     let table = br#"{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"7"},"rows":[]}"#;

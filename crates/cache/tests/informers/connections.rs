@@ -201,7 +201,7 @@ async fn heard_of_all(followed: &Followed, rounds: usize) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[limited::test(flavor = "multi_thread", worker_threads = 4)]
 async fn informers_on_several_threads_lose_no_event() {
     let world = World::new().await;
     let mut followed: Vec<Followed> = kinds()

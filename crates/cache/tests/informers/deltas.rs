@@ -26,7 +26,7 @@ fn show(delta: &Delta) -> String {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn reflector_feeds_a_queue_and_survives_a_broken_connection() {
     for streaming in [StreamingList::Try, StreamingList::No] {
         let world = World::new().await;
@@ -61,7 +61,7 @@ async fn reflector_feeds_a_queue_and_survives_a_broken_connection() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn watch_by_hand_tells_how_it_ends() {
     for (how, expected) in [
         (Break::Close, None),

@@ -8,7 +8,7 @@ use kubewright_testing::limit;
 use crate::story::Story;
 use crate::wire::{World, until};
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn asked_twice_it_gives_the_same_informer() {
     let world = World::new().await;
     let factory = Factory::new(world.wire.client());
@@ -25,7 +25,7 @@ async fn asked_twice_it_gives_the_same_informer() {
     assert!(first.is_stopped());
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn scopes_and_metadata_have_informers_of_their_own() {
     let world = World::new().await;
     world.create("a").await;
@@ -61,7 +61,7 @@ async fn scopes_and_metadata_have_informers_of_their_own() {
     assert!(!String::from_utf8_lossy(entry.json()).contains("\"data\""));
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn informer_that_nobody_uses_stops() {
     let world = World::new().await;
     let factory = Factory::new(world.wire.client());
@@ -86,7 +86,7 @@ async fn informer_that_nobody_uses_stops() {
     assert_eq!(world.wire.asked(), ["stream", "stream"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn forbidden_resource_is_an_error_and_names_itself() {
     let world = World::new().await;
     for sort in ["list", "stream", "watch"] {
@@ -99,7 +99,7 @@ async fn forbidden_resource_is_an_error_and_names_itself() {
     assert_eq!(error.to_string(), "/api/v1/namespaces did not sync");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn lister_answers_as_the_api_does() {
     let world = World::new().await;
     world.create("a").await;

@@ -10,7 +10,7 @@ use crate::running::{options, run, source};
 use crate::story::Story;
 use crate::wire::{Break, World, stored, until};
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn every_kind_of_break_is_survived() {
     for how in [Break::Close, Break::Reset, Break::Truncate, Break::Garbage] {
         let world = World::new().await;
@@ -32,7 +32,7 @@ async fn every_kind_of_break_is_survived() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn busy_server_is_asked_for_the_watch_only() {
     let world = World::new().await;
     let running = run(
@@ -55,7 +55,7 @@ async fn busy_server_is_asked_for_the_watch_only() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn forbidden_list_or_watch_is_an_error_for_whoever_waits() {
     for sort in ["list", "watch"] {
         let world = World::new().await;
@@ -76,7 +76,7 @@ async fn forbidden_list_or_watch_is_an_error_for_whoever_waits() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn relist_shares_what_is_unchanged() {
     let world = World::new().await;
     world.create("a").await;

@@ -20,7 +20,7 @@ use crate::running::{options, run, source, start};
 use crate::story::Story;
 use crate::wire::{Break, World, stored, until};
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn one_watch_is_open_at_a_time_and_none_after_the_end() {
     let world = World::new().await;
     let mut running = run(source(&world), options());
@@ -48,7 +48,7 @@ async fn one_watch_is_open_at_a_time_and_none_after_the_end() {
     assert_eq!(Arc::strong_count(&record), 1, "the handler is gone");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn informer_that_is_cancelled_before_it_runs_asks_nothing() {
     let world = World::new().await;
     let informer: SharedInformer<ConfigMap> = SharedInformer::new(source(&world), options());
@@ -58,7 +58,7 @@ async fn informer_that_is_cancelled_before_it_runs_asks_nothing() {
     assert!(world.wire.asked().is_empty());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[limited::test(flavor = "multi_thread", worker_threads = 4)]
 async fn informer_runs_once_however_many_start_it() {
     let world = World::new().await;
     let informer: SharedInformer<ConfigMap> = SharedInformer::new(source(&world), options());
@@ -79,7 +79,7 @@ async fn informer_runs_once_however_many_start_it() {
     assert_eq!(world.wire.asked(), ["stream"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn transform_is_applied_to_what_is_listed_and_what_is_watched() {
     for streaming in [StreamingList::Try, StreamingList::No] {
         let world = World::new().await;
@@ -109,7 +109,7 @@ async fn transform_is_applied_to_what_is_listed_and_what_is_watched() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn handler_that_comes_late_resyncs_in_its_own_time_but_not_all_the_time() {
     let world = World::new().await;
     world.create("a").await;
@@ -132,7 +132,7 @@ async fn handler_that_comes_late_resyncs_in_its_own_time_but_not_all_the_time() 
     assert_eq!(record.lock().resyncs, before + 2 * (objects - 1));
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn handler_has_synced_when_it_has_heard_everything_and_not_before() {
     let world = World::new().await;
     for name in ["a", "b", "c"] {
@@ -153,7 +153,7 @@ async fn handler_has_synced_when_it_has_heard_everything_and_not_before() {
     assert_eq!(record.lock().about(&["c"]), ["initial c", "deleted c"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn removal_waits_for_the_event_that_is_being_heard() {
     let world = World::new().await;
     world.create("a").await;
@@ -169,7 +169,7 @@ async fn removal_waits_for_the_event_that_is_being_heard() {
     assert_eq!(record.lock().events.len(), 1);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn handler_that_panics_every_time_can_be_removed() {
     let world = World::new().await;
     world.create("a").await;
@@ -183,7 +183,7 @@ async fn handler_that_panics_every_time_can_be_removed() {
     assert!(!running.informer.is_stopped());
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn failures_are_reported() {
     let world = World::new().await;
     for sort in ["stream", "list"] {
@@ -198,7 +198,7 @@ async fn failures_are_reported() {
 }
 
 /// What an index function or a reporter asks of the informer is answered: they run under no lock.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn index_functions_and_reporters_may_use_the_informer() {
     let world = World::new().await;
     world.create("a").await;
@@ -252,7 +252,7 @@ impl Source for Broken {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn panic_of_a_source_is_passed_on_to_whoever_runs_the_informer() {
     let options = reflector::Options::default();
     let informer: SharedInformer<ConfigMap> = SharedInformer::new(Broken, options);

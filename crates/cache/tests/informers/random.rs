@@ -47,7 +47,7 @@ const FAULTS: [Fault; 8] = [
     Fault::InternalError,
 ];
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn store_and_handlers_agree_with_the_server_whatever_breaks() {
     let mut tally = Tally::default();
     for seed in 0..24 {

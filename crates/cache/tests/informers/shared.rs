@@ -16,7 +16,7 @@ use crate::running::{options, run, source, start};
 use crate::story::Story;
 use crate::wire::{Break, World, stored, until};
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn fifty_handlers_cost_one_request() {
     let world = World::new().await;
     world.create("a").await;
@@ -42,7 +42,7 @@ async fn fifty_handlers_cost_one_request() {
     assert_eq!(world.wire.asked(), ["stream"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn fifty_handlers_cost_one_list_and_one_watch_where_there_are_no_streams() {
     let world = World::new().await;
     world.create("a").await;
@@ -66,7 +66,7 @@ async fn fifty_handlers_cost_one_list_and_one_watch_where_there_are_no_streams()
     assert_eq!(world.wire.asked(), ["list", "watch"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn late_handler_hears_the_present_state_first() {
     let world = World::new().await;
     world.create("a").await;
@@ -93,7 +93,7 @@ async fn late_handler_hears_the_present_state_first() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn removed_handler_hears_no_more_and_others_go_on() {
     let world = World::new().await;
     let running = run(source(&world), options());
@@ -112,7 +112,7 @@ async fn removed_handler_hears_no_more_and_others_go_on() {
     assert!(left.lock().about(&["a"]).is_empty());
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn slow_handler_delays_only_itself_and_misses_no_final_state() {
     let world = World::new().await;
     let running = run(source(&world), options());
@@ -140,7 +140,7 @@ async fn slow_handler_delays_only_itself_and_misses_no_final_state() {
     assert!(crawled.lock().about(&["a"]).len() < 10);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn each_handler_resyncs_in_its_own_time_and_nobody_asks_the_server() {
     let world = World::new().await;
     world.create("a").await;
@@ -166,7 +166,7 @@ async fn each_handler_resyncs_in_its_own_time_and_nobody_asks_the_server() {
     assert_eq!(world.wire.asked(), ["stream"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn callbacks_get_decoded_values() {
     let world = World::new().await;
     let (sender, mut record) = tokio::sync::mpsc::channel(64);
@@ -203,7 +203,7 @@ async fn callbacks_get_decoded_values() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn stopped_informer_takes_no_handler_and_does_not_run_again() {
     let world = World::new().await;
     let mut running = run(source(&world), options());
@@ -231,7 +231,7 @@ async fn stopped_informer_takes_no_handler_and_does_not_run_again() {
     registration.remove();
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn handler_that_is_removed_before_it_began_has_ended() {
     let world = World::new().await;
     let informer: SharedInformer<ConfigMap> = SharedInformer::new(source(&world), options());
@@ -245,7 +245,7 @@ async fn handler_that_is_removed_before_it_began_has_ended() {
     assert!(record.lock().events.is_empty());
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn waiting_for_an_informer_that_stops_ends() {
     let world = World::new().await;
     world.wire.answer_all("stream", 429, "TooManyRequests");
@@ -263,7 +263,7 @@ async fn waiting_for_an_informer_that_stops_ends() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn index_is_right_after_every_change_and_when_added_late() {
     let world = World::new().await;
     world.create("a").await;
@@ -292,7 +292,7 @@ async fn index_is_right_after_every_change_and_when_added_late() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn statistics_say_what_is_held_and_what_was_done() {
     let world = World::new().await;
     world.create("a").await;
@@ -331,7 +331,7 @@ async fn statistics_say_what_is_held_and_what_was_done() {
     assert_eq!((stats.queued, stats.backlogs), (0, vec![0, 3]));
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn whoever_waits_for_progress_is_woken_when_the_store_moves() {
     let world = World::new().await;
     let running = run(source(&world), options());
@@ -344,7 +344,7 @@ async fn whoever_waits_for_progress_is_woken_when_the_store_moves() {
 }
 
 /// Writers, readers and handlers that come and go, on several threads.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[limited::test(flavor = "multi_thread", worker_threads = 4)]
 async fn handlers_come_and_go_while_everything_changes() {
     let world = std::sync::Arc::new(World::new().await);
     let running = run(source(&world), options());

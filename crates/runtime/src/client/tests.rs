@@ -23,7 +23,7 @@ fn remembered(client: &Client) -> usize {
     client.of::<ConfigMap>().form.entry.remembered()
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn writes_to_a_kind_that_nobody_reads_are_not_remembered() {
     let (_server, wire) = wire().await;
     let client = Client::new(wire.client());
@@ -40,7 +40,7 @@ async fn writes_to_a_kind_that_nobody_reads_are_not_remembered() {
     assert_eq!(listed.expect("read").len(), 25);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn write_is_forgotten_when_every_informer_has_shown_it_or_stopped() {
     let (_server, wire) = wire().await;
     wire.delay_watches(|| Duration::from_secs(1));
@@ -66,7 +66,7 @@ async fn write_is_forgotten_when_every_informer_has_shown_it_or_stopped() {
     assert_eq!(remembered(&client), 0, "nobody is left who could read it");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn nothing_is_remembered_where_reads_do_not_wait() {
     let (_server, wire) = wire().await;
     let eventual = Client::builder(wire.client()).consistency(Consistency::Eventual);
@@ -77,7 +77,7 @@ async fn nothing_is_remembered_where_reads_do_not_wait() {
     assert_eq!(remembered(&client), 0);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn client_that_outlives_its_reconcile_keeps_no_account_of_writes() {
     let (_server, wire) = wire().await;
     let reconcile = Client::new(wire.client()).with_trail();

@@ -188,7 +188,7 @@ impl Scene {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn describe_shows_how_often_and_over_what_time() {
     let scene = Scene::start(EventApi::Core).await;
     for _ in 0..7 {
@@ -221,7 +221,7 @@ async fn describe_shows_how_often_and_over_what_time() {
     assert_eq!(component, Some("test-controller"));
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn agents_name_their_machine() {
     let scene = Scene::start(EventApi::Core).await;
     let agent = scene.recorder.with_host("node-1");
@@ -236,7 +236,7 @@ async fn agents_name_their_machine() {
     assert_eq!(event.reporting_instance.as_deref(), Some("node-1"));
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn series_are_kept_in_the_events_api() {
     let scene = Scene::start(EventApi::Events).await;
     for _ in 0..3 {
@@ -262,7 +262,7 @@ async fn series_are_kept_in_the_events_api() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn events_say_what_was_done_and_what_else_it_is_about() {
     for api in [EventApi::Core, EventApi::Events] {
         let scene = Scene::start(api).await;
@@ -285,7 +285,7 @@ async fn events_say_what_was_done_and_what_else_it_is_about() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn event_that_expired_is_written_anew_with_its_count() {
     let scene = Scene::start(EventApi::Core).await;
     let api: Api<CoreEvent> = Api::default_namespaced(scene.client.clone());
@@ -308,7 +308,7 @@ async fn event_that_expired_is_written_anew_with_its_count() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn events_survive_an_outage_and_a_full_queue_drops() {
     let server = Server::builder().start().await.expect("starts");
     let up = Arc::new(std::sync::atomic::AtomicBool::new(false));

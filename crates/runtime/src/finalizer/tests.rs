@@ -46,7 +46,7 @@ fn finalizers_are_added_and_removed_once() {
     assert_eq!(finalizers(&object), ["b"]);
 }
 
-#[tokio::test]
+#[limited::test]
 async fn object_is_held_until_its_cleanup_is_done() {
     let (_server, client) = client().await;
     let (api, object) = created(&client).await;
@@ -69,7 +69,7 @@ async fn object_is_held_until_its_cleanup_is_done() {
     assert_eq!(outcome, Finalized::Removed);
 }
 
-#[tokio::test]
+#[limited::test]
 async fn stale_object_gets_no_finalizer() {
     let (_server, client) = client().await;
     let (api, stale) = created(&client).await;
@@ -84,7 +84,7 @@ async fn stale_object_gets_no_finalizer() {
         .expect("fresh");
 }
 
-#[tokio::test]
+#[limited::test]
 async fn removal_survives_a_write_in_between_and_keeps_others() {
     let (_server, client) = client().await;
     let (api, object) = created(&client).await;
@@ -101,7 +101,7 @@ async fn removal_survives_a_write_in_between_and_keeps_others() {
     assert_eq!(api.get_opt("one").await.expect("asked"), None);
 }
 
-#[tokio::test]
+#[limited::test]
 async fn object_that_others_hold_is_left_alone() {
     let (_server, client) = client().await;
     let (api, object) = created(&client).await;
@@ -117,7 +117,7 @@ async fn object_that_others_hold_is_left_alone() {
     assert_eq!(outcome, Finalized::Absent);
 }
 
-#[tokio::test]
+#[limited::test]
 async fn cluster_scoped_objects_have_finalizers_too() {
     let (_server, client) = client().await;
     let api: Api<Namespace> = Api::all(client.kube().clone());
@@ -132,7 +132,7 @@ async fn cluster_scoped_objects_have_finalizers_too() {
     assert!(contains(&api.get("default").await.expect("there"), NAME));
 }
 
-#[tokio::test]
+#[limited::test]
 async fn failure_names_the_object_the_finalizer_and_its_cause() {
     let (_server, client) = client().await;
     let (api, object) = created(&client).await;
@@ -166,7 +166,7 @@ async fn failure_names_the_object_the_finalizer_and_its_cause() {
     assert!(error.to_string().starts_with("cleaning up"), "{error}");
 }
 
-#[tokio::test]
+#[limited::test]
 async fn conflict_stays_one_behind_what_failed() {
     let (_server, client) = client().await;
     let (api, stale) = created(&client).await;

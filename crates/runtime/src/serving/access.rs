@@ -213,7 +213,7 @@ impl<K: Ord + Clone, V: Clone> Remembered<K, V> {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[limited::test(start_paused = true)]
     async fn answers_are_remembered_for_their_time_and_not_without_bound() {
         let mut remembered = Remembered::default();
         remembered.put(0, 'a', DENIED);

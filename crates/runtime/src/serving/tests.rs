@@ -139,7 +139,7 @@ fn probes_answer_as_controller_runtime_does() {
     }
 }
 
-#[tokio::test]
+#[limited::test]
 async fn probes_and_metrics_are_served_in_plain() {
     let probes = Serving::start(Probes::new(), None).await;
     let answer = probes.get("/readyz?verbose").await;
@@ -161,7 +161,7 @@ async fn probes_and_metrics_are_served_in_plain() {
     limit(server.stop()).await;
 }
 
-#[tokio::test]
+#[limited::test]
 async fn answer_that_panics_costs_no_more_than_itself() {
     let broken = || -> serde_json::Value { panic!("there is no page") };
     let server = MetricsServer::new(Metrics::new()).json("/debug/broken", broken);
@@ -175,7 +175,7 @@ async fn answer_that_panics_costs_no_more_than_itself() {
     limit(server.stop()).await;
 }
 
-#[tokio::test]
+#[limited::test]
 async fn what_is_not_a_small_get_is_refused() {
     let server = Serving::start(Probes::new(), None).await;
     let post =
@@ -190,7 +190,7 @@ async fn what_is_not_a_small_get_is_refused() {
     assert_eq!(status(&server.get("/healthz").await), "200", "others go on");
 }
 
-#[tokio::test]
+#[limited::test]
 async fn addresses_that_mean_nothing_are_off_or_refused() {
     for off in ["", "0"] {
         assert!(Listener::bind(off).await.expect("fine").is_none());
@@ -200,7 +200,7 @@ async fn addresses_that_mean_nothing_are_off_or_refused() {
     }
 }
 
-#[tokio::test]
+#[limited::test]
 async fn certificate_is_made_when_none_is_given() {
     let tls = Tls::self_signed(&["localhost"]).expect("made");
     let connector = connector(tls.certificate());
@@ -255,7 +255,7 @@ fn localhost() -> ServerName<'static> {
     ServerName::try_from("localhost").expect("is a name")
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn certificate_in_files_is_read_again_when_they_change() {
     let folder = tempfile::tempdir().expect("a directory");
     let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
@@ -289,7 +289,7 @@ async fn certificate_in_files_is_read_again_when_they_change() {
     assert_eq!(limit(shown(&tls)).await, third);
 }
 
-#[tokio::test]
+#[limited::test]
 async fn metrics_are_for_those_who_may_read_them() {
     let mut tokens = Tokens::default();
     tokens.insert("good", User::new("reader", ["system:authenticated"]));

@@ -288,7 +288,7 @@ impl Controller {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn no_object_is_worked_on_by_two_and_each_is_taken_over_whatever_becomes_of_replicas() {
     let server = Server::builder().start().await.expect("a server starts");
     for seed in 0..seeds() {

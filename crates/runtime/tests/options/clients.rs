@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{config, deployment, server};
 
-#[tokio::test]
+#[limited::test]
 async fn objects_are_created_read_replaced_patched_and_deleted() {
     let (server, _) = server().await;
     let wire = Wire::new(server.service());
@@ -52,7 +52,7 @@ async fn objects_are_created_read_replaced_patched_and_deleted() {
     assert!(read.expect("read").is_none());
 }
 
-#[tokio::test]
+#[limited::test]
 async fn dependents_go_first_or_stay_where_that_is_asked_for() {
     let (_server, kube) = server().await;
     let client = Client::new(kube);
@@ -73,7 +73,7 @@ async fn dependents_go_first_or_stay_where_that_is_asked_for() {
     }
 }
 
-#[tokio::test]
+#[limited::test]
 async fn deletion_takes_as_long_as_the_grace_period_says() {
     let (_server, kube) = server().await;
     let client = Client::new(kube);
@@ -102,7 +102,7 @@ fn replicas(deployment: &Deployment) -> [Option<i32>; 3] {
     [spec, status.replicas, status.ready_replicas]
 }
 
-#[tokio::test]
+#[limited::test]
 async fn status_is_replaced_and_patched_without_the_rest() {
     let (server, _) = server().await;
     let wire = Wire::new(server.service());

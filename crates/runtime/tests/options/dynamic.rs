@@ -37,7 +37,7 @@ fn naming(sender: mpsc::Sender<String>) -> impl Reconciler<DynamicObject> {
     })
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn dynamic_objects_that_are_owned_lead_to_their_owner() {
     for which in [OwnedBy::Controller, OwnedBy::Anyone] {
         let (_server, kube) = server().await;
@@ -69,7 +69,7 @@ async fn dynamic_objects_that_are_owned_lead_to_their_owner() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn dynamic_index_leads_from_a_change_to_what_refers_to_it() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::{config, get, here, run, server, telling};
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn manager_is_ready_when_its_caches_are_and_alive_while_its_checks_hold() {
     let (server, _) = server().await;
     let wire = Wire::new(server.service());
@@ -48,7 +48,7 @@ async fn manager_is_ready_when_its_caches_are_and_alive_while_its_checks_hold() 
     running.end().await;
 }
 
-#[tokio::test]
+#[limited::test]
 async fn metrics_are_served_at_an_address_and_nowhere_at_zero() {
     let (_server, kube) = server().await;
     let off = limit(Manager::new(kube.clone()).serve_metrics("0")).await;
@@ -76,7 +76,7 @@ async fn metrics_are_served_at_an_address_and_nowhere_at_zero() {
     running.end().await;
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn numbers_of_a_manager_are_kept_where_others_keep_theirs() {
     let (_server, kube) = server().await;
     let metrics = Metrics::new();

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::{config, here, run, server, telling};
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn objects_are_reconciled_again_after_the_resync_period() {
     let (server, _) = server().await;
     let wire = Wire::new(server.service());
@@ -44,7 +44,7 @@ async fn objects_are_reconciled_again_after_the_resync_period() {
     running.end().await;
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn watch_without_a_type_leads_to_the_owner_of_its_kind() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
@@ -80,7 +80,7 @@ async fn watch_without_a_type_leads_to_the_owner_of_its_kind() {
     running.end().await;
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn priorities_decide_the_order_as_their_policy_says() {
     for (policy, order) in [
         (PriorityPolicy::Strict, ["urgent", "patient"]),
@@ -109,7 +109,7 @@ async fn priorities_decide_the_order_as_their_policy_says() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn live_changes_come_before_the_initial_list() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
@@ -140,7 +140,7 @@ async fn live_changes_come_before_the_initial_list() {
     running.end().await;
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn handler_says_how_urgent_a_request_is() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());

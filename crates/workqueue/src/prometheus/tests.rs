@@ -21,7 +21,7 @@ fn lines<'a>(text: &'a str, series: &str) -> Vec<&'a str> {
     text.lines().filter(of_series).collect()
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn series_have_the_names_and_labels_that_dashboards_know() {
     let queue = Queue::new(Options::new().name("pods"));
     queue.add("a");
@@ -94,7 +94,7 @@ async fn series_have_the_names_and_labels_that_dashboards_know() {
     drop(running);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn queue_that_ignores_priorities_has_no_such_label() {
     let options = Options::new()
         .name("a\"b\\c\nd")
@@ -106,7 +106,7 @@ async fn queue_that_ignores_priorities_has_no_such_label() {
     assert_eq!(lines(&text, "depth"), expected);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn too_many_priorities_share_a_series() {
     let queue = Queue::new(Options::new().name("q"));
     for priority in 0..30 {
@@ -119,7 +119,7 @@ async fn too_many_priorities_share_a_series() {
     assert_eq!(depth.last(), Some(&last));
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn every_series_is_declared_once_for_all_queues() {
     let queues = ["a", "b", ""].map(|name| Queue::<u32>::new(Options::new().name(name)));
     let stats = queues.map(|queue| queue.stats());

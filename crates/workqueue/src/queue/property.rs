@@ -270,7 +270,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
-    #[test]
+    #[limited::test]
     fn no_key_is_late_while_a_worker_waits(
         steps in prop::collection::vec(step(), 1..100),
         workers in 1usize..=16,
@@ -293,7 +293,7 @@ proptest! {
 
 /// Half of the workers never give their key back, others are cancelled all the time: whoever is left must be woken by each
 /// alarm. An alarm that nobody waits for would show as a key that never runs.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[limited::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_alarm_is_lost_between_threads() {
     const ROUNDS: u32 = 100;
     for round in 0..ROUNDS {

@@ -62,7 +62,7 @@ impl Workers {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn many_producers_and_workers_run_every_key_and_none_twice_at_once() {
     let queue: Queue<u32> = Queue::default();
     let running = Arc::new(Mutex::new(std::collections::HashSet::new()));
@@ -96,7 +96,7 @@ async fn many_producers_and_workers_run_every_key_and_none_twice_at_once() {
     assert_eq!((queue.len(), queue.stats().known), (0, 0));
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn add_wakes_a_worker_that_waits() {
     let queue = queue();
     let workers = workers(&queue, 1, Duration::ZERO);
@@ -107,7 +107,7 @@ async fn add_wakes_a_worker_that_waits() {
 }
 
 /// Two adds in one go while two workers are about to sleep: a notification that is kept once would wake one of them.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn no_wake_up_is_lost_when_keys_outnumber_stored_notifications() {
     for adds in 1..=8 {
         let queue: Queue<usize> = Queue::default();
@@ -136,7 +136,7 @@ async fn no_wake_up_is_lost_when_keys_outnumber_stored_notifications() {
 /// Rounds of racing threads.
 const ROUNDS: u32 = 2000;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[limited::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_wake_up_is_lost_between_threads() {
     let queue: Queue<u32> = Queue::default();
     let barrier = Arc::new(tokio::sync::Barrier::new(3));
@@ -160,7 +160,7 @@ async fn no_wake_up_is_lost_between_threads() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn cancelled_worker_passes_its_wake_up_on() {
     let queue = queue();
     let first = tokio::spawn({
@@ -177,7 +177,7 @@ async fn cancelled_worker_passes_its_wake_up_on() {
     assert_eq!(second.taken(), ["a"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn ready_key_does_not_wait_for_a_timer() {
     let queue = queue();
     let start = Instant::now();
@@ -197,7 +197,7 @@ async fn ready_key_does_not_wait_for_a_timer() {
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn delayed_key_wakes_a_worker_when_due() {
     let queue = queue();
     let start = Instant::now();
@@ -207,7 +207,7 @@ async fn delayed_key_wakes_a_worker_when_due() {
     assert_eq!(start.elapsed(), ms(50));
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn delay_set_while_all_workers_sleep_wakes_one() {
     let queue = queue();
     let workers = workers(&queue, 3, Duration::ZERO);
@@ -217,7 +217,7 @@ async fn delay_set_while_all_workers_sleep_wakes_one() {
     assert_eq!(workers.taken(), ["a"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn earlier_delay_moves_the_alarm_forward() {
     let queue = queue();
     let workers = workers(&queue, 2, Duration::ZERO);
@@ -233,7 +233,7 @@ async fn earlier_delay_moves_the_alarm_forward() {
     assert_eq!(workers.taken(), ["second", "first", "third"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn worker_that_leaves_passes_the_timer_on() {
     let queue = queue();
     queue.add_after("first", ms(10));
@@ -244,7 +244,7 @@ async fn worker_that_leaves_passes_the_timer_on() {
     assert_eq!(workers.taken(), ["first", "second"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn cancelled_worker_passes_the_timer_on() {
     let queue = queue();
     queue.add_after("a", ms(10));
@@ -261,7 +261,7 @@ async fn cancelled_worker_passes_the_timer_on() {
 }
 
 /// A worker that waits for the timer is woken for a key and cancelled: one worker takes the key, and another one the timer.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn cancelled_worker_passes_both_its_wake_up_and_the_timer_on() {
     let queue = queue();
     queue.add_after("later", ms(20));
@@ -278,7 +278,7 @@ async fn cancelled_worker_passes_both_its_wake_up_and_the_timer_on() {
     assert_eq!(workers.taken(), ["now", "later"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn keys_due_together_wake_several_workers() {
     let queue = queue();
     for key in ["a", "b", "c"] {
@@ -291,7 +291,7 @@ async fn keys_due_together_wake_several_workers() {
 
 /// The worker that rings two alarms at once leaves with one key and wakes another worker for the other key. A third
 /// worker must still wait for the next alarm.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn keys_due_together_leave_a_worker_for_the_next_alarm() {
     let queue = queue();
     for (key, delay) in [("x", 10), ("y", 10), ("z", 20)] {
@@ -302,7 +302,7 @@ async fn keys_due_together_leave_a_worker_for_the_next_alarm() {
     assert_eq!(workers.taken(), ["x", "y", "z"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn endless_delay_neither_panics_nor_runs() {
     let queue = queue();
     queue.add_after("never", Duration::MAX);
@@ -312,7 +312,7 @@ async fn endless_delay_neither_panics_nor_runs() {
     assert!(limit(queue.get()).await.is_none());
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn rate_limited_key_waits_for_the_limiter() {
     let limiter = ExponentialBackoff::new(ms(10), ms(1000));
     let queue = Queue::new(Options::new().limiter(limiter));
@@ -326,7 +326,7 @@ async fn rate_limited_key_waits_for_the_limiter() {
     assert_eq!(queue.requeues(&"a"), 0);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn item_says_how_its_run_ended() {
     let limiter = ExponentialBackoff::new(ms(10), ms(1000));
     let queue = Queue::new(Options::new().limiter(limiter));
@@ -343,7 +343,7 @@ async fn item_says_how_its_run_ended() {
     assert_eq!(queue.stats().known, 0);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn worker_that_panics_gives_its_key_back() {
     let queue = queue();
     queue.add("a");
@@ -360,7 +360,7 @@ async fn worker_that_panics_gives_its_key_back() {
     assert_eq!(queue.stats().running, 0);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn shutdown_wakes_every_worker() {
     let queue = queue();
     queue.add_after("dropped", ms(10));
@@ -373,7 +373,7 @@ async fn shutdown_wakes_every_worker() {
     assert_eq!(limit(workers.finish()).await, [] as [&str; 0]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn shutdown_does_not_wait_for_running_keys() {
     let queue = queue();
     queue.add("a");
@@ -383,7 +383,7 @@ async fn shutdown_does_not_wait_for_running_keys() {
     drop(item);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn drain_waits_until_every_key_is_done() {
     let queue = queue();
     for key in ["a", "b", "c"] {
@@ -398,7 +398,7 @@ async fn drain_waits_until_every_key_is_done() {
     assert_eq!(limit(workers.finish()).await, ["a", "b", "c", "a"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn drain_of_an_idle_queue_ends_at_once() {
     let queue = queue();
     queue.add_after("dropped", ms(10));
@@ -407,7 +407,7 @@ async fn drain_of_an_idle_queue_ends_at_once() {
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn drain_is_cut_short_by_shutdown() {
     let queue = queue();
     queue.add("stuck");
@@ -423,7 +423,7 @@ async fn drain_is_cut_short_by_shutdown() {
     drop(item);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn add_all_is_the_same_as_adding_one_by_one() {
     let queue: Queue<u32> = Queue::default();
     queue.add(7);
@@ -436,7 +436,7 @@ async fn add_all_is_the_same_as_adding_one_by_one() {
     assert_eq!((*second.key(), second.priority()), (0, Priority::LOW));
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn worker_that_always_finds_a_key_lets_others_run() {
     let queue: Queue<u32> = Queue::default();
     queue.add(0);
@@ -474,7 +474,7 @@ impl Clock for HandClock {
     }
 }
 
-#[tokio::test]
+#[limited::test]
 async fn time_comes_from_the_given_clock() {
     let clock = HandClock::default();
     let queue = Queue::new(Options::new().clock(clock.clone()));
@@ -491,7 +491,7 @@ async fn time_comes_from_the_given_clock() {
 }
 
 /// With nothing left to wait for, a worker that did not sleep would spin here for ever.
-#[tokio::test]
+#[limited::test]
 async fn worker_with_the_timer_sleeps_when_another_took_the_last_delayed_key() {
     let clock = HandClock::default();
     let queue = Queue::new(Options::new().clock(clock.clone()));
@@ -510,7 +510,7 @@ async fn worker_with_the_timer_sleeps_when_another_took_the_last_delayed_key() {
     assert_eq!(waiting.taken(), ["b"]);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn worker_ends_a_run_and_takes_the_next_at_once() {
     let queue = Queue::new(Options::new().name("words"));
     queue.add("a");
@@ -531,7 +531,7 @@ async fn worker_ends_a_run_and_takes_the_next_at_once() {
     assert_eq!(stats.work_duration.sum(), ms(30));
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn drained_queue_gives_nothing_in_exchange() {
     let queue = queue();
     queue.add("a");

@@ -212,7 +212,7 @@ async fn play(seed: u64) -> u32 {
     *run.terms.lock()
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn two_never_lead_at_once_and_the_other_takes_over() {
     let mut terms = 0;
     for seed in 0..SEEDS {

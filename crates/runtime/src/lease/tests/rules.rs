@@ -198,7 +198,7 @@ impl Scene {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn stopped_leader_hands_over_at_once() {
     let scene = Scene::start().await;
     let (first, second) = (scene.election("a"), scene.election("b"));
@@ -223,7 +223,7 @@ async fn stopped_leader_hands_over_at_once() {
     assert_eq!(limit(run_b).await.expect("runs"), Ended::Stopped);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn leader_that_cannot_renew_loses_at_the_deadline() {
     let scene = Scene::start().await;
     let election = scene.election("a");
@@ -247,7 +247,7 @@ async fn leader_that_cannot_renew_loses_at_the_deadline() {
     assert_eq!(healthy(), Err(expected.to_owned()));
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn killed_leader_stops_leading_by_the_clock_alone() {
     let scene = Scene::start().await;
     let election = scene.election("a");
@@ -263,7 +263,7 @@ async fn killed_leader_stops_leading_by_the_clock_alone() {
 }
 
 /// A process that was held for longer than its lease may find it won and lost at once: nobody saw it lead.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn lost_is_a_state_that_nobody_has_to_see_begin() {
     let now = Instant::now();
     let leading = Standing::Leading {

@@ -29,7 +29,7 @@ async fn failure(supervisor: &mut Supervisor) -> String {
     failed.await.expect("it is noticed").to_string()
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn part_that_fails_panics_or_ends_early_is_named() {
     let (ok, late) = (Duration::ZERO, Duration::from_secs(1));
     let mut failing = supervisor();
@@ -58,7 +58,7 @@ async fn part_that_fails_panics_or_ends_early_is_named() {
     assert_eq!(failure(&mut ending).await, expected);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn part_that_panics_while_it_is_made_is_named() {
     let mut supervisor = supervisor();
     supervisor.add(
@@ -69,7 +69,7 @@ async fn part_that_panics_while_it_is_made_is_named() {
     assert_eq!(failure(&mut supervisor).await, expected);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn part_that_may_end_is_not_missed() {
     let mut supervisor = supervisor();
     let once = Part {
@@ -85,7 +85,7 @@ async fn part_that_may_end_is_not_missed() {
         .expect("all is well");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn stages_stop_in_the_reverse_order_of_their_start() {
     let mut supervisor = supervisor();
     let order = std::sync::Arc::new(parking_lot::Mutex::new(Vec::new()));
@@ -117,7 +117,7 @@ async fn stages_stop_in_the_reverse_order_of_their_start() {
     assert_eq!(*order.lock(), expected);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn one_deadline_is_for_the_whole_shutdown_and_names_all_that_are_late() {
     let mut supervisor = supervisor();
     for (stage, name) in [
@@ -145,7 +145,7 @@ async fn one_deadline_is_for_the_whole_shutdown_and_names_all_that_are_late() {
     assert!(supervisor.cut_off(Duration::from_secs(1)).await.is_empty());
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn panic_while_stopping_is_reported_and_holds_nobody_up() {
     let mut supervisor = supervisor();
     supervisor.add(part(Stage::Servers, "probe server"), |stop| {
@@ -165,7 +165,7 @@ async fn panic_while_stopping_is_reported_and_holds_nobody_up() {
 }
 
 /// A thread that is blocked cannot be dropped: the lease is not given up while it is at work, and the supervisor returns.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[limited::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lease_is_not_released_while_a_thread_of_the_leader_is_blocked() {
     let mut supervisor = supervisor();
     let (released, done) = (CancellationToken::new(), CancellationToken::new());
@@ -203,7 +203,7 @@ async fn lease_is_not_released_while_a_thread_of_the_leader_is_blocked() {
     assert!(!released.is_cancelled(), "nobody else may lead yet");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn abort_waits_for_nothing() {
     let abort = CancellationToken::new();
     let mut supervisor = Supervisor::new(abort.clone());

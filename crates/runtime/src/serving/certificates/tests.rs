@@ -193,7 +193,7 @@ async fn authority_of(kube: &kube::Client, served: &str) -> Option<String> {
     (stored.served.certificate == served).then_some(stored.served.authority)
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn replicas_serve_what_is_trusted_through_many_replacements() {
     let (_server, kube) = server().await;
     let (stop, mut tasks) = (CancellationToken::new(), tokio::task::JoinSet::new());
@@ -223,7 +223,7 @@ async fn replicas_serve_what_is_trusted_through_many_replacements() {
     assert!(authorities.len() >= 5, "{} certificates", authorities.len());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[limited::test(flavor = "multi_thread", worker_threads = 4)]
 async fn replicas_that_start_at_once_agree_on_one_certificate() {
     let (_server, kube) = server().await;
     let mut starting = tokio::task::JoinSet::new();
@@ -235,7 +235,7 @@ async fn replicas_that_start_at_once_agree_on_one_certificate() {
     assert!(served.iter().all(|one| *one == served[0]));
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn a_replica_is_ready_once_it_is_trusted() {
     let (_server, kube) = server().await;
     let certificates = replica(&kube, 1).await;
@@ -250,7 +250,7 @@ async fn a_replica_is_ready_once_it_is_trusted() {
     limit(task).await.expect("it ends");
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn a_secret_that_was_emptied_is_filled_again() {
     let (_server, kube) = server().await;
     let certificates = replica(&kube, 1).await;
