@@ -4,7 +4,7 @@ mod builtin;
 mod parse;
 
 pub use builtin::builtin;
-pub use parse::ParseError;
+pub use parse::{LineError, ParseError};
 
 /// One resource at one version, as discovery shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,25 @@ pub struct ParseError {
     /// Number of the line, from one.
     pub line: usize,
     /// What is wrong with it.
-    pub problem: String,
+    pub problem: LineError,
+}
+
+/// What is wrong with a line of a catalog.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LineError {
+    /// The line ends before it names this.
+    #[error("the {0} is missing")]
+    Missing(&'static str),
+    /// The word after the scope starts with nothing that we know.
+    #[error("unknown word {0:?}")]
+    Word(String),
+    /// The scope is neither `namespaced` nor `cluster`.
+    #[error("unknown scope {0:?}")]
+    Scope(String),
+    /// The API has no verb of this name.
+    #[error("unknown verb {0:?}")]
+    Verb(String),
 }
 
 /// Reads a catalog. Empty lines and lines that start with `#` say nothing.
@@ -31,9 +49,9 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Resource>, ParseError> {
     Ok(resources)
 }
 
-fn resource(line: &str) -> Result<Resource, String> {
+fn resource(line: &str) -> Result<Resource, LineError> {
     let mut words = line.split_whitespace();
-    let mut next = |what: &str| words.next().ok_or_else(|| format!("the {what} is missing"));
+    let mut next = |what| words.next().ok_or(LineError::Missing(what));
     let (group, version) = group_version(next("group and version")?);
     let plural = next("plural")?;
     let kind = next("kind")?;
@@ -57,7 +75,7 @@ fn resource(line: &str) -> Result<Resource, String> {
     Ok(resource)
 }
 
-fn add_word(resource: &mut Resource, word: &str) -> Result<(), String> {
+fn add_word(resource: &mut Resource, word: &str) -> Result<(), LineError> {
     if let Some(rest) = word.strip_prefix('/') {
         let subresource = subresource(resource, rest)?;
         resource.subresources.push(subresource);
@@ -67,13 +85,13 @@ fn add_word(resource: &mut Resource, word: &str) -> Result<(), String> {
         Some(("short", names)) => resource.short_names = names.split(',').map(Into::into).collect(),
         Some(("in", names)) => resource.categories = names.split(',').map(Into::into).collect(),
         Some(("verbs", names)) => resource.verbs = verbs(names)?,
-        _ => return Err(format!("unknown word {word:?}")),
+        _ => return Err(LineError::Word(word.to_owned())),
     }
     Ok(())
 }
 
 /// `name[=kind][:verbs]`
-fn subresource(parent: &Resource, text: &str) -> Result<Subresource, String> {
+fn subresource(parent: &Resource, text: &str) -> Result<Subresource, LineError> {
     let (text, named_verbs) = match text.split_once(':') {
         Some((text, names)) => (text, verbs(names)?),
         None => (text, SUBRESOURCE_VERBS.to_vec()),
@@ -99,18 +117,18 @@ fn group_version(text: &str) -> (&str, &str) {
     text.split_once('/').unwrap_or(("", text))
 }
 
-fn scope(text: &str) -> Result<Scope, String> {
+fn scope(text: &str) -> Result<Scope, LineError> {
     match text {
         "namespaced" => Ok(Scope::Namespaced),
         "cluster" => Ok(Scope::Cluster),
-        _ => Err(format!("unknown scope {text:?}")),
+        _ => Err(LineError::Scope(text.to_owned())),
     }
 }
 
-fn verbs(names: &str) -> Result<Vec<Verb>, String> {
+fn verbs(names: &str) -> Result<Vec<Verb>, LineError> {
     names
         .split(',')
-        .map(|name| Verb::named(name).ok_or_else(|| format!("unknown verb {name:?}")))
+        .map(|name| Verb::named(name).ok_or_else(|| LineError::Verb(name.to_owned())))
         .collect()
 }
 

@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::compile::CompiledVersion;
-use crate::cel::{Declaration, Expression, Type as CelType, Variable};
+use crate::cel::{CompileError, Declaration, Expression, Type as CelType, Variable};
 use crate::rules::{JsonType, Validation};
 use crate::types::{Scalar, Shape, Type, TypeId};
 
@@ -40,9 +40,22 @@ struct Node {
 struct Rule {
     written: Validation,
     /// Why it does not compile, if it does not; nothing for an empty rule.
-    compiled: Option<Result<Expression, String>>,
-    message: Option<Result<Expression, String>>,
+    compiled: Option<Result<Expression, ExpressionError>>,
+    message: Option<Result<Expression, ExpressionError>>,
     uses_old_self: bool,
+}
+
+/// Why an expression of a rule cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum ExpressionError {
+    #[error("compilation failed: {0}")]
+    Rule(CompileError),
+    #[error("cel expression must evaluate to a bool")]
+    NotABool,
+    #[error("messageExpression compilation failed: {0}")]
+    Message(CompileError),
+    #[error("messageExpression must evaluate to a string")]
+    NotAString,
 }
 
 impl Expressions {
@@ -115,34 +128,30 @@ fn compile(written: &Validation, declaration: Option<&Arc<Declaration>>) -> Rule
         old
     };
     let variables = [Variable::declared("self", declaration), old];
-    let compiled = typed(&written.rule, &variables, &CelType::Bool, "").map_err(|wrong| {
-        wrong.unwrap_or_else(|| "cel expression must evaluate to a bool".to_owned())
-    });
+    let compiled = rule_expression(&written.rule, &variables);
     rule.uses_old_self = compiled.as_ref().is_ok_and(|e| e.mentions("oldSelf"));
     if compiled.is_ok() && !written.message_expression.is_empty() {
-        let source = &written.message_expression;
-        let message = typed(source, &variables, &CelType::String, "messageExpression ");
-        rule.message = Some(message.map_err(|wrong| {
-            wrong.unwrap_or_else(|| "messageExpression must evaluate to a string".to_owned())
-        }));
+        rule.message = Some(message_expression(&written.message_expression, &variables));
     }
     rule.compiled = Some(compiled);
     rule
 }
 
-/// An expression of this type; `Err(None)` when it has another one.
-fn typed(
-    source: &str,
-    variables: &[Variable],
-    ty: &CelType,
-    what: &str,
-) -> Result<Expression, Option<String>> {
-    let expression = Expression::compile(source, variables)
-        .map_err(|error| Some(format!("{what}compilation failed: {error}")))?;
-    if expression.ty() == ty {
+fn rule_expression(source: &str, variables: &[Variable]) -> Result<Expression, ExpressionError> {
+    let expression = Expression::compile(source, variables).map_err(ExpressionError::Rule)?;
+    if expression.ty() == &CelType::Bool {
         Ok(expression)
     } else {
-        Err(None)
+        Err(ExpressionError::NotABool)
+    }
+}
+
+fn message_expression(source: &str, variables: &[Variable]) -> Result<Expression, ExpressionError> {
+    let expression = Expression::compile(source, variables).map_err(ExpressionError::Message)?;
+    if expression.ty() == &CelType::String {
+        Ok(expression)
+    } else {
+        Err(ExpressionError::NotAString)
     }
 }
 

@@ -13,43 +13,62 @@ pub(super) enum Brackets {
     Forbidden,
 }
 
+/// Why a path does not lead into a schema, in the words of the API server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum FieldPathError {
+    #[error("is longer than {MAX_PATH} bytes")]
+    Long,
+    #[error("unexpected end of JSON path")]
+    End,
+    #[error("array notation is not allowed")]
+    Brackets,
+    #[error("expected ] but got {0}")]
+    OpenBracket(String),
+    #[error("expected [ or . but got: {0}")]
+    Separator(String),
+    #[error("expected single quoted string but got {0}")]
+    Unquoted(String),
+    #[error("does not refer to a valid field")]
+    UnknownField,
+}
+
 /// Follows a path; gives it in its usual form, and the schema it leads to.
 pub(super) fn resolve<'a>(
     text: &str,
     schema: Schema<'a>,
     brackets: Brackets,
-) -> Result<(String, Schema<'a>), String> {
+) -> Result<(String, Schema<'a>), FieldPathError> {
     if text.len() > MAX_PATH {
-        return Err(format!("is longer than {MAX_PATH} bytes"));
+        return Err(FieldPathError::Long);
     }
     let (mut at, mut schema) = (String::new(), schema);
     let mut tokens = tokens(text).into_iter();
     while let Some(token) = tokens.next() {
-        let mut next = || {
-            tokens
-                .next()
-                .ok_or_else(|| "unexpected end of JSON path".to_owned())
-        };
+        let mut next = || tokens.next().ok_or(FieldPathError::End);
         let name = match token {
             "[" if brackets == Brackets::Forbidden => {
-                return Err("array notation is not allowed".to_owned());
+                return Err(FieldPathError::Brackets);
             }
             "[" => {
                 let name = unquote(next()?)?;
                 match next()? {
                     "]" => name,
-                    other => return Err(format!("expected ] but got {other}")),
+                    other => return Err(FieldPathError::OpenBracket(other.to_owned())),
                 }
             }
             "." => next()?.to_owned(),
-            other => return Err(format!("expected [ or . but got: {other}")),
+            other => return Err(FieldPathError::Separator(other.to_owned())),
         };
         (at, schema) = enter(&at, schema, &name)?;
     }
     Ok((at, schema))
 }
 
-fn enter<'a>(at: &str, schema: Schema<'a>, name: &str) -> Result<(String, Schema<'a>), String> {
+fn enter<'a>(
+    at: &str,
+    schema: Schema<'a>,
+    name: &str,
+) -> Result<(String, Schema<'a>), FieldPathError> {
     let entered = if schema.has_properties() {
         schema
             .property(name)
@@ -59,7 +78,7 @@ fn enter<'a>(at: &str, schema: Schema<'a>, name: &str) -> Result<(String, Schema
     } else {
         None
     };
-    entered.ok_or_else(|| "does not refer to a valid field".to_owned())
+    entered.ok_or(FieldPathError::UnknownField)
 }
 
 /// Splits at `.`, `[` and `]`, which are tokens themselves; quoted names stay whole.
@@ -81,8 +100,8 @@ fn tokens(text: &str) -> Vec<&str> {
     found
 }
 
-fn unquote(token: &str) -> Result<String, String> {
+fn unquote(token: &str) -> Result<String, FieldPathError> {
     let inner = token.strip_prefix('\'').and_then(|t| t.strip_suffix('\''));
-    let inner = inner.ok_or_else(|| format!("expected single quoted string but got {token}"))?;
+    let inner = inner.ok_or_else(|| FieldPathError::Unquoted(token.to_owned()))?;
     Ok(inner.replace("\\'", "'").replace("\\\\", "\\"))
 }

@@ -12,8 +12,25 @@ use crate::go;
 #[non_exhaustive]
 pub enum ScaleError {
     /// A part has another type than it should.
-    #[error("{0}")]
-    Type(String),
+    #[error(".{path} accessor error: {value} is of the type {found}, expected {expected}")]
+    Type {
+        /// Where the part is, without the leading dot.
+        path: String,
+        /// The part, printed as Go prints it.
+        value: String,
+        /// The Go type that it has.
+        found: &'static str,
+        /// The Go type that it should have.
+        expected: &'static str,
+    },
+    /// Something on the way to the desired replicas is not an object.
+    #[error("value cannot be set because .{path} is not a map[string]interface{{}}, but {found}")]
+    NotAnObject {
+        /// Where the desired replicas are, without the leading dot.
+        path: String,
+        /// The Go type of what is on the way.
+        found: &'static str,
+    },
     /// The object does not say how many replicas it wants.
     #[error("the spec replicas field {0:?} does not exist")]
     Missing(String),
@@ -25,14 +42,13 @@ impl Scale {
     /// # Errors
     /// When the desired replicas are not there, or any part is of another type.
     pub fn read(&self, object: &Value) -> Result<Value, ScaleError> {
-        let replicas = |path| read(path, object, "int64", Value::is_i64).map_err(ScaleError::Type);
+        let replicas = |path| read(path, object, "int64", Value::is_i64);
         let missing = || ScaleError::Missing(self.spec_replicas_path.clone());
         let wanted = replicas(&self.spec_replicas_path)?.ok_or_else(missing)?;
         let mut status =
             json!({"replicas": replicas(&self.status_replicas_path)?.unwrap_or(&json!(0))});
         if let Some(path) = &self.label_selector_path
-            && let Some(selector) =
-                read(path, object, "string", Value::is_string).map_err(ScaleError::Type)?
+            && let Some(selector) = read(path, object, "string", Value::is_string)?
             && selector != ""
         {
             status["selector"] = selector.clone();
@@ -67,10 +83,13 @@ impl Scale {
         let path = self.spec_replicas_path.trim_start_matches('.');
         let mut place = object;
         for name in path.split('.') {
-            let shown = go::type_name(place);
-            let map = place.as_object_mut().ok_or_else(|| {
-                ScaleError::Type(format!("value cannot be set because .{path} is not a map[string]interface{{}}, but {shown}"))
-            })?;
+            let found = go::type_name(place);
+            let map = place
+                .as_object_mut()
+                .ok_or_else(|| ScaleError::NotAnObject {
+                    path: path.to_owned(),
+                    found,
+                })?;
             place = map.entry(name).or_insert_with(|| json!({}));
         }
         *place = json!(replicas);
@@ -95,8 +114,9 @@ pub(super) fn status_errors(scale: Option<&Scale>, object: &Value) -> Vec<FieldE
         .into_iter()
         .collect();
     if let Some(path) = &scale.label_selector_path
-        && let Err(detail) = read(path, object, "string", Value::is_string)
+        && let Err(error) = read(path, object, "string", Value::is_string)
     {
+        let detail = error.to_string();
         errors.push(FieldError::invalid(path, &Value::from(""), &detail));
     }
     errors
@@ -105,7 +125,7 @@ pub(super) fn status_errors(scale: Option<&Scale>, object: &Value) -> Vec<FieldE
 fn replicas_error(path: &str, object: &Value) -> Option<FieldError> {
     let replicas = match read(path, object, "int64", Value::is_i64) {
         Ok(value) => value.and_then(Value::as_i64).unwrap_or(0),
-        Err(detail) => return Some(invalid_printed(path, "0", &detail)),
+        Err(error) => return Some(invalid_printed(path, "0", &error.to_string())),
     };
     let detail = if replicas < 0 {
         "should be a non-negative integer".to_owned()
@@ -121,16 +141,15 @@ fn replicas_error(path: &str, object: &Value) -> Option<FieldError> {
 fn read<'a>(
     path: &str,
     object: &'a Value,
-    expected: &str,
+    expected: &'static str,
     accept: impl Fn(&Value) -> bool,
-) -> Result<Option<&'a Value>, String> {
+) -> Result<Option<&'a Value>, ScaleError> {
     let names: Vec<&str> = path.strip_prefix('.').unwrap_or(path).split('.').collect();
-    let mismatch = |names: &[&str], value: &Value, expected: &str| {
-        let (shown, ty) = (go::display(value), go::type_name(value));
-        format!(
-            ".{} accessor error: {shown} is of the type {ty}, expected {expected}",
-            names.join(".")
-        )
+    let mismatch = |names: &[&str], value: &Value, expected| ScaleError::Type {
+        path: names.join("."),
+        value: go::display(value),
+        found: go::type_name(value),
+        expected,
     };
     let mut value = object;
     for (i, name) in names.iter().enumerate() {

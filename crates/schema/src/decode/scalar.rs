@@ -5,9 +5,9 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STAN
 use serde_json::{Map, Number, Value};
 
 use super::context::Context;
-use super::time;
+use super::time::{self, TimeError};
 use crate::go::json_type;
-use crate::quantity;
+use crate::quantity::{self, QuantityError};
 use crate::types::{Form, Outline, Scalar, Shape, Table, Type, TypeId};
 
 /// Go's decoder does not look at bits that the last character has too many.
@@ -19,6 +19,17 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
 /// Go's error message for a value that is not a quantity at all.
 const NO_QUANTITY: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+
+/// Why a text is not a value of its type, in the words of Go.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum ScalarError {
+    #[error(transparent)]
+    Quantity(#[from] QuantityError),
+    #[error(transparent)]
+    Time(#[from] TimeError),
+    #[error("illegal base64 data at input byte {0}")]
+    Base64(usize),
+}
 
 /// Takes a value that is neither an object nor an array. `None` when it is `null` or does not fit; the latter is
 /// noted in the context.
@@ -86,8 +97,8 @@ fn accept_scalar(
         (Scalar::Bytes, Value::String(text)) => bytes(text),
         (Scalar::Quantity, Value::String(text)) => quantity(&text),
         (Scalar::Quantity, Value::Number(number)) => quantity(&number.to_string()),
-        (Scalar::Time, Value::String(text)) => time::seconds(text).map(Value::String),
-        (Scalar::MicroTime, Value::String(text)) => time::micros(text).map(Value::String),
+        (Scalar::Time, Value::String(text)) => time_value(time::seconds(&text)),
+        (Scalar::MicroTime, Value::String(text)) => time_value(time::micros(&text)),
         (Scalar::Int64, Value::Number(number)) => {
             return integer(context, ty, number, i64::MIN..=i64::MAX);
         }
@@ -99,7 +110,9 @@ fn accept_scalar(
             return None;
         }
     };
-    accepted.map_err(|message| context.fail(message)).ok()
+    accepted
+        .map_err(|error| context.fail(error.to_string()))
+        .ok()
 }
 
 fn integer(
@@ -117,25 +130,23 @@ fn integer(
     }
 }
 
-fn quantity(text: &str) -> Result<Value, String> {
-    match quantity::canonical(text) {
-        Ok(canonical) => Ok(Value::String(canonical)),
-        Err(error) => Err(error.to_string()),
-    }
+fn quantity(text: &str) -> Result<Value, ScalarError> {
+    Ok(Value::String(quantity::canonical(text)?))
+}
+
+fn time_value(time: Result<String, TimeError>) -> Result<Value, ScalarError> {
+    Ok(Value::String(time?))
 }
 
 /// Base64 as it is kept: without line breaks, and with the bits that count.
-fn bytes(text: String) -> Result<Value, String> {
+fn bytes(text: String) -> Result<Value, ScalarError> {
     if STANDARD.decode(&text).is_ok() {
         return Ok(Value::String(text));
     }
     let joined: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     match LENIENT.decode(&joined) {
         Ok(bytes) => Ok(Value::String(STANDARD.encode(bytes))),
-        Err(error) => Err(format!(
-            "illegal base64 data at input byte {}",
-            base64_offset(&error, joined.len())
-        )),
+        Err(error) => Err(ScalarError::Base64(base64_offset(&error, joined.len()))),
     }
 }
 

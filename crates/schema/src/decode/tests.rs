@@ -312,9 +312,10 @@ fn times_follow_go() {
         ),
     ];
     for (text, expected) in cases {
-        assert_eq!(time::seconds(text.to_owned()), Err(expected.to_owned()));
+        let error = time::seconds(text).expect_err(text);
+        assert_eq!(error.to_string(), expected);
     }
-    let before_epoch = time::seconds("1960-01-01T00:00:00.9Z".to_owned());
+    let before_epoch = time::seconds("1960-01-01T00:00:00.9Z");
     assert_eq!(before_epoch.as_deref(), Ok("1960-01-01T00:00:00Z"));
 }
 
@@ -326,14 +327,15 @@ fn the_whole_of_the_years_0_to_9999_can_be_written() {
         ("0000-01-01T00:00:00Z", "0000-01-01T00:00:00"),
     ];
     for (text, utc) in cases {
-        let seconds = time::seconds(text.to_owned());
+        let seconds = time::seconds(text);
         assert_eq!(seconds, Ok(format!("{utc}Z")), "{text}");
-        let micros = time::micros(text.to_owned());
+        let micros = time::micros(text);
         assert_eq!(micros, Ok(format!("{utc}.000000Z")), "{text}");
     }
     for text in ["9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00"] {
         let expected = format!("parsing time {text:?}: year out of range");
-        assert_eq!(time::seconds(text.to_owned()), Err(expected));
+        let error = time::seconds(text).expect_err(text);
+        assert_eq!(error.to_string(), expected);
     }
 }
 

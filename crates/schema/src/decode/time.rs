@@ -17,21 +17,36 @@ const PARTS: [(&str, usize, &str); 6] = [
     ("05", 2, ""),
 ];
 
+/// Why a text is not a time, in the words of Go.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TimeError {
+    #[error("parsing time {text:?}: {part} out of range")]
+    OutOfRange { text: String, part: &'static str },
+    #[error("parsing time {text:?} as {LAYOUT:?}: cannot parse {rest:?} as {part:?}")]
+    Syntax {
+        text: String,
+        rest: String,
+        part: &'static str,
+    },
+    #[error("parsing time {text:?}: extra text: {rest:?}")]
+    ExtraText { text: String, rest: String },
+}
+
 /// A time in whole seconds, in UTC.
-pub(super) fn seconds(text: String) -> Result<String, String> {
-    let at = parse(&text)?;
+pub(super) fn seconds(text: &str) -> Result<String, TimeError> {
+    let at = parse(text)?;
     let whole = at.with().subsec_nanosecond(0).build().unwrap_or(at);
     Ok(format!("{whole}Z"))
 }
 
 /// A time with six digits of fraction, in UTC.
-pub(super) fn micros(text: String) -> Result<String, String> {
-    Ok(format!("{:.6}Z", parse(&text)?))
+pub(super) fn micros(text: &str) -> Result<String, TimeError> {
+    Ok(format!("{:.6}Z", parse(text)?))
 }
 
 /// Reads a time and moves it to UTC. As a date on the calendar and not as a `Timestamp`: that one ends a day before the year
 /// 9999 does, so that it can be shown in every zone, and Go knows all of the year.
-fn parse(text: &str) -> Result<DateTime, String> {
+fn parse(text: &str) -> Result<DateTime, TimeError> {
     let mut parser = Parser { text, rest: text };
     let mut numbers = [0_i16; 6];
     for (number, (name, digits, separator)) in numbers.iter_mut().zip(PARTS) {
@@ -58,7 +73,7 @@ fn parse(text: &str) -> Result<DateTime, String> {
         .ok_or_else(|| out_of_range(text, "year"))
 }
 
-fn check_ranges(text: &str, numbers: &[i16; 6]) -> Result<(), String> {
+fn check_ranges(text: &str, numbers: &[i16; 6]) -> Result<(), TimeError> {
     let ranges = [
         ("year", 0..=9999),
         ("month", 1..=12),
@@ -75,8 +90,11 @@ fn check_ranges(text: &str, numbers: &[i16; 6]) -> Result<(), String> {
     Ok(())
 }
 
-fn out_of_range(text: &str, part: &str) -> String {
-    format!("parsing time {text:?}: {part} out of range")
+fn out_of_range(text: &str, part: &'static str) -> TimeError {
+    TimeError::OutOfRange {
+        text: text.to_owned(),
+        part,
+    }
 }
 
 struct Parser<'a> {
@@ -85,7 +103,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn number(&mut self, name: &str, digits: usize) -> Result<i16, String> {
+    fn number(&mut self, name: &'static str, digits: usize) -> Result<i16, TimeError> {
         let found = self
             .rest
             .get(..digits)
@@ -96,7 +114,7 @@ impl Parser<'_> {
         Ok(found)
     }
 
-    fn separator(&mut self, separator: &str) -> Result<(), String> {
+    fn separator(&mut self, separator: &'static str) -> Result<(), TimeError> {
         match self.rest.strip_prefix(separator) {
             Some(rest) => {
                 self.rest = rest;
@@ -122,7 +140,7 @@ impl Parser<'_> {
         digits.parse::<i32>().unwrap_or(0) * 10_i32.pow(9 - digits.len() as u32)
     }
 
-    fn offset(&mut self) -> Result<Offset, String> {
+    fn offset(&mut self) -> Result<Offset, TimeError> {
         if let Some(rest) = self.rest.strip_prefix('Z') {
             self.rest = rest;
             return self.end(Offset::UTC);
@@ -144,21 +162,22 @@ impl Parser<'_> {
         }
     }
 
-    fn end(&self, offset: Offset) -> Result<Offset, String> {
+    fn end(&self, offset: Offset) -> Result<Offset, TimeError> {
         if self.rest.is_empty() {
             Ok(offset)
         } else {
-            Err(format!(
-                "parsing time {:?}: extra text: {:?}",
-                self.text, self.rest
-            ))
+            Err(TimeError::ExtraText {
+                text: self.text.to_owned(),
+                rest: self.rest.to_owned(),
+            })
         }
     }
 
-    fn cannot_parse(&self, part: &str) -> String {
-        format!(
-            "parsing time {:?} as {LAYOUT:?}: cannot parse {:?} as {part:?}",
-            self.text, self.rest
-        )
+    fn cannot_parse(&self, part: &'static str) -> TimeError {
+        TimeError::Syntax {
+            text: self.text.to_owned(),
+            rest: self.rest.to_owned(),
+            part,
+        }
     }
 }

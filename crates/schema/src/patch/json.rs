@@ -6,6 +6,7 @@
 //! and `test` takes an absent member for `null`.
 
 mod budget;
+mod error;
 mod pointer;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use serde_json::{Map, Value};
 
 use super::{MAX_DEPTH, is_within_depth};
 use budget::Budget;
+pub use error::{JsonPatchError, OperationError};
 use pointer::Pointer;
 
 /// Most operations of one patch.
@@ -23,32 +25,6 @@ pub const MAX_OPERATIONS: usize = 10_000;
 /// The API server's words for an object in place of a list, which is a common mistake.
 const NOT_A_LIST: &str =
     "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp";
-
-/// Why a JSON patch was refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum JsonPatchError {
-    /// The patch is not a list of operations.
-    #[error("error decoding patch: {0}")]
-    Undecodable(String),
-    /// The patch has too many operations.
-    #[error("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {0}")]
-    TooManyOperations(usize),
-    /// An operation does not fit the document, or goes over a limit.
-    #[error("{0}")]
-    DoesNotApply(String),
-}
-
-impl JsonPatchError {
-    /// The HTTP status that the API server answers with.
-    pub fn status(&self) -> u16 {
-        match self {
-            Self::Undecodable(_) => 400,
-            Self::TooManyOperations(_) => 413,
-            Self::DoesNotApply(_) => 422,
-        }
-    }
-}
 
 /// A decoded JSON patch.
 #[derive(Debug, Clone)]
@@ -136,7 +112,7 @@ struct Editor {
     budget: Budget,
 }
 
-type Step = Result<(), String>;
+type Step = Result<(), OperationError>;
 
 impl Editor {
     fn run(&mut self, operation: &Operation) -> Step {
@@ -157,7 +133,7 @@ impl Editor {
                 self.add(&path?, value)
             }
             "test" => self.test(&path?, &operation.value),
-            other => Err(format!("Unexpected kind: {other}")),
+            other => Err(OperationError::UnknownKind(other.to_owned())),
         }
     }
 
@@ -181,7 +157,7 @@ impl Editor {
         Ok(())
     }
 
-    fn remove(&mut self, path: &Pointer) -> Result<Value, String> {
+    fn remove(&mut self, path: &Pointer) -> Result<Value, OperationError> {
         let (parent, key) = path.parent_mut(&mut self.document)?;
         match parent {
             Value::Object(members) => members.remove(key).ok_or_else(|| path.missing()),
@@ -198,7 +174,7 @@ impl Editor {
         check_depth(path, &value)?;
         if path.is_root() {
             if !value.is_object() && !value.is_array() {
-                return Err("replace operation value must be object or array".to_owned());
+                return Err(OperationError::ScalarDocument);
             }
             self.document = value;
             return Ok(());
@@ -217,7 +193,7 @@ impl Editor {
         Ok(())
     }
 
-    fn copied(&mut self, from: &Pointer) -> Result<Value, String> {
+    fn copied(&mut self, from: &Pointer) -> Result<Value, OperationError> {
         let value = from.get(&self.document)?;
         self.budget.spend_copy(value)?;
         Ok(value.clone())
@@ -232,7 +208,7 @@ impl Editor {
         if value == expected {
             return Ok(());
         }
-        Err(format!("testing value {path} failed: test failed"))
+        Err(OperationError::TestFailed(path.to_string()))
     }
 }
 
@@ -243,9 +219,7 @@ fn check_depth(path: &Pointer, value: &Value) -> Step {
     if fits {
         return Ok(());
     }
-    Err(format!(
-        "document would be nested deeper than {MAX_DEPTH} levels"
-    ))
+    Err(OperationError::DeepDocument)
 }
 
 fn count_nodes(value: &Value) -> usize {

@@ -216,15 +216,16 @@ pub(super) fn value_errors(key: &str, values: &[Box<str>]) -> Vec<FieldError> {
 }
 
 /// Joins errors as the API server does: one alone, several in brackets.
-pub(super) fn aggregate(errors: &[FieldError]) -> Result<(), String> {
-    match errors {
-        [] => Ok(()),
-        [one] => Err(one.to_string()),
+pub(super) fn aggregate(errors: &[FieldError]) -> Result<(), SelectorError> {
+    let text = match errors {
+        [] => return Ok(()),
+        [one] => one.to_string(),
         several => {
             let texts: Vec<String> = several.iter().map(ToString::to_string).collect();
-            Err(format!("[{}]", texts.join(", ")))
+            format!("[{}]", texts.join(", "))
         }
-    }
+    };
+    Err(SelectorError::Invalid(text))
 }
 
 /// Writes the text form that [`LabelSelector::parse`] reads. A selector of nothing has none and writes nothing.

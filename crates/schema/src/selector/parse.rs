@@ -150,7 +150,7 @@ impl<'a> Parser<'a> {
         }
         self.advance();
         let values = value_set(texts.into_iter())?;
-        aggregate(&value_errors(key, &values)).map_err(SelectorError::Invalid)?;
+        aggregate(&value_errors(key, &values))?;
         Ok(values)
     }
 
@@ -181,8 +181,7 @@ impl<'a> Parser<'a> {
 
     fn value(&mut self, key: &str) -> Result<Box<str>, SelectorError> {
         let value: Box<str> = self.value_text()?.into();
-        aggregate(&value_errors(key, std::slice::from_ref(&value)))
-            .map_err(SelectorError::Invalid)?;
+        aggregate(&value_errors(key, std::slice::from_ref(&value)))?;
         Ok(value)
     }
 
@@ -195,7 +194,7 @@ impl<'a> Parser<'a> {
             errors.push(FieldError::invalid("values[0]", &(&*value).into(), detail));
         }
         errors.extend(value_errors(key, std::slice::from_ref(&value)));
-        aggregate(&errors).map_err(SelectorError::Invalid)?;
+        aggregate(&errors)?;
         bound.or_else(|_| invalid("the bound is not an integer".to_owned()))
     }
 

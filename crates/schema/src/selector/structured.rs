@@ -50,7 +50,7 @@ impl<'a> Expression<'a> {
             errors.push(FieldError::invalid("values", &values, detail));
         }
         errors.extend(value_errors(self.key, &set));
-        aggregate(&errors).map_err(SelectorError::Invalid)?;
+        aggregate(&errors)?;
         let rule = match self.operator {
             "In" => Rule::In(set),
             "NotIn" => Rule::NotIn(set),
@@ -93,7 +93,7 @@ fn equals(key: &str, value: &str) -> Result<Requirement, SelectorError> {
     let value: Box<str> = value.into();
     let mut errors: Vec<FieldError> = key_error("key", key).into_iter().collect();
     errors.extend(value_errors(key, std::slice::from_ref(&value)));
-    aggregate(&errors).map_err(SelectorError::Invalid)?;
+    aggregate(&errors)?;
     Ok(Requirement::new(key, Rule::Equals(value)))
 }
 

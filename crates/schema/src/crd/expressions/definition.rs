@@ -149,10 +149,10 @@ impl Report<'_> {
             let cost = expression.estimated_cost().saturating_mul(cardinality);
             self.cost("estimated rule cost", cost, child(at, "rule"));
         }
-        if let Some(Err(detail)) = &rule.compiled {
-            let printed = printed(&rule.written);
+        if let Some(Err(error)) = &rule.compiled {
+            let (printed, detail) = (printed(&rule.written), error.to_string());
             self.errors
-                .push(invalid_printed(&child(at, "rule"), &printed, detail));
+                .push(invalid_printed(&child(at, "rule"), &printed, &detail));
         }
         self.message(rule, &child(at, "messageExpression"));
         let old = &rule.written.optional_old_self;
@@ -178,9 +178,9 @@ impl Report<'_> {
     fn message(&mut self, rule: &Rule, at: &str) {
         match &rule.message {
             None => {}
-            Some(Err(detail)) => {
-                let printed = printed(&rule.written);
-                self.errors.push(invalid_printed(at, &printed, detail));
+            Some(Err(error)) => {
+                let (printed, detail) = (printed(&rule.written), error.to_string());
+                self.errors.push(invalid_printed(at, &printed, &detail));
             }
             Some(Ok(message)) => {
                 let cost = Expression::estimated_cost(message);

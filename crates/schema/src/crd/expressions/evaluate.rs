@@ -97,6 +97,19 @@ struct Place<'a> {
 /// The budget is spent; nothing more is evaluated.
 struct Exhausted;
 
+/// Why the expression that makes a message stopped, which ends the evaluation of all rules.
+#[derive(Debug, thiserror::Error)]
+enum MessageError {
+    #[error(
+        "messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run"
+    )]
+    Budget,
+    #[error(
+        "no further validation rules will be run due to call cost exceeds limit for messageExpression: {0:?}"
+    )]
+    CallLimit(String),
+}
+
 struct Walk<'a> {
     version: &'a CompiledVersion,
     expressions: &'a Expressions,
@@ -262,8 +275,9 @@ impl<'a> Walk<'a> {
         let (detail, result) = match message {
             Ok(Some(message)) => (message, Ok(())),
             Ok(None) => (default_message(&rule.written), Ok(())),
-            Err(detail) => {
+            Err(error) => {
                 if !forgiven {
+                    let detail = error.to_string();
                     self.errors.push(invalid(&field, case.ty, &detail));
                 }
                 return Err(Exhausted);
@@ -287,17 +301,17 @@ impl<'a> Walk<'a> {
     }
 
     /// The message that the rule's expression makes, if it makes a proper one.
-    fn message(&mut self, rule: &'a Rule, case: &Case<'_, 'a>) -> Result<Option<String>, String> {
+    fn message(
+        &mut self,
+        rule: &'a Rule,
+        case: &Case<'_, 'a>,
+    ) -> Result<Option<String>, MessageError> {
         let Some(Ok(expression)) = &rule.message else {
             return Ok(None);
         };
         let (result, spent) = expression.evaluate(case.variables(false), CALL_LIMIT);
         if spent > self.budget {
-            return Err(
-                "messageExpression evaluation failed due to running out of cost budget, no further validation rules \
-                 will be run"
-                    .to_owned(),
-            );
+            return Err(MessageError::Budget);
         }
         self.budget -= spent;
         match result {
@@ -306,10 +320,10 @@ impl<'a> Walk<'a> {
                 let proper = !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n');
                 Ok(proper.then(|| text.to_owned()))
             }
-            Err(EvalError::Budget) => Err(format!(
-                "no further validation rules will be run due to call cost exceeds limit for messageExpression: {:?}",
-                rule.written.message_expression
-            )),
+            Err(EvalError::Budget) => {
+                let source = rule.written.message_expression.clone();
+                Err(MessageError::CallLimit(source))
+            }
             _ => Ok(None),
         }
     }

@@ -4,8 +4,10 @@ use std::io;
 
 use serde_json::Value;
 
+use super::OperationError;
+
 /// How many bytes of JSON all `copy` operations may add together.
-const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
+pub(super) const MAX_COPIED_BYTES: usize = 3 * 1024 * 1024;
 
 /// How many values all operations may shift or walk together; well under a second of work.
 const MAX_WORK: usize = 64 * 1024 * 1024;
@@ -27,23 +29,21 @@ impl Default for Budget {
 
 impl Budget {
     /// Pays for a copy before it is made.
-    pub(super) fn spend_copy(&mut self, value: &Value) -> Result<(), String> {
+    pub(super) fn spend_copy(&mut self, value: &Value) -> Result<(), OperationError> {
         let mut counter = Counter {
             left: self.copied_bytes,
         };
-        serde_json::to_writer(&mut counter, value).map_err(|_| {
-            format!("unable to copy, the accumulated size increase of copy is over the limit {MAX_COPIED_BYTES}")
-        })?;
+        serde_json::to_writer(&mut counter, value).map_err(|_| OperationError::CopyLimit)?;
         self.copied_bytes = counter.left;
         Ok(())
     }
 
     /// Pays for shifting or walking this many values.
-    pub(super) fn spend_work(&mut self, values: usize) -> Result<(), String> {
+    pub(super) fn spend_work(&mut self, values: usize) -> Result<(), OperationError> {
         self.work = self
             .work
             .checked_sub(values)
-            .ok_or("the patch shifts too many values")?;
+            .ok_or(OperationError::WorkLimit)?;
         Ok(())
     }
 }

@@ -4,10 +4,11 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::OperationError;
 use crate::patch::MAX_DEPTH;
 
 /// Longest pointer that is read.
-const MAX_LENGTH: usize = 16 * 1024;
+pub(super) const MAX_LENGTH: usize = 16 * 1024;
 
 /// The value of an absent member of an object.
 const ABSENT: Value = Value::Null;
@@ -18,23 +19,27 @@ pub(super) struct Pointer {
 }
 
 /// Reads the `path` or `from` of an operation.
-pub(super) fn required(text: Option<&str>, name: &str) -> Result<Pointer, String> {
-    let text = text.ok_or_else(|| format!("operation missing {name} field: missing value"))?;
+pub(super) fn required(text: Option<&str>, name: &'static str) -> Result<Pointer, OperationError> {
+    let text = text.ok_or(OperationError::NoPointer(name))?;
     if text.len() > MAX_LENGTH {
-        return Err(format!("{name} is longer than {MAX_LENGTH} bytes"));
+        return Err(OperationError::LongPointer(name));
     }
     if text.is_empty() {
         return Ok(Pointer {
             segments: Vec::new(),
         });
     }
-    let rest = text
-        .strip_prefix('/')
-        .ok_or_else(|| format!("{name} does not start with '/': \"{text}\""))?;
+    let Some(rest) = text.strip_prefix('/') else {
+        let text = text.to_owned();
+        return Err(OperationError::RelativePointer { name, text });
+    };
     let segments: Option<Vec<String>> = rest.split('/').map(decode).collect();
-    let segments = segments.ok_or_else(|| format!("{name} has a bad escape: \"{text}\""))?;
+    let Some(segments) = segments else {
+        let text = text.to_owned();
+        return Err(OperationError::Escape { name, text });
+    };
     if segments.len() > MAX_DEPTH {
-        return Err(format!("{name} is deeper than {MAX_DEPTH} levels"));
+        return Err(OperationError::DeepPointer(name));
     }
     Ok(Pointer { segments })
 }
@@ -56,11 +61,11 @@ fn decode(segment: &str) -> Option<String> {
 }
 
 /// Reads an array index that must be below `length`. Signs are refused: nothing counts from the end.
-pub(super) fn index(key: &str, length: usize) -> Result<usize, String> {
+pub(super) fn index(key: &str, length: usize) -> Result<usize, OperationError> {
     let digits = !key.is_empty() && key.bytes().all(|b| b.is_ascii_digit());
     let at: Option<usize> = digits.then(|| key.parse().ok()).flatten();
     at.filter(|at| *at < length)
-        .ok_or_else(|| format!("Unable to access invalid index: {key}: invalid index referenced"))
+        .ok_or_else(|| OperationError::Index(key.to_owned()))
 }
 
 impl Pointer {
@@ -73,12 +78,12 @@ impl Pointer {
         self.segments.len()
     }
 
-    pub(super) fn missing(&self) -> String {
-        format!("operation does not apply: doc is missing path: \"{self}\": missing value")
+    pub(super) fn missing(&self) -> OperationError {
+        OperationError::MissingPath(self.to_string())
     }
 
     /// The value it points to; an absent member of an object counts as `null`.
-    pub(super) fn get<'a>(&self, document: &'a Value) -> Result<&'a Value, String> {
+    pub(super) fn get<'a>(&self, document: &'a Value) -> Result<&'a Value, OperationError> {
         let (key, parents) = self.segments.split_last().ok_or_else(|| self.missing())?;
         let mut parent = document;
         for segment in parents {
@@ -95,7 +100,7 @@ impl Pointer {
     pub(super) fn parent_mut<'a, 'p>(
         &'p self,
         document: &'a mut Value,
-    ) -> Result<(&'a mut Value, &'p str), String> {
+    ) -> Result<(&'a mut Value, &'p str), OperationError> {
         let (key, parents) = self.segments.split_last().ok_or_else(|| self.missing())?;
         let mut parent = document;
         for segment in parents {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kubewright_schema::apply::{Typed, atomics, merge, validate};
 use kubewright_schema::cel::{Evaluated, Expression, Value as Cel};
-use kubewright_schema::patch::json::{JsonPatch, JsonPatchError};
+use kubewright_schema::patch::json::JsonPatch;
 use serde_json::Value;
 
 use super::variables::{self, failure};
@@ -96,9 +96,7 @@ fn patch(object: &Value, operations: &Value) -> Result<Value, PolicyError> {
     let decoded = decoded.map_err(|e| format!("JSON Patch: {e}"))?;
     match decoded.apply(object.clone()) {
         Ok(patched) => Ok(patched),
-        Err(JsonPatchError::DoesNotApply(why)) if why.contains("testing value") => {
-            Ok(object.clone())
-        }
+        Err(error) if error.is_failed_test() => Ok(object.clone()),
         Err(error) => Err(PolicyError(format!("JSON Patch: {error}"))),
     }
 }
