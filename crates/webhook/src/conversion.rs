@@ -9,7 +9,27 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-type Convert = Arc<dyn Fn(Value) -> Result<Value, String> + Send + Sync>;
+type Convert = Arc<dyn Fn(Value) -> Result<Value, ObjectConversionError> + Send + Sync>;
+
+/// Why an object cannot be converted; the text is shown to whoever sent the request.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ObjectConversionError {
+    #[error("nobody converts objects of kind {0}")]
+    UnknownKind(Value),
+    #[error("{kind} does not become one of group {group:?}")]
+    OtherGroup { kind: String, group: String },
+    #[error("{kind} has no version {version:?} that can be converted")]
+    UnknownVersion { kind: String, version: String },
+    #[error("the object does not decode: {0}")]
+    Decode(serde_json::Error),
+    #[error("the object does not encode: {0}")]
+    Encode(serde_json::Error),
+    /// The [`Spoke`] cannot express the object.
+    #[error("{0}")]
+    Refused(String),
+    #[error("the conversion panicked")]
+    Panicked,
+}
 
 /// A version of a kind that can become the hub's and be made of it.
 ///
@@ -163,13 +183,17 @@ impl Ways {
     }
 
     /// The object in another version.
-    pub(crate) fn convert(&self, object: Value, desired: &str) -> Result<Value, String> {
+    pub(crate) fn convert(
+        &self,
+        object: Value,
+        desired: &str,
+    ) -> Result<Value, ObjectConversionError> {
         let (group, version) = split(desired);
         if group != self.group {
-            return Err(format!(
-                "{} does not become one of group {group:?}",
-                self.kind
-            ));
+            return Err(ObjectConversionError::OtherGroup {
+                kind: self.kind.clone(),
+                group: group.to_owned(),
+            });
         }
         let current = split(api_version(&object)).1.to_owned();
         if current == version {
@@ -185,28 +209,28 @@ impl Ways {
         Ok(object)
     }
 
-    fn spoke(&self, version: &str) -> Result<&Way, String> {
-        let unknown = || {
-            format!(
-                "{} has no version {version:?} that can be converted",
-                self.kind
-            )
+    fn spoke(&self, version: &str) -> Result<&Way, ObjectConversionError> {
+        let unknown = || ObjectConversionError::UnknownVersion {
+            kind: self.kind.clone(),
+            version: version.to_owned(),
         };
         self.spokes.get(version).ok_or_else(unknown)
     }
 }
 
 /// One conversion between types. The object says of which version it is; metadata is taken over.
-fn typed<A, B>(object: Value, convert: impl Fn(A) -> Result<B, String>) -> Result<Value, String>
+fn typed<A, B>(
+    object: Value,
+    convert: impl Fn(A) -> Result<B, String>,
+) -> Result<Value, ObjectConversionError>
 where
     A: DeserializeOwned,
     B: Resource<DynamicType = ()> + Serialize,
 {
     let metadata = object["metadata"].clone();
-    let value: A = serde_json::from_value(object)
-        .map_err(|error| format!("the object does not decode: {error}"))?;
-    let mut converted = serde_json::to_value(convert(value)?)
-        .map_err(|error| format!("the object does not encode: {error}"))?;
+    let value: A = serde_json::from_value(object).map_err(ObjectConversionError::Decode)?;
+    let converted = convert(value).map_err(ObjectConversionError::Refused)?;
+    let mut converted = serde_json::to_value(converted).map_err(ObjectConversionError::Encode)?;
     converted["apiVersion"] = B::api_version(&()).into();
     converted["kind"] = B::kind(&()).into();
     converted["metadata"] = carry(metadata, &converted["metadata"]);

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::admission::{Request, Response};
+use crate::conversion::ObjectConversionError;
 
 /// What is wrong with a review; there is nobody to answer but with these words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -104,14 +105,14 @@ impl ConversionReview {
     pub(crate) fn answer(
         api_version: &str,
         uid: &str,
-        converted: Result<Vec<Value>, String>,
+        converted: Result<Vec<Value>, ObjectConversionError>,
     ) -> Value {
         let response = match converted {
             Ok(objects) => json!({
                 "uid": uid, "result": {"status": "Success"}, "convertedObjects": objects,
             }),
-            Err(message) => json!({
-                "uid": uid, "result": {"status": "Failure", "message": message},
+            Err(error) => json!({
+                "uid": uid, "result": {"status": "Failure", "message": error.to_string()},
             }),
         };
         json!({ "apiVersion": api_version, "kind": "ConversionReview", "response": response })

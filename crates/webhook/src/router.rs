@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::BoxFuture;
 use crate::admission::{Admission, Request, Response};
-use crate::conversion::{Converter, Ways};
+use crate::conversion::{Converter, ObjectConversionError, Ways};
 use crate::defaulting::{Complete, Defaulting};
 use crate::review::{AdmissionReview, ConversionReview, NoReview};
 use crate::validating::{Denial, Judge, Validating};
@@ -203,16 +203,13 @@ fn convert(ways: &[Ways], body: &[u8]) -> Result<Value, NoReview> {
     let convert = |object: Value| {
         let mut able = ways.iter().filter(|ways| ways.is_for(&object));
         let Some(ways) = able.next() else {
-            return Err(format!(
-                "nobody converts objects of kind {}",
-                object["kind"]
-            ));
+            let kind = object["kind"].clone();
+            return Err(ObjectConversionError::UnknownKind(kind));
         };
         let converted = AssertUnwindSafe(|| ways.convert(object, &request.desired));
-        std::panic::catch_unwind(converted)
-            .unwrap_or_else(|_| Err("the conversion panicked".to_owned()))
+        std::panic::catch_unwind(converted).unwrap_or(Err(ObjectConversionError::Panicked))
     };
-    let converted: Result<Vec<Value>, String> = request.objects.into_iter().map(convert).collect();
+    let converted: Result<Vec<Value>, _> = request.objects.into_iter().map(convert).collect();
     Ok(ConversionReview::answer(
         &api_version,
         &request.uid,
