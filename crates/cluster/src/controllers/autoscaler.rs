@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 use self::calculate::{Crowd, Tolerance};
 use self::memory::{Limited, Memory, WITHIN};
 use self::metric::{Scene, Verdict, assess};
-use self::target::Target;
+use self::target::{Target, TargetError};
 use super::{Remembered, WORKERS};
 use crate::metrics::Metrics;
 use crate::writes::report;
@@ -270,7 +270,7 @@ impl Autoscaler {
 }
 
 impl Look<'_> {
-    fn no_scale(&mut self, error: &str) -> Stopped {
+    fn no_scale(&mut self, error: &TargetError) -> Stopped {
         self.warn("FailedGetScale", error);
         let text =
             format!("the HPA controller was unable to get the target's current scale: {error}");

@@ -95,7 +95,7 @@ async fn account(budget: &PodDisruptionBudget, cx: &Context) -> Result<Outcome, 
     }
     let expected = expected(budget, &pods, cx).await?;
     let mut assessed = budget.clone();
-    let again = assess(&mut assessed, &pods, expected, cx.now()).map_err(Error::msg)?;
+    let again = assess(&mut assessed, &pods, expected, cx.now())?;
     // The server spends from what is written here: whoever was faster is not overwritten.
     if assessed.status != budget.status {
         cx.client().update_status(&assessed).await?;

@@ -12,4 +12,5 @@ pub(crate) mod prober;
 pub(crate) mod restart;
 pub(crate) mod sources;
 pub(crate) mod sub_path;
+pub(crate) mod volume_error;
 pub(crate) mod volumes;

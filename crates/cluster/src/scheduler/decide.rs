@@ -10,12 +10,12 @@ use super::volumes::Volumes;
 /// Finds the node for a pod.
 ///
 /// # Errors
-/// The sentence that tells the owner of the pod why no node fits.
+/// Why each node was refused, when no node fits.
 pub(crate) fn decide(
     board: &mut Board,
     demand: &Demand,
     volumes: &Volumes,
-) -> Result<NodeName, String> {
+) -> Result<NodeName, Refusals> {
     let question = Question::new(board, demand, volumes);
     let mut refusals = Refusals::default();
     let mut feasible = Vec::new();
@@ -27,5 +27,5 @@ pub(crate) fn decide(
             refusals.note(&reasons)
         }
     }
-    score::best(board, demand, &question, &feasible).ok_or_else(|| refusals.message())
+    score::best(board, demand, &question, &feasible).ok_or(refusals)
 }

@@ -296,7 +296,10 @@ impl Shell {
         let answer = match assess(&demand.claims, &self.stores) {
             Ok(volumes) => match decide(&mut self.board, &demand, &volumes) {
                 Ok(node) => Ok((node, volumes)),
-                Err(why) => Err(self.make_room((key, &pod), &demand, &volumes, why)),
+                Err(refusals) => {
+                    let why = refusals.to_string();
+                    Err(self.make_room((key, &pod), &demand, &volumes, why))
+                }
             },
             Err(why) => {
                 let nodes = self.board.nodes().count();

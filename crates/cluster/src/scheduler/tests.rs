@@ -95,6 +95,7 @@ fn cluster() -> Board {
 fn check(board: &mut Board, spec: Value, expect: Result<&str, &str>) {
     let asked = pod("new", json!({"app": "web"}), spec.clone());
     let got = decide(board, &Demand::of(&asked), &Volumes::default());
+    let got = got.map_err(|refusals| refusals.to_string());
     let got = got.as_deref().map_err(String::as_str);
     assert_eq!(got, expect, "{spec}");
 }
@@ -240,6 +241,7 @@ fn spread_counts_neither_pods_on_their_way_out_nor_those_of_an_empty_selector() 
     let mut ignoring = asked(&rule);
     ignoring["topologySpreadConstraints"][0]["nodeAffinityPolicy"] = json!("Ignore");
     let why = ask(&mut board, ignoring.clone()).expect_err("zone a is full");
+    let why = why.to_string();
     assert!(why.contains(refused), "{why}");
     let mut leaving = pod("web-0", json!({"app": "web"}), requests("2", "1Gi"));
     let deleted = json!("2030-01-01T00:00:00Z");
@@ -284,7 +286,7 @@ fn node_that_does_not_say_how_many_pods_it_takes_takes_none() {
         &Demand::of(&pod("new", json!({}), json!({}))),
         &Volumes::default(),
     );
-    let why = why.expect_err("nobody is behind it");
+    let why = why.expect_err("nobody is behind it").to_string();
     assert!(why.contains("1 Too many pods"), "{why}");
 }
 
@@ -317,6 +319,7 @@ fn claim_for_one_pod_keeps_a_second_one_off_all_nodes() {
     assert!(decide(&mut board, &new, &volumes).is_ok());
     put(&mut board, &pod("first", json!({}), mount), "a1");
     let why = decide(&mut board, &new, &volumes).expect_err("it is in use");
+    let why = why.to_string();
     let text = "2 node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode";
     assert!(why.contains(text), "{why}");
     board.remove(&Key::new("default", "first"));

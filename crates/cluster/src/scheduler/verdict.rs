@@ -92,8 +92,8 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Collects the reasons of all nodes.
-#[derive(Debug, Default)]
+/// Collects the reasons of all nodes. `Display` is the sentence for the pod's condition and event.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Refusals {
     nodes: usize,
     by_reason: BTreeMap<String, usize>,
@@ -110,16 +110,6 @@ impl Refusals {
         }
     }
 
-    /// The sentence for the pod's condition and event.
-    pub(crate) fn message(&self) -> String {
-        if self.nodes == 0 {
-            return "no nodes available to schedule pods".to_owned();
-        }
-        let reasons = self.by_reason.iter();
-        let reasons = histogram(reasons.map(|(reason, count)| (reason.as_str(), *count)));
-        self.sentence(&reasons)
-    }
-
     fn sentence(&self, reasons: &str) -> String {
         let nodes = self.nodes;
         let stuck = nodes - self.passing;
@@ -133,10 +123,23 @@ impl Refusals {
     }
 }
 
+impl std::error::Error for Refusals {}
+
+impl fmt::Display for Refusals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.nodes == 0 {
+            return f.write_str("no nodes available to schedule pods");
+        }
+        let reasons = self.by_reason.iter();
+        let reasons = histogram(reasons.map(|(reason, count)| (reason.as_str(), *count)));
+        f.write_str(&self.sentence(&reasons))
+    }
+}
+
 /// The sentence when something about the pod itself keeps it from every node.
 pub(crate) fn refused_everywhere(nodes: usize, why: &str) -> String {
     if nodes == 0 {
-        return Refusals::default().message();
+        return Refusals::default().to_string();
     }
     let refusals = Refusals {
         nodes,

@@ -54,6 +54,25 @@ pub(super) struct Proposal {
     pub(super) value: i64,
 }
 
+/// Why no number of replicas can be calculated, in the words of the real controller.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum CalculateError {
+    #[error("no pods returned by selector while calculating replica count")]
+    NoPods,
+    #[error("did not receive metrics for any ready pods")]
+    NoReadyPods,
+    #[error("no metrics returned matched known pods")]
+    NoKnownPods,
+    #[error("missing request for {resource} in container {container} of Pod {pod}")]
+    MissingRequest {
+        resource: String,
+        container: String,
+        pod: String,
+    },
+    #[error("container {container} not found in Pod {pod}")]
+    MissingContainer { container: String, pod: String },
+}
+
 /// Where a metric stands over some pods.
 #[derive(Clone, Copy, Debug)]
 struct Usage {
@@ -78,7 +97,7 @@ impl Tolerance {
 }
 
 impl Goal<'_> {
-    fn usage(&self, samples: &Samples) -> Result<Usage, String> {
+    fn usage(&self, samples: &Samples) -> Result<Usage, CalculateError> {
         match self {
             Self::Average(target) => {
                 let total: i64 = samples.values().fold(0, |sum, v| sum.saturating_add(*v));
@@ -100,7 +119,7 @@ impl Goal<'_> {
                     pods += 1;
                 }
                 if asked == 0 {
-                    return Err("no metrics returned matched known pods".to_owned());
+                    return Err(CalculateError::NoKnownPods);
                 }
                 let now = i32::try_from(used.saturating_mul(100) / asked).unwrap_or(i32::MAX);
                 Ok(Usage {
@@ -127,17 +146,17 @@ impl Goal<'_> {
 /// What a metric of each pod asks for.
 ///
 /// # Errors
-/// When nothing can be calculated; the message is the real controller's.
+/// When nothing can be calculated.
 pub(super) fn by_pods(
     crowd: &Crowd<'_>,
     mut samples: Samples,
     goal: Goal<'_>,
     resource: Option<&str>,
-) -> Result<Proposal, String> {
+) -> Result<Proposal, CalculateError> {
     let groups = group(crowd, &samples, resource)?;
     samples.retain(|pod, _| !groups.unready.contains(pod) && !groups.ignored.contains(pod));
     if samples.is_empty() {
-        return Err("did not receive metrics for any ready pods".to_owned());
+        return Err(CalculateError::NoReadyPods);
     }
     let usage = goal.usage(&samples)?;
     let proposal = |replicas| Proposal {
@@ -182,7 +201,11 @@ fn assume(samples: &mut Samples, groups: &Groups, goal: &Goal<'_>, ratio: f64) {
 ///
 /// # Errors
 /// When there are no pods to relate it to.
-pub(super) fn by_value(crowd: &Crowd<'_>, value: i64, target: i64) -> Result<Proposal, String> {
+pub(super) fn by_value(
+    crowd: &Crowd<'_>,
+    value: i64,
+    target: i64,
+) -> Result<Proposal, CalculateError> {
     let ratio = value as f64 / target as f64;
     let replicas = if crowd.current == 0 {
         // From zero pods the ratio is all there is.
@@ -227,7 +250,7 @@ pub(super) fn requests(
     pods: &[Arc<Pod>],
     container: Option<&str>,
     resource: &str,
-) -> Result<Samples, String> {
+) -> Result<Samples, CalculateError> {
     let mut requests = Samples::new();
     for pod in pods {
         let name = pod.metadata.name.clone().unwrap_or_default();
@@ -239,15 +262,16 @@ pub(super) fn requests(
             let asked = one.resources.as_ref().and_then(|r| r.requests.as_ref());
             let asked = asked.and_then(|asked| asked.get(resource));
             let milli = asked.and_then(|text| Quantity::parse(&text.0).ok()?.milli_value());
-            let milli = milli.ok_or_else(|| {
-                let container = &one.name;
-                format!("missing request for {resource} in container {container} of Pod {name}")
+            let milli = milli.ok_or_else(|| CalculateError::MissingRequest {
+                resource: resource.to_owned(),
+                container: one.name.clone(),
+                pod: name.clone(),
             })?;
             total = Some(total.unwrap_or(0_i64).saturating_add(milli));
         }
-        let missing = || {
-            let wanted = container.unwrap_or_default();
-            format!("container {wanted} not found in Pod {name}")
+        let missing = || CalculateError::MissingContainer {
+            container: container.unwrap_or_default().to_owned(),
+            pod: name.clone(),
         };
         let total = total.ok_or_else(missing)?;
         requests.insert(name, total);
@@ -255,15 +279,19 @@ pub(super) fn requests(
     Ok(requests)
 }
 
-fn some_pods(crowd: &Crowd<'_>) -> Result<(), String> {
+fn some_pods(crowd: &Crowd<'_>) -> Result<(), CalculateError> {
     if crowd.pods.is_empty() {
-        Err("no pods returned by selector while calculating replica count".to_owned())
+        Err(CalculateError::NoPods)
     } else {
         Ok(())
     }
 }
 
-fn group(crowd: &Crowd<'_>, samples: &Samples, resource: Option<&str>) -> Result<Groups, String> {
+fn group(
+    crowd: &Crowd<'_>,
+    samples: &Samples,
+    resource: Option<&str>,
+) -> Result<Groups, CalculateError> {
     some_pods(crowd)?;
     let mut groups = Groups::default();
     for pod in crowd.pods {

@@ -1,5 +1,6 @@
 //! One metric of an autoscaler: what it asks for, how it is shown, and what is reported when it is not available. Pure.
 
+mod error;
 mod of_others;
 mod of_pods;
 
@@ -88,10 +89,10 @@ fn ask(spec: &MetricSpec, scene: &Scene<'_>) -> Result<Asked, Failure> {
             "Resource",
         ) => {
             let (name, target) = (&*source.name, &source.target);
-            resource(name, None, target, scene).map_err(|message| Failure {
+            resource(name, None, target, scene).map_err(|error| Failure {
                 reason: "FailedGetResourceMetric",
-                summary: format!("failed to get {name} resource metric value: {message}"),
-                message,
+                summary: format!("failed to get {name} resource metric value: {error}"),
+                message: error.to_string(),
             })
         }
         (
@@ -102,10 +103,10 @@ fn ask(spec: &MetricSpec, scene: &Scene<'_>) -> Result<Asked, Failure> {
             "ContainerResource",
         ) => {
             let (name, container) = (&*source.name, Some(&*source.container));
-            resource(name, container, &source.target, scene).map_err(|message| Failure {
+            resource(name, container, &source.target, scene).map_err(|error| Failure {
                 reason: "FailedGetContainerResourceMetric",
-                summary: format!("failed to get {name} container metric value: {message}"),
-                message,
+                summary: format!("failed to get {name} container metric value: {error}"),
+                message: error.to_string(),
             })
         }
         (
@@ -113,10 +114,10 @@ fn ask(spec: &MetricSpec, scene: &Scene<'_>) -> Result<Asked, Failure> {
                 pods: Some(source), ..
             },
             "Pods",
-        ) => pods(source, scene).map_err(|message| Failure {
+        ) => pods(source, scene).map_err(|error| Failure {
             reason: "FailedGetPodsMetric",
-            summary: format!("failed to get pods metric value: {message}"),
-            message,
+            summary: format!("failed to get pods metric value: {error}"),
+            message: error.to_string(),
         }),
         (
             MetricSpec {
@@ -124,10 +125,10 @@ fn ask(spec: &MetricSpec, scene: &Scene<'_>) -> Result<Asked, Failure> {
                 ..
             },
             "Object",
-        ) => object(source, scene).map_err(|message| Failure {
+        ) => object(source, scene).map_err(|error| Failure {
             reason: "FailedGetObjectMetric",
-            summary: format!("failed to get object metric value: {message}"),
-            message,
+            summary: format!("failed to get object metric value: {error}"),
+            message: error.to_string(),
         }),
         (
             MetricSpec {
@@ -135,13 +136,13 @@ fn ask(spec: &MetricSpec, scene: &Scene<'_>) -> Result<Asked, Failure> {
                 ..
             },
             "External",
-        ) => external(source, scene).map_err(|message| Failure {
+        ) => external(source, scene).map_err(|error| Failure {
             reason: "FailedGetExternalMetric",
             summary: format!(
-                "failed to get {} external metric value: {message}",
+                "failed to get {} external metric value: {error}",
                 source.metric.name
             ),
-            message,
+            message: error.to_string(),
         }),
         (_, kind) => {
             let message = format!("unknown metric source type {kind:?}");

@@ -10,6 +10,17 @@ use kubewright_runtime::{Client, ClientError, Key};
 use crate::kinds;
 use crate::writes::said;
 
+/// Why the scale of a target cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum TargetError {
+    #[error("{}", said(.0))]
+    Scale(ClientError),
+    #[error(transparent)]
+    Discovery(kube::Error),
+    #[error("no matches for kind {kind:?} in group {group:?}")]
+    UnknownKind { kind: String, group: String },
+}
+
 /// A target, and its scale as it was read.
 #[derive(Debug)]
 pub(super) struct Target {
@@ -22,12 +33,12 @@ impl Target {
     /// Reads the scale of what an autoscaler refers to.
     ///
     /// # Errors
-    /// With what is wrong in words.
+    /// When the kind is not served, or the server does not return the scale.
     pub(super) async fn find(
         client: &Client,
         namespace: &str,
         to: &CrossVersionObjectReference,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, TargetError> {
         let version = to.api_version.as_deref().unwrap_or_default();
         let group = version.rsplit_once('/').map_or("", |(group, _)| group);
         let resource = resource(client, group, &to.kind).await?;
@@ -36,7 +47,7 @@ impl Target {
             .dynamic(&resource)
             .get_subresource(&key, "scale")
             .await;
-        let scale = scale.map_err(|error: ClientError| said(&error))?;
+        let scale = scale.map_err(TargetError::Scale)?;
         Ok(Self {
             resource,
             key,
@@ -68,17 +79,17 @@ impl Target {
     /// Asks for another number of replicas; refused if somebody else changed the target meanwhile.
     ///
     /// # Errors
-    /// With what the server says.
-    pub(super) async fn rescale(&self, client: &Client, replicas: i32) -> Result<(), String> {
+    /// When the server does not take it.
+    pub(super) async fn rescale(&self, client: &Client, replicas: i32) -> Result<(), TargetError> {
         let mut scale = self.scale.clone();
         scale.spec.get_or_insert_default().replicas = Some(replicas);
         let objects = client.dynamic(&self.resource);
         let written = objects.update_subresource(&self.key, "scale", &scale).await;
-        written.map(drop).map_err(|error| said(&error))
+        written.map(drop).map_err(TargetError::Scale)
     }
 }
 
-async fn resource(client: &Client, group: &str, kind: &str) -> Result<ApiResource, String> {
+async fn resource(client: &Client, group: &str, kind: &str) -> Result<ApiResource, TargetError> {
     Ok(match (group, kind) {
         ("apps", "Deployment") => ApiResource::erase::<Deployment>(&()),
         ("apps", "ReplicaSet") => ApiResource::erase::<ReplicaSet>(&()),
@@ -86,11 +97,14 @@ async fn resource(client: &Client, group: &str, kind: &str) -> Result<ApiResourc
         ("", "ReplicationController") => ApiResource::erase::<ReplicationController>(&()),
         _ => {
             let kinds = kinds::discover(client.kube()).await;
-            let kinds = kinds.map_err(|error| error.to_string())?;
+            let kinds = kinds.map_err(TargetError::Discovery)?;
             let is_it =
                 |known: &kinds::Kind| known.resource.group == group && known.resource.kind == kind;
             let found = kinds.into_iter().find(is_it);
-            let unknown = || format!("no matches for kind {kind:?} in group {group:?}");
+            let unknown = || TargetError::UnknownKind {
+                kind: kind.to_owned(),
+                group: group.to_owned(),
+            };
             found.ok_or_else(unknown)?.resource
         }
     })

@@ -24,6 +24,11 @@ pub(super) enum Expected {
     Scale(i32),
 }
 
+/// A budget has a text that is not a percentage.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid value for IntOrString: {0:?} is not a percentage")]
+pub(super) struct InvalidPortion(IntOrString);
+
 /// Whether the number of pods that there should be matters, and not just that of those there are.
 pub(super) fn needs_scale(budget: &PodDisruptionBudget) -> bool {
     let spec = budget.spec.as_ref();
@@ -43,7 +48,7 @@ pub(super) fn assess(
     pods: &[Arc<Pod>],
     expected: Expected,
     now: Timestamp,
-) -> Result<Option<Duration>, String> {
+) -> Result<Option<Duration>, InvalidPortion> {
     let expected = match expected {
         Expected::Counted => i32::try_from(pods.len()).unwrap_or(i32::MAX),
         Expected::Scale(scale) => scale,
@@ -82,7 +87,7 @@ pub(super) fn fail(budget: &mut PodDisruptionBudget, why: &str, now: Timestamp) 
 }
 
 /// How many pods have to be healthy.
-fn desired(budget: &PodDisruptionBudget, expected: i32) -> Result<i32, String> {
+fn desired(budget: &PodDisruptionBudget, expected: i32) -> Result<i32, InvalidPortion> {
     let spec = budget.spec.as_ref();
     if let Some(most) = spec.and_then(|spec| spec.max_unavailable.as_ref()) {
         return Ok(expected.saturating_sub(portion(most, expected)?).max(0));
@@ -94,9 +99,8 @@ fn desired(budget: &PodDisruptionBudget, expected: i32) -> Result<i32, String> {
 }
 
 /// A number, or a share rounded up.
-fn portion(value: &IntOrString, of: i32) -> Result<i32, String> {
-    portion::of(value, of, Round::Up)
-        .ok_or_else(|| format!("invalid value for IntOrString: {value:?} is not a percentage"))
+fn portion(value: &IntOrString, of: i32) -> Result<i32, InvalidPortion> {
+    portion::of(value, of, Round::Up).ok_or_else(|| InvalidPortion(value.clone()))
 }
 
 /// The evicted pods that are not yet on their way out, and when the first of them is overdue.

@@ -1,11 +1,12 @@
 //! The volumes of a pod for a runtime that mounts them: which directory or which files each of them is.
 
 use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Pod, Volume};
-use kubewright_schema::quantity::Quantity;
+use kubewright_schema::quantity::{Quantity, QuantityError};
 
 use super::downward::Place;
 use super::sources::Sources;
-use super::volumes::{claim_failure, claim_name, content, only_user};
+use super::volume_error::VolumeError;
+use super::volumes::{claimed_volume, content, only_user};
 use crate::node::runtime::tokens::Minted;
 use crate::node::runtime::{Medium, MountError, PodVolume, VolumeFile, VolumeSource};
 
@@ -37,9 +38,9 @@ fn resolve(
     place: &Place,
     sources: &dyn Sources,
     minted: &Minted,
-) -> Result<VolumeSource, String> {
+) -> Result<VolumeSource, VolumeError> {
     if let Some(source) = &volume.empty_dir {
-        return empty(source);
+        return Ok(empty(source)?);
     }
     if let Some(source) = &volume.host_path {
         return Ok(VolumeSource::Host {
@@ -47,8 +48,8 @@ fn resolve(
             kind: source.type_.clone().unwrap_or_default(),
         });
     }
-    if volume.persistent_volume_claim.is_some() || volume.ephemeral.is_some() {
-        return claimed(volume, pod, sources);
+    if let Some(found) = claimed_volume(volume, pod, sources)? {
+        return Ok(VolumeSource::Claim(found));
     }
     let has_files = volume.config_map.is_some()
         || volume.secret.is_some()
@@ -76,10 +77,9 @@ fn resolve(
     Ok(VolumeSource::Files(files.collect()))
 }
 
-fn empty(source: &EmptyDirVolumeSource) -> Result<VolumeSource, String> {
+fn empty(source: &EmptyDirVolumeSource) -> Result<VolumeSource, QuantityError> {
     let limit = source.size_limit.as_ref();
-    let limit = limit.map(|limit| Quantity::parse(&limit.0)).transpose();
-    let limit = limit.map_err(|error| error.to_string())?;
+    let limit = limit.map(|limit| Quantity::parse(&limit.0)).transpose()?;
     let limit = limit.and_then(|limit| u64::try_from(limit.value()?).ok());
     let medium = if source.medium.as_deref().unwrap_or("").is_empty() {
         Medium::Disk
@@ -90,19 +90,6 @@ fn empty(source: &EmptyDirVolumeSource) -> Result<VolumeSource, String> {
         medium,
         limit: limit.filter(|bytes| *bytes > 0),
     })
-}
-
-fn claimed(volume: &Volume, pod: &Pod, sources: &dyn Sources) -> Result<VolumeSource, String> {
-    if let Some(why) = claim_failure(volume, pod, sources) {
-        return Err(why);
-    }
-    let namespace = pod.metadata.namespace.as_deref().unwrap_or("");
-    let found = sources
-        .claim(namespace, &claim_name(volume, pod).unwrap_or_default())
-        .and_then(|claim| claim.spec.as_ref()?.volume_name.clone())
-        .and_then(|name| sources.volume(&name));
-    let found = found.ok_or("the persistent volume of the claim is missing")?;
-    Ok(VolumeSource::Claim(found))
 }
 
 /// The kind of a volume as the pod names it.

@@ -1,10 +1,11 @@
 //! The volumes of a pod: what keeps them from being mounted, and the files that they put into containers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::{
-    Container, DownwardAPIVolumeFile, KeyToPath, Pod, ProjectedVolumeSource,
+    Container, DownwardAPIVolumeFile, KeyToPath, PersistentVolume, Pod, ProjectedVolumeSource,
     ServiceAccountTokenProjection, Volume, VolumeProjection,
 };
 
@@ -12,6 +13,7 @@ use super::downward::{self, Place};
 use super::environment::missing;
 use super::sources::Sources;
 use super::sub_path::sub_path;
+use super::volume_error::{ClaimProblem, UnusableClaim, VolumeError};
 use crate::node::runtime::MountedFile;
 use crate::node::runtime::tokens::{self, Minted};
 
@@ -42,7 +44,7 @@ pub(crate) fn failures(pod: &Pod, sources: &dyn Sources) -> Vec<MountFailure> {
         let message = match made {
             Err(why) => format!("MountVolume.SetUp failed for volume {:?} : {why}", volume.name),
             Ok(_) => {
-                let why = claim_failure(volume, pod, sources)?;
+                let why = claimed_volume(volume, pod, sources).err()?;
                 let name = &volume.name;
                 format!(
                     "Unable to attach or mount volumes: unmounted volumes=[{name}], unattached volumes=[], failed to process \
@@ -58,25 +60,47 @@ pub(crate) fn failures(pod: &Pod, sources: &dyn Sources) -> Vec<MountFailure> {
     failed.collect()
 }
 
-/// Why the claim of a volume cannot be used; nothing when it can, or when the volume has no claim.
-pub(super) fn claim_failure(volume: &Volume, pod: &Pod, sources: &dyn Sources) -> Option<String> {
+/// The persistent volume behind the claim of a volume; nothing when the volume has no claim.
+///
+/// # Errors
+/// When the claim cannot be used.
+pub(super) fn claimed_volume(
+    volume: &Volume,
+    pod: &Pod,
+    sources: &dyn Sources,
+) -> Result<Option<Arc<PersistentVolume>>, UnusableClaim> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("");
-    let name = claim_name(volume, pod)?;
-    let failed = |why: String| Some(format!("error processing PVC {namespace}/{name}: {why}"));
-    let Some(claim) = sources.claim(namespace, &name) else {
-        return failed(format!(
-            "failed to fetch PVC from API server: persistentvolumeclaims {name:?} not found"
-        ));
+    let Some(name) = claim_name(volume, pod) else {
+        return Ok(None);
     };
+    match bound_volume(namespace, &name, sources) {
+        Ok(found) => Ok(Some(found)),
+        Err(problem) => Err(UnusableClaim {
+            namespace: namespace.to_owned(),
+            name,
+            problem,
+        }),
+    }
+}
+
+/// The persistent volume that a claim is bound to.
+fn bound_volume(
+    namespace: &str,
+    name: &str,
+    sources: &dyn Sources,
+) -> Result<Arc<PersistentVolume>, ClaimProblem> {
+    let claim = sources
+        .claim(namespace, name)
+        .ok_or_else(|| ClaimProblem::NotFound(name.to_owned()))?;
     let finalizers = claim.metadata.finalizers.iter().flatten();
     let protected = finalizers
         .into_iter()
         .any(|f| f == "kubernetes.io/pvc-protection");
     if claim.metadata.deletion_timestamp.is_some() && !protected {
-        return failed("PVC is being deleted".to_owned());
+        return Err(ClaimProblem::Deleted);
     }
     if claim.status.as_ref().and_then(|s| s.phase.as_deref()) != Some("Bound") {
-        return failed("PVC is not bound".to_owned());
+        return Err(ClaimProblem::NotBound);
     }
     let bound = claim
         .spec
@@ -84,27 +108,23 @@ pub(super) fn claim_failure(volume: &Volume, pod: &Pod, sources: &dyn Sources) -
         .and_then(|s| s.volume_name.as_deref())
         .unwrap_or("");
     if bound.is_empty() {
-        return failed("PVC has empty pvc.Spec.VolumeName".to_owned());
+        return Err(ClaimProblem::NoVolumeName);
     }
-    let Some(found) = sources.volume(bound) else {
-        return failed(format!(
-            "failed to fetch PV {bound} from API server: persistentvolumes {bound:?} not found"
-        ));
-    };
+    let found = sources
+        .volume(bound)
+        .ok_or_else(|| ClaimProblem::NoVolume(bound.to_owned()))?;
     let reference = found.spec.as_ref().and_then(|s| s.claim_ref.as_ref());
-    let Some(reference) = reference else {
-        return failed(format!(
-            "found PV object {bound} but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim"
-        ));
-    };
+    let reference = reference.ok_or_else(|| ClaimProblem::NoClaimRef(bound.to_owned()))?;
     let uid = |uid: &Option<String>| uid.clone().unwrap_or_default();
     let (theirs, ours) = (uid(&reference.uid), uid(&claim.metadata.uid));
     if theirs != ours {
-        return failed(format!(
-            "found PV object {bound} but its pv.Spec.ClaimRef.UID {theirs} does not point to claim.UID {ours}"
-        ));
+        return Err(ClaimProblem::OtherClaim {
+            volume: bound.to_owned(),
+            found: theirs,
+            expected: ours,
+        });
     }
-    None
+    Ok(found)
 }
 
 /// The files that volumes put into a container. What is missing is left out: the container starts when nothing is.
@@ -156,7 +176,7 @@ pub(super) fn content(
     place: &Place,
     sources: &dyn Sources,
     minted: &Minted,
-) -> Result<Vec<File>, String> {
+) -> Result<Vec<File>, VolumeError> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("");
     if let Some(source) = &volume.secret {
         let name = source.secret_name.as_deref().unwrap_or("");
@@ -193,7 +213,7 @@ fn projected(
     place: &Place,
     sources: &dyn Sources,
     minted: &Minted,
-) -> Result<Vec<File>, String> {
+) -> Result<Vec<File>, VolumeError> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("");
     let default = source.default_mode.unwrap_or(MODE);
     let (mut files, mut failures) = (Vec::new(), Vec::new());
@@ -235,10 +255,13 @@ fn projected(
             Err(why) => failures.push(why),
         }
     }
-    match failures.as_slice() {
-        [] => Ok(files),
-        [one] => Err(one.clone()),
-        many => Err(format!("[{}]", many.join(", "))),
+    match failures.pop() {
+        None => Ok(files),
+        Some(one) if failures.is_empty() => Err(one),
+        Some(last) => {
+            failures.push(last);
+            Err(VolumeError::Sources(failures))
+        }
     }
 }
 
@@ -299,20 +322,19 @@ fn secret(
     items: &[KeyToPath],
     mode: i32,
     optional: bool,
-) -> Result<Vec<File>, String> {
+) -> Result<Vec<File>, VolumeError> {
     let Some(found) = sources.secret(namespace, name) else {
         return if optional {
             Ok(Vec::new())
         } else {
-            Err(missing("secret", name).to_string())
+            Err(missing("secret", name).into())
         };
     };
     let data = found.data.iter().flatten();
     let data: BTreeMap<&str, Bytes> = data
         .map(|(k, v)| (k.as_str(), v.0.clone().into()))
         .collect();
-    chosen(&data, items, mode, optional)
-        .map_err(|key| format!("references non-existent secret key: {key}"))
+    chosen(&data, items, mode, optional).map_err(|MissingKey(key)| VolumeError::NoSecretKey(key))
 }
 
 fn config_map(
@@ -321,12 +343,12 @@ fn config_map(
     items: &[KeyToPath],
     mode: i32,
     optional: bool,
-) -> Result<Vec<File>, String> {
+) -> Result<Vec<File>, VolumeError> {
     let Some(found) = sources.config_map(namespace, name) else {
         return if optional {
             Ok(Vec::new())
         } else {
-            Err(missing("configmap", name).to_string())
+            Err(missing("configmap", name).into())
         };
     };
     let texts = found
@@ -340,9 +362,11 @@ fn config_map(
         .flatten()
         .map(|(k, v)| (k.as_str(), v.0.clone().into()));
     let data: BTreeMap<&str, Bytes> = texts.chain(bytes).collect();
-    chosen(&data, items, mode, optional)
-        .map_err(|key| format!("configmap references non-existent config key: {key}"))
+    chosen(&data, items, mode, optional).map_err(|MissingKey(key)| VolumeError::NoConfigMapKey(key))
 }
+
+/// A key that is listed, and that the ConfigMap or Secret does not have.
+struct MissingKey(String);
 
 /// The files of the keys that are wanted: all of them, or those that are listed.
 ///
@@ -353,7 +377,7 @@ fn chosen(
     items: &[KeyToPath],
     mode: i32,
     optional: bool,
-) -> Result<Vec<File>, String> {
+) -> Result<Vec<File>, MissingKey> {
     if items.is_empty() {
         let all = data
             .iter()
@@ -369,7 +393,7 @@ fn chosen(
                 item.mode.unwrap_or(mode),
             )),
             None if optional => {}
-            None => return Err(item.key.clone()),
+            None => return Err(MissingKey(item.key.clone())),
         }
     }
     Ok(files)

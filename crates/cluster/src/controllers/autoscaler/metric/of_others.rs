@@ -7,19 +7,24 @@ use k8s_openapi::api::autoscaling::v2::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kubewright_runtime::Selector;
 
+use super::error::UnavailableMetric;
 use super::{Asked, Scene, average, milli, quantity};
 use crate::controllers::autoscaler::calculate::{Proposal, by_share, by_value};
 
 /// What a metric of an object asks for.
-pub(super) fn object(source: &ObjectMetricSource, scene: &Scene<'_>) -> Result<Asked, String> {
+pub(super) fn object(
+    source: &ObjectMetricSource,
+    scene: &Scene<'_>,
+) -> Result<Asked, UnavailableMetric> {
     let (metric, of) = (&source.metric.name, &source.described_object);
     let value = scene
         .metrics
         .of_object(scene.namespace, &of.kind, &of.name, metric);
-    let value = value.ok_or_else(|| {
-        // The order of the words is the real controller's.
-        let (kind, name, namespace) = (&of.kind, &of.name, scene.namespace);
-        format!("unable to get metric {metric}: {kind} on {namespace} {name}/no metrics returned from custom metrics API")
+    let value = value.ok_or_else(|| UnavailableMetric::NoObject {
+        metric: metric.clone(),
+        kind: of.kind.clone(),
+        namespace: scene.namespace.to_owned(),
+        name: of.name.clone(),
     })?;
     let (replicas, current, name) = match (
         milli(&source.target.value),
@@ -35,7 +40,7 @@ pub(super) fn object(source: &ObjectMetricSource, scene: &Scene<'_>) -> Result<A
             (proposal.replicas, average(proposal), title(&source.metric))
         }
         _ => {
-            return Err("invalid object metric source: neither a value target nor an average value target was set".to_owned());
+            return Err(UnavailableMetric::NoObjectTarget);
         }
     };
     let status = ObjectMetricStatus {
@@ -55,25 +60,34 @@ pub(super) fn object(source: &ObjectMetricSource, scene: &Scene<'_>) -> Result<A
 }
 
 /// What a metric from outside asks for.
-pub(super) fn external(source: &ExternalMetricSource, scene: &Scene<'_>) -> Result<Asked, String> {
+pub(super) fn external(
+    source: &ExternalMetricSource,
+    scene: &Scene<'_>,
+) -> Result<Asked, UnavailableMetric> {
     let metric = &source.metric;
     let value = external_value(metric, scene);
     let target = &source.target;
     let (replicas, current) = match (milli(&target.average_value), milli(&target.value)) {
         (Some(target), _) => {
-            let failed = |error| format!("failed to get {} external metric: {error}", metric.name);
+            let failed = |error| UnavailableMetric::ExternalAverage {
+                name: metric.name.clone(),
+                error: Box::new(error),
+            };
             let value = value.map_err(failed)?;
             let proposal = by_share(scene.there, scene.crowd.tolerance, value, target);
             (proposal.replicas, average(proposal))
         }
         (None, Some(target)) => {
-            let proposal = value.and_then(|value| by_value(&scene.crowd, value, target));
-            let failed = |error| format!("failed to get external metric {}: {error}", metric.name);
+            let proposal = value.and_then(|value| Ok(by_value(&scene.crowd, value, target)?));
+            let failed = |error| UnavailableMetric::ExternalValue {
+                name: metric.name.clone(),
+                error: Box::new(error),
+            };
             let proposal = proposal.map_err(failed)?;
             (proposal.replicas, whole(proposal))
         }
         (None, None) => {
-            return Err("invalid external metric source: neither a value target nor an average value target was set".to_owned());
+            return Err(UnavailableMetric::NoExternalTarget);
         }
     };
     let status = ExternalMetricStatus {
@@ -92,21 +106,20 @@ pub(super) fn external(source: &ExternalMetricSource, scene: &Scene<'_>) -> Resu
 }
 
 /// The sum of all that is selected.
-fn external_value(metric: &MetricIdentifier, scene: &Scene<'_>) -> Result<i64, String> {
-    let selector = metric.selector.as_ref().map(Selector::try_from).transpose();
-    let selector = selector.map_err(|error| error.to_string())?;
+fn external_value(metric: &MetricIdentifier, scene: &Scene<'_>) -> Result<i64, UnavailableMetric> {
+    let selector = metric.selector.as_ref().map(Selector::try_from);
+    let selector = selector.transpose()?;
     let values = scene
         .metrics
         .of_external(scene.namespace, &metric.name, |labels| {
             selector.as_ref().is_none_or(|s| s.matches(labels))
         });
     if values.is_empty() {
-        return Err(format!(
-            "unable to get external metric {}/{}/{}: no metrics returned from external metrics API",
-            scene.namespace,
-            metric.name,
-            in_go(metric.selector.as_ref())
-        ));
+        return Err(UnavailableMetric::NoExternal {
+            namespace: scene.namespace.to_owned(),
+            name: metric.name.clone(),
+            selector: in_go(metric.selector.as_ref()),
+        });
     }
     Ok(values.iter().fold(0, |sum, v| sum.saturating_add(*v)))
 }

@@ -8,6 +8,7 @@ use k8s_openapi::api::autoscaling::v2::{
 };
 use k8s_openapi::api::core::v1::Pod;
 
+use super::error::UnavailableMetric;
 use super::{Asked, Scene, average, milli, quantity};
 use crate::controllers::autoscaler::calculate::{Goal, Proposal, Samples, by_pods, requests};
 
@@ -17,25 +18,28 @@ pub(super) fn resource(
     container: Option<&str>,
     target: &MetricTarget,
     scene: &Scene<'_>,
-) -> Result<Asked, String> {
+) -> Result<Asked, UnavailableMetric> {
     let part = container.map_or("", |_| "container ");
     let (proposal, title) = match (milli(&target.average_value), target.average_utilization) {
         (Some(value), _) => {
-            let found = measure_resource(name, container, scene).and_then(|samples| {
-                by_pods(&scene.crowd, samples, Goal::Average(value), Some(name))
-            });
-            let found = found.map_err(|error| format!("failed to get {name} usage: {error}"))?;
+            let found = usage(name, container, value, scene);
+            let found = found.map_err(|error| UnavailableMetric::Usage {
+                resource: name.to_owned(),
+                error: Box::new(error),
+            })?;
             (found, format!("{name} {part}resource"))
         }
         (None, Some(percent)) => {
             let found = utilization(name, container, percent, scene);
-            let found =
-                found.map_err(|error| format!("failed to get {name} utilization: {error}"))?;
+            let found = found.map_err(|error| UnavailableMetric::Utilization {
+                resource: name.to_owned(),
+                error: Box::new(error),
+            })?;
             let title = format!("{name} {part}resource utilization (percentage of request)");
             (found, title)
         }
         (None, None) => {
-            return Err("invalid resource metric source: neither an average utilization target nor an average value (usage) target was set".to_owned());
+            return Err(UnavailableMetric::NoResourceTarget);
         }
     };
     let current = MetricValueStatus {
@@ -67,33 +71,42 @@ pub(super) fn resource(
     })
 }
 
+fn usage(
+    name: &str,
+    container: Option<&str>,
+    average: i64,
+    scene: &Scene<'_>,
+) -> Result<Proposal, UnavailableMetric> {
+    let samples = measure_resource(name, container, scene)?;
+    let goal = Goal::Average(average);
+    Ok(by_pods(&scene.crowd, samples, goal, Some(name))?)
+}
+
 fn utilization(
     name: &str,
     container: Option<&str>,
     percent: i32,
     scene: &Scene<'_>,
-) -> Result<Proposal, String> {
+) -> Result<Proposal, UnavailableMetric> {
     let samples = measure_resource(name, container, scene)?;
     let requests = requests(scene.crowd.pods, container, name)?;
     let goal = Goal::Utilization {
         percent,
         requests: &requests,
     };
-    by_pods(&scene.crowd, samples, goal, Some(name))
+    Ok(by_pods(&scene.crowd, samples, goal, Some(name))?)
 }
 
 fn measure_resource(
     name: &str,
     container: Option<&str>,
     scene: &Scene<'_>,
-) -> Result<Samples, String> {
+) -> Result<Samples, UnavailableMetric> {
     let samples = measure(scene.crowd.pods, |pod| {
         scene.metrics.use_of(pod, container, name)
     });
     if samples.is_empty() {
-        Err(format!(
-            "unable to get metrics for resource {name}: no metrics returned from resource metrics API"
-        ))
+        Err(UnavailableMetric::NoResource(name.to_owned()))
     } else {
         Ok(samples)
     }
@@ -107,14 +120,15 @@ fn measure(pods: &[Arc<Pod>], of: impl Fn(&Pod) -> Option<i64>) -> Samples {
 }
 
 /// What a custom metric of the pods asks for.
-pub(super) fn pods(source: &PodsMetricSource, scene: &Scene<'_>) -> Result<Asked, String> {
+pub(super) fn pods(
+    source: &PodsMetricSource,
+    scene: &Scene<'_>,
+) -> Result<Asked, UnavailableMetric> {
     let name = &source.metric.name;
     let target = milli(&source.target.average_value).unwrap_or(0);
     let samples = measure(scene.crowd.pods, |pod| scene.metrics.of_pod(pod, name));
     if samples.is_empty() {
-        return Err(format!(
-            "unable to get metric {name}: no metrics returned from custom metrics API"
-        ));
+        return Err(UnavailableMetric::NoCustom(name.clone()));
     }
     let proposal = by_pods(&scene.crowd, samples, Goal::Average(target), None)?;
     let current = average(proposal);
