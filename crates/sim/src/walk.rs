@@ -105,7 +105,7 @@ impl Walk {
         walk.has_operator = true;
         walk.terrain.decode = Some(Arc::new(|value: &Value| {
             let read: Result<K, _> = serde_json::from_value(value.clone());
-            read.map(drop).map_err(|error| error.to_string())
+            read.map(drop)
         }));
         walk
     }

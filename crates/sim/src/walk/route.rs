@@ -6,6 +6,8 @@ use std::sync::Arc;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kubewright_cluster::Clock;
 use kubewright_manifests::sample::{Checker, replaced};
+use kubewright_runtime::Error;
+use kubewright_schema::FieldError;
 use serde_json::Value;
 
 use super::change::{self, Given, Way};
@@ -22,7 +24,7 @@ const LARGE: usize = 4096;
 const SEED: u64 = 0x0a1c;
 
 /// Whether a value can be read as the operator's type, and why not.
-pub(crate) type Decode = Arc<dyn Fn(&Value) -> Result<(), String> + Send + Sync>;
+pub(crate) type Decode = Arc<dyn Fn(&Value) -> Result<(), serde_json::Error> + Send + Sync>;
 
 /// What a walk knows of the kind.
 pub(crate) struct Terrain {
@@ -52,6 +54,22 @@ pub(crate) struct Change {
     pub(crate) how: How,
     pub(crate) before: Value,
     pub(crate) after: Value,
+}
+
+/// Why a property was not changed.
+#[derive(Debug, thiserror::Error)]
+enum ChangeError {
+    #[error("it has no other value")]
+    NoOtherValue,
+    #[error("there is no place for it")]
+    NoPlace,
+    /// The definition forbids the object, and a short search found no valid one near it.
+    #[error("{0}")]
+    Invalid(FieldError),
+    #[error("{}", .0.report())]
+    Refused(Error),
+    #[error("the server keeps what it has")]
+    Kept,
 }
 
 /// The whole way, and what was seen beside it.
@@ -136,34 +154,34 @@ impl Finder<'_> {
     /// Changes a property in every way that is accepted.
     async fn walk(&mut self, property: &Property) {
         let before = self.route.changes.len();
-        let mut why = "it has no other value".to_owned();
+        let mut last = ChangeError::NoOtherValue;
         let mut used: Vec<Option<Value>> = Vec::new();
         for way in change::ways(property) {
-            if let Err(refused) = self.step(property, way, &mut used).await
-                && !refused.is_empty()
-            {
-                why = refused;
+            match self.step(property, way, &mut used).await {
+                Ok(()) | Err(ChangeError::NoOtherValue) => {}
+                Err(error) => last = error,
             }
         }
         if self.route.changes.len() == before {
-            self.route.unreachable.push((property.to_string(), why));
+            let unreachable = (property.to_string(), last.to_string());
+            self.route.unreachable.push(unreachable);
         }
     }
 
-    /// Changes a property in one way. Fails with the last refusal, which is empty if this way leads nowhere.
+    /// Changes a property in one way. Fails with the error of the last value that was tried.
     async fn step(
         &mut self,
         property: &Property,
         way: Way,
         used: &mut Vec<Option<Value>>,
-    ) -> Result<(), String> {
+    ) -> Result<(), ChangeError> {
         let schema = self.terrain.checker.schema();
         let mut base = self.current.clone();
         let pointer = property.place(schema, &mut base);
-        let pointer = pointer.ok_or_else(|| "there is no place for it".to_owned())?;
+        let pointer = pointer.ok_or(ChangeError::NoPlace)?;
         let current = base.pointer(&pointer);
         let (given, seed) = (&self.terrain.given, self.terrain.seed);
-        let mut refused = String::new();
+        let mut last = ChangeError::NoOtherValue;
         for value in change::values(property, way, current, given, seed) {
             if matches!(way, Way::Set(_)) && used.contains(&value) {
                 continue;
@@ -179,10 +197,10 @@ impl Finder<'_> {
                     }
                     return Ok(());
                 }
-                Err(why) => refused = why,
+                Err(error) => last = error,
             }
         }
-        Err(refused)
+        Err(last)
     }
 
     /// Writes one value, and notes the change if the server accepts it.
@@ -193,27 +211,27 @@ impl Finder<'_> {
         base: &Value,
         pointer: &str,
         value: Option<&Value>,
-    ) -> Result<(), String> {
+    ) -> Result<(), ChangeError> {
         let wanted = replaced(base, pointer, value);
-        let wanted = wanted.ok_or_else(|| "there is no place for it".to_owned())?;
+        let wanted = wanted.ok_or(ChangeError::NoPlace)?;
         let checker = &self.terrain.checker;
-        let wanted = match checker.errors(&wanted, None).first() {
+        let wanted = match checker.errors(&wanted, None).into_iter().next() {
             None => wanted,
             // Other values may have to change with it.
             Some(error) => checker
                 .near(wanted, pointer)
-                .ok_or_else(|| error.to_string())?,
+                .ok_or(ChangeError::Invalid(error))?,
         };
         let (how, answer) = self.write(&wanted).await?;
         let after = content(&answer, &self.terrain.first);
         if after == self.current {
-            return Err("the server keeps what it has".to_owned());
+            return Err(ChangeError::Kept);
         }
         if let Some(decode) = &self.terrain.decode
-            && let Err(why) = decode(&answer)
+            && let Err(error) = decode(&answer)
         {
             let what = described(property, way, value);
-            self.route.unreadable.push((what, why));
+            self.route.unreadable.push((what, error.to_string()));
         }
         let before = std::mem::replace(&mut self.current, after.clone());
         self.route.changes.push(Change {
@@ -226,11 +244,11 @@ impl Finder<'_> {
         Ok(())
     }
 
-    async fn write(&self, wanted: &Value) -> Result<(How, Value), String> {
+    async fn write(&self, wanted: &Value) -> Result<(How, Value), ChangeError> {
         let updated = self.subject.replace(&self.user, wanted).await;
         let refused = match updated {
             Ok(answer) => return Ok((How::Update, answer)),
-            Err(error) => error.report(),
+            Err(error) => ChangeError::Refused(error),
         };
         // A rule about updates does not hold for a new object.
         let old = Some(&self.current);
