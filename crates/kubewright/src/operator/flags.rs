@@ -173,9 +173,14 @@ fn certificates(matches: &ArgMatches) -> Option<CertificateFlags> {
     })
 }
 
+/// A value of a flag is not a whole number with a unit.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is not a time such as 90d, 12h, 5m or 30s")]
+struct DurationError(String);
+
 /// A whole number and its unit: `90d`, `12h`, `5m` or `30s`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text} is not a time such as 90d, 12h, 5m or 30s");
+fn duration(text: &str) -> Result<Duration, DurationError> {
+    let wrong = || DurationError(text.to_owned());
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds: u64 = match unit {
         'd' => 24 * 60 * 60,

@@ -1,12 +1,15 @@
 //! The operator while it runs: its manager, joined, so that its end is noticed.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kubewright_runtime::controller::{History, Reconciled};
 use kubewright_runtime::manager::ManagerError;
 use kubewright_runtime::{CancellationToken, Manager};
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::{AbortHandle, JoinError, JoinHandle};
+
+use crate::Error;
 
 /// A manager that runs. It ends with this value.
 #[derive(Debug)]
@@ -20,7 +23,20 @@ pub(super) struct Running {
 }
 
 /// How a manager ended.
-pub(super) type Ended = std::result::Result<(), String>;
+pub(super) type Ended = std::result::Result<(), EndError>;
+
+/// Why a manager ended before it was asked to, or not in order.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(super) enum EndError {
+    #[error("{}", .0.report())]
+    Failed(Arc<Error>),
+    #[error("it panicked: {0}")]
+    Panicked(String),
+    #[error("it was aborted")]
+    Aborted,
+    #[error("the manager was dropped")]
+    Dropped,
+}
 
 impl Running {
     /// Runs a manager. Signals are the test program's, not one world's of many.
@@ -49,16 +65,15 @@ impl Running {
         }
         match ended {
             Ok(()) => "it ended by itself".to_owned(),
-            Err(error) => error,
+            Err(error) => error.to_string(),
         }
     }
 
     async fn end(&self) -> Ended {
         let mut ended = self.ended.clone();
         let ended = ended.wait_for(Option::is_some).await;
-        let gone = || Err("the manager was dropped".to_owned());
         let ended = ended.ok().and_then(|ended| ended.clone());
-        ended.unwrap_or_else(gone)
+        ended.unwrap_or(Err(EndError::Dropped))
     }
 
     /// Lets what runs finish, and gives how it ended.
@@ -97,13 +112,16 @@ impl Drop for Running {
 async fn verdict(task: JoinHandle<std::result::Result<(), ManagerError>>) -> Ended {
     match task.await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(crate::Error::from(error).report()),
-        Err(error) if error.is_panic() => {
-            let panic = error.into_panic();
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            Err(format!("it panicked: {}", text.unwrap_or("without a text")))
-        }
-        Err(_) => Err("it was aborted".to_owned()),
+        Ok(Err(error)) => Err(EndError::Failed(Arc::new(error.into()))),
+        Err(error) => Err(unjoined(error)),
     }
+}
+
+fn unjoined(error: JoinError) -> EndError {
+    let Ok(panic) = error.try_into_panic() else {
+        return EndError::Aborted;
+    };
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    EndError::Panicked(text.unwrap_or("without a text").to_owned())
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Event;
 use kube::core::ApiResource;
 use kubewright_runtime::client::TypedObject;
-use kubewright_runtime::{Key, Query};
+use kubewright_runtime::{ClientError, Key, Query};
 use kubewright_testing::Exchange;
 use tokio::time::{Instant, sleep};
 
@@ -69,8 +69,7 @@ impl World {
         Box::pin(async move {
             let what = subject.to_string();
             let look = async || {
-                let object = self.client.live().get::<K>(key).await;
-                let object = object.map_err(|error| crate::Error::from(error).report())?;
+                let object = self.client.live().get::<K>(key).await?;
                 Ok(holds(object.as_ref()).then_some(object))
             };
             self.poll(look, Failure::new(what, place).about(subject))
@@ -92,8 +91,7 @@ impl World {
         Box::pin(async move {
             let what = format!("all {}", K::plural(&()));
             let look = async || {
-                let objects = self.client.live().list::<K>(query.clone()).await;
-                let objects = objects.map_err(|error| crate::Error::from(error).report())?;
+                let objects = self.client.live().list::<K>(query.clone()).await?;
                 Ok(holds(&objects).then_some(objects))
             };
             self.poll(look, Failure::new(what, place)).await
@@ -109,8 +107,7 @@ impl World {
         let place = Location::caller();
         Box::pin(async move {
             let look = async || {
-                let events = self.client.live().list::<Event>(Query::all()).await;
-                let events = events.map_err(|error| crate::Error::from(error).report())?;
+                let events = self.client.live().list::<Event>(Query::all()).await?;
                 let mut events = events.into_iter();
                 Ok(events.find(|event| event.reason.as_deref() == Some(reason)))
             };
@@ -249,7 +246,7 @@ impl World {
     /// Looks until something is found.
     async fn poll<T>(
         &self,
-        mut look: impl AsyncFnMut() -> Result<Option<T>, String>,
+        mut look: impl AsyncFnMut() -> Result<Option<T>, ClientError>,
         failure: Failure,
     ) -> T {
         let mut pace = Pace::new(self);
@@ -258,8 +255,10 @@ impl World {
                 Ok(Some(found)) => return found,
                 Ok(None) => {}
                 Err(error) => panic!(
-                    "{} cannot be read: {error}, at {}",
-                    failure.what, failure.place
+                    "{} cannot be read: {}, at {}",
+                    failure.what,
+                    crate::Error::from(error).report(),
+                    failure.place
                 ),
             }
             if let Err(stop) = pace.next().await {

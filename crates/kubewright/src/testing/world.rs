@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use kubewright_cluster::Cluster;
 use kubewright_runtime::controller::Reconciled;
-use kubewright_runtime::{Client, Environment, Error, Manager};
+use kubewright_runtime::{Client, Environment, Manager};
 use kubewright_testing::Wire;
 use kubewright_testing::rbac::Grant;
 use parking_lot::Mutex;
@@ -160,7 +160,7 @@ impl World {
     /// When a part of it failed, or did not end in time.
     pub async fn stop_operator(&self) -> Result {
         match self.running() {
-            Some(running) => running.stop().await.map_err(Error::msg),
+            Some(running) => Ok(running.stop().await?),
             None => Ok(()),
         }
     }
