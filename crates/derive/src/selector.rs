@@ -12,24 +12,24 @@ pub(crate) fn expression(text: Option<LitStr>) -> Result<TokenStream> {
     let Some(text) = text else {
         return Ok(quote!(::core::option::Option::None));
     };
-    let requirements = parse(&text.value());
-    let requirements = requirements.map_err(|problem| Error::new_spanned(&text, problem))?;
+    let requirements = parse(&text)?;
     let parts = requirements
         .iter()
         .map(|(key, operator, values)| quote!((#key, #operator, &[#(#values),*])));
     Ok(quote!(::core::option::Option::Some(&[#(#parts),*])))
 }
 
-fn parse(text: &str) -> std::result::Result<Vec<Requirement>, String> {
+fn parse(literal: &LitStr) -> Result<Vec<Requirement>> {
+    let text = literal.value();
     let mut requirements = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
         // A comma inside of a list of values does not end a requirement.
         let end = match (rest.find('('), rest.find(',')) {
             (Some(open), Some(comma)) if open < comma => {
-                let close = rest
-                    .find(')')
-                    .ok_or_else(|| format!("`{rest}`: a `)` is missing"))?;
+                let unclosed =
+                    || Error::new_spanned(literal, format!("`{rest}`: a `)` is missing"));
+                let close = rest.find(')').ok_or_else(unclosed)?;
                 rest[close..]
                     .find(',')
                     .map_or(rest.len(), |comma| close + comma)
@@ -37,22 +37,26 @@ fn parse(text: &str) -> std::result::Result<Vec<Requirement>, String> {
             (_, Some(comma)) => comma,
             (_, None) => rest.len(),
         };
-        requirements.push(requirement(rest[..end].trim())?);
+        let part = rest[..end].trim();
+        requirements.push(requirement(part).ok_or_else(|| not_a_requirement(literal, part))?);
         rest = rest.get(end + 1..).unwrap_or_default().trim_start();
     }
     if requirements.is_empty() {
-        Err("a selector is not empty: `app=web,tier in (a,b),!legacy`".to_owned())
+        let text = "a selector is not empty: `app=web,tier in (a,b),!legacy`";
+        Err(Error::new_spanned(literal, text))
     } else {
         Ok(requirements)
     }
 }
 
-fn requirement(text: &str) -> std::result::Result<Requirement, String> {
-    let wrong = || {
-        format!(
-            "`{text}` is not a requirement: `a=b`, `a!=b`, `a in (b,c)`, `a notin (b)`, `a` or `!a`"
-        )
-    };
+fn not_a_requirement(literal: &LitStr, part: &str) -> Error {
+    let text = format!(
+        "`{part}` is not a requirement: `a=b`, `a!=b`, `a in (b,c)`, `a notin (b)`, `a` or `!a`"
+    );
+    Error::new_spanned(literal, text)
+}
+
+fn requirement(text: &str) -> Option<Requirement> {
     let sound = |word: &str| {
         !word.is_empty()
             && word
@@ -72,19 +76,18 @@ fn requirement(text: &str) -> std::result::Result<Requirement, String> {
                 values.into_iter().map(str::to_owned).collect(),
             )
         })
-        .ok_or_else(wrong)
     };
     if let Some(key) = text.strip_prefix('!') {
         return of(key, "DoesNotExist", &[]);
     }
     if let Some(list) = text.strip_suffix(')') {
-        let (head, values) = list.split_once('(').ok_or_else(wrong)?;
+        let (head, values) = list.split_once('(')?;
         let values: Vec<&str> = values.split(',').collect();
-        let (key, word) = head.trim().split_once(' ').ok_or_else(wrong)?;
+        let (key, word) = head.trim().split_once(' ')?;
         return match word.trim() {
             "in" => of(key, "In", &values),
             "notin" => of(key, "NotIn", &values),
-            _ => Err(wrong()),
+            _ => None,
         };
     }
     if let Some((key, value)) = text.split_once("!=") {
@@ -98,12 +101,14 @@ fn requirement(text: &str) -> std::result::Result<Requirement, String> {
 
 #[cfg(test)]
 mod tests {
+    use proc_macro2::Span;
+
     use super::*;
 
     #[test]
     fn selectors_are_read_as_kubectl_writes_them() {
         let check = |text: &str, expected: &[(&str, &str, &[&str])]| {
-            let found = parse(text).expect("a selector");
+            let found = parse(&literal(text)).expect("a selector");
             let found: Vec<_> = found
                 .iter()
                 .map(|(key, operator, values)| {
@@ -134,7 +139,11 @@ mod tests {
             ],
         );
         for wrong in ["", "a in b", "a in (b", "=b", "a b"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
+            assert!(parse(&literal(wrong)).is_err(), "{wrong}");
         }
+    }
+
+    fn literal(text: &str) -> LitStr {
+        LitStr::new(text, Span::call_site())
     }
 }
