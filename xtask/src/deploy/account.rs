@@ -98,8 +98,11 @@ pub(super) async fn metrics_are_read(c: &Cluster<'_>) -> Result<String> {
         // Replicas take turns, and the one that leads has those of its controllers.
         .until("metrics of controllers are read", async || {
             let text = scrape(c).await?;
-            let leads = text.contains("controller_runtime_reconcile_total");
-            Ok(if leads { Ok(text) } else { Err(text) })
+            ensure!(
+                text.contains("controller_runtime_reconcile_total"),
+                "{text}"
+            );
+            Ok(text)
         })
         .await?;
     let series = text.lines().filter(|line| !line.starts_with('#')).count();

@@ -86,11 +86,8 @@ pub(super) async fn reconciled(c: &Cluster<'_>, name: &str) -> Result<()> {
         let book = c.get(&path("v1", name)).await?;
         let is_current = book["status"]["observedGeneration"] == book["metadata"]["generation"];
         let is_ready = book["status"]["conditions"][0]["status"] == "True";
-        Ok(if is_current && is_ready {
-            Ok(())
-        } else {
-            Err(book["status"].to_string())
-        })
+        ensure!(is_current && is_ready, "{}", book["status"]);
+        Ok(())
     })
     .await
 }

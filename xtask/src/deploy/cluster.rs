@@ -92,11 +92,8 @@ impl<'a> Cluster<'a> {
             let is_new = status["observedGeneration"] == found["metadata"]["generation"];
             let is_whole = all.iter().all(|field| status[*field] == spec["replicas"]);
             let gone = self.pods().await?.len() == 2;
-            Ok(if is_new && is_whole && gone {
-                Ok(())
-            } else {
-                Err(status.to_string())
-            })
+            ensure!(is_new && is_whole && gone, "{status}");
+            Ok(())
         })
         .await
     }
@@ -186,21 +183,20 @@ impl<'a> Cluster<'a> {
             .with_context(|| path.to_owned())
     }
 
-    /// Waits until something is so. The error has what was seen last.
+    /// Waits until nothing fails. The error has the last failure.
     pub(super) async fn until<T>(
         &self,
         what: &str,
-        mut look: impl AsyncFnMut() -> Result<Result<T, String>>,
+        mut look: impl AsyncFnMut() -> Result<T>,
     ) -> Result<T> {
         let late = Instant::now() + PATIENCE;
         loop {
-            let seen = match look().await {
-                Ok(Ok(found)) => return Ok(found),
-                Ok(Err(seen)) => seen,
-                Err(error) => format!("{error:#}"),
+            let error = match look().await {
+                Ok(found) => return Ok(found),
+                Err(error) => error,
             };
             if Instant::now() > late {
-                bail!("{what}: timed out after {PATIENCE:?}; last seen: {seen}");
+                bail!("{what}: timed out after {PATIENCE:?}; last seen: {error:#}");
             }
             sleep(Duration::from_millis(100)).await;
         }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -64,11 +64,9 @@ pub(super) async fn leader_is_killed(c: &Cluster<'_>) -> Result<String> {
     let began = Instant::now();
     kill("-KILL", &[process_of(c, &old)?])?;
     let new = c
-        .until("another process leads", async || {
-            Ok(match leader(c).await? {
-                Some((pod, other)) if other != process => Ok(pod),
-                other => Err(format!("{other:?} leads")),
-            })
+        .until("another process leads", async || match leader(c).await? {
+            Some((pod, other)) if other != process => Ok(pod),
+            other => bail!("{other:?} leads"),
         })
         .await?;
     let took = began.elapsed().as_secs_f64();
