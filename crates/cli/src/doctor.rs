@@ -138,7 +138,7 @@ fn tool(name: &str, use_: &str) -> Finding {
 fn images() -> Finding {
     match crate::image::readiness() {
         Ok(text) => Finding::Good(text),
-        Err(text) => Finding::Missing(text),
+        Err(error) => Finding::Missing(error.to_string()),
     }
 }
 

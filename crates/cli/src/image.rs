@@ -290,19 +290,17 @@ pub(crate) fn check_reference(text: &str) -> anyhow::Result<()> {
 }
 
 /// What `doctor` says about building images: the target, or what to do about it.
-pub(crate) fn readiness() -> Result<String, String> {
+pub(crate) fn readiness() -> anyhow::Result<String> {
     let Some(machine) = Machine::here() else {
-        return Err(
-            "images are for linux/amd64 and linux/arm64; say which with --platform".to_owned(),
-        );
+        bail!("images are for linux/amd64 and linux/arm64; say which with --platform");
     };
     let (toolchain, target) = (Toolchain::find(machine), machine.target);
     match (toolchain, toolchain.note(machine)) {
         (Toolchain::Musl, _) => Ok(format!("{target}, and a C compiler for it")),
         (_, Some(note)) => Ok(note),
-        (_, None) => Err(format!(
-            "image build needs the Rust target {target}; run: rustup target add {target}"
-        )),
+        (_, None) => {
+            bail!("image build needs the Rust target {target}; run: rustup target add {target}")
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use anyhow::{Context as _, bail};
 use serde::Serialize;
 
 const REPOSITORY: &str = env!("CARGO_PKG_REPOSITORY");
@@ -101,9 +102,9 @@ impl Sdk {
 }
 
 impl FromStr for Sdk {
-    type Err = String;
+    type Err = anyhow::Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> anyhow::Result<Self> {
         let (how, value) = match text.split_once('=') {
             Some((how, value)) => (how, Some(value).filter(|value| !value.is_empty())),
             None => (text, None),
@@ -112,12 +113,11 @@ impl FromStr for Sdk {
             ("version", value) => Ok(Self::Version(value.unwrap_or(VERSION).to_owned())),
             ("git", value) => Ok(Self::Git(value.unwrap_or(REPOSITORY).to_owned())),
             ("path", Some(path)) => Ok(Self::Path(path.into())),
-            ("path", None) => checkout().map(Self::Path).ok_or_else(|| {
+            ("path", None) => checkout().map(Self::Path).context(
                 "this program was not built from a checkout that is still there; \
-                 say where one is: path=DIR"
-                    .to_owned()
-            }),
-            _ => Err("use version, git or path, each with =VALUE if need be".to_owned()),
+                 say where one is: path=DIR",
+            ),
+            _ => bail!("use version, git or path, each with =VALUE if need be"),
         }
     }
 }
@@ -193,8 +193,8 @@ mod tests {
         assert_eq!(old.newer_than("0.0.1"), Sdk::Version(VERSION.into()));
         assert_eq!(old.newer_than("0.0.2"), old);
         assert_eq!(
-            "path".parse(),
-            Ok(Sdk::of_this_program()),
+            "path".parse::<Sdk>().ok(),
+            Some(Sdk::of_this_program()),
             "tests run in a checkout"
         );
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow, bail};
 use clap::{Args, ValueEnum};
 use kubewright_cluster::{Cluster, Ipv4Range};
 use kubewright_process::Isolation;
@@ -306,28 +306,28 @@ impl Up {
 /// Most nodes that are simulated on one machine.
 const MOST_NODES: usize = 1000;
 
-fn parse_nodes(text: &str) -> Result<usize, String> {
+fn parse_nodes(text: &str) -> anyhow::Result<usize> {
     let nodes = text.parse().ok().filter(|nodes| *nodes <= MOST_NODES);
-    nodes.ok_or_else(|| format!("{text:?} is not a number up to {MOST_NODES}"))
+    nodes.with_context(|| format!("{text:?} is not a number up to {MOST_NODES}"))
 }
 
-fn parse_fsync(text: &str) -> Result<Fsync, String> {
+fn parse_fsync(text: &str) -> anyhow::Result<Fsync> {
     match text {
         "always" => Ok(Fsync::Always),
         "never" => Ok(Fsync::Never),
-        milliseconds => milliseconds
-            .parse()
-            .map(|n| Fsync::Interval(Duration::from_millis(n)))
-            .map_err(|_| {
-                format!("{text:?} is neither `always` nor `never` nor a number of milliseconds")
-            }),
+        milliseconds => match milliseconds.parse() {
+            Ok(n) => Ok(Fsync::Interval(Duration::from_millis(n))),
+            Err(_) => {
+                bail!("{text:?} is neither `always` nor `never` nor a number of milliseconds")
+            }
+        },
     }
 }
 
 /// `system/webhook=127.0.0.1:9443`, `system/webhook:8443=127.0.0.1:9443`
-fn parse_webhook_service(text: &str) -> Result<WebhookService, String> {
+fn parse_webhook_service(text: &str) -> anyhow::Result<WebhookService> {
     let wrong = || {
-        format!(
+        anyhow!(
             "{text:?} is not NAMESPACE/NAME[:PORT]=ADDRESS, such as system/webhook=127.0.0.1:9443"
         )
     };
@@ -377,9 +377,12 @@ mod tests {
     #[test]
     fn services_of_webhooks_are_read() {
         let read = |text| parse_webhook_service(text).map(|s| (s.namespace, s.name, s.port));
-        let expected = |port| Ok(("a".to_owned(), "b".to_owned(), port));
-        assert_eq!(read("a/b=127.0.0.1:9443"), expected(443));
-        assert_eq!(read("a/b:8443=127.0.0.1:9443"), expected(8443));
+        let expected = |port| ("a".to_owned(), "b".to_owned(), port);
+        assert_eq!(read("a/b=127.0.0.1:9443").expect("read"), expected(443));
+        assert_eq!(
+            read("a/b:8443=127.0.0.1:9443").expect("read"),
+            expected(8443)
+        );
         for wrong in [
             "a/b",
             "b=127.0.0.1:1",

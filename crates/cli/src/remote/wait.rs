@@ -12,6 +12,20 @@ use super::Target;
 /// How often is looked.
 const STEP: Duration = Duration::from_millis(100);
 
+/// Why an object is not yet as it should be.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum NotReady {
+    /// What the object itself says.
+    #[error("{0}")]
+    Reported(String),
+    #[error("{0} is not true yet")]
+    Condition(String),
+    #[error("not established yet")]
+    NotEstablished,
+    #[error("{available} of {wanted} pods are available")]
+    Pods { available: i64, wanted: i64 },
+}
+
 /// Waits for all of these objects that something can be waited for, and for a condition on each of them if one is named.
 ///
 /// # Errors
@@ -41,16 +55,17 @@ pub(crate) async fn until_ready(
 /// Waits until an object is as it should be. `state` says whether it is, and if not, why.
 async fn until(
     target: &Target,
-    state: impl Fn(&Value) -> Result<(), String>,
+    state: impl Fn(&Value) -> Result<(), NotReady>,
     end: Instant,
 ) -> anyhow::Result<()> {
     let mut printed = String::new();
     loop {
         let object = target.api.get(target.name()).await;
         let object = object.with_context(|| format!("{} cannot be read", target.shown()))?;
-        let Err(reason) = state(&json(&object)) else {
+        let Err(not_ready) = state(&json(&object)) else {
             break;
         };
+        let reason = not_ready.to_string();
         if Instant::now() >= end {
             bail!(
                 "{} is not ready in time: {reason}. kubectl describe may say more",
@@ -72,26 +87,26 @@ fn json(object: &DynamicObject) -> Value {
 }
 
 /// Whether a condition is true, and about the object as it is now.
-fn holds(object: &Value, name: &str) -> Result<(), String> {
+fn holds(object: &Value, name: &str) -> Result<(), NotReady> {
     let seen = &object["status"]["observedGeneration"];
     match condition(object, name) {
         Some(("True", _)) if seen.is_null() || *seen == object["metadata"]["generation"] => Ok(()),
-        Some((_, message)) if !message.is_empty() => Err(message.to_owned()),
-        _ => Err(format!("{name} is not true yet")),
+        Some((_, message)) if !message.is_empty() => Err(reported(message)),
+        _ => Err(NotReady::Condition(name.to_owned())),
     }
 }
 
-fn established(definition: &Value) -> Result<(), String> {
+fn established(definition: &Value) -> Result<(), NotReady> {
     match condition(definition, "Established") {
         Some(("True", _)) => Ok(()),
         _ => match condition(definition, "NamesAccepted") {
-            Some(("False", message)) => Err(message.to_owned()),
-            _ => Err("not established yet".to_owned()),
+            Some(("False", message)) => Err(reported(message)),
+            _ => Err(NotReady::NotEstablished),
         },
     }
 }
 
-fn available(deployment: &Value) -> Result<(), String> {
+fn available(deployment: &Value) -> Result<(), NotReady> {
     let (spec, status) = (&deployment["spec"], &deployment["status"]);
     let wanted = spec["replicas"].as_i64().unwrap_or(1);
     let count = |field: &str| status[field].as_i64().unwrap_or_default();
@@ -103,13 +118,15 @@ fn available(deployment: &Value) -> Result<(), String> {
         if let Some((status, message)) = condition(deployment, failure)
             && (status == "True") == (failure == "ReplicaFailure")
         {
-            return Err(message.to_owned());
+            return Err(reported(message));
         }
     }
-    Err(format!(
-        "{} of {wanted} pods are available",
-        count("availableReplicas")
-    ))
+    let available = count("availableReplicas");
+    Err(NotReady::Pods { available, wanted })
+}
+
+fn reported(message: &str) -> NotReady {
+    NotReady::Reported(message.to_owned())
 }
 
 /// The status and message of a condition.
@@ -167,8 +184,8 @@ mod tests {
         for (seen, status, expected) in [
             (json!(2), "True", Ok(())),
             (json!(null), "True", Ok(())),
-            (json!(1), "True", Err("why".to_owned())),
-            (json!(2), "False", Err("why".to_owned())),
+            (json!(1), "True", Err(reported("why"))),
+            (json!(2), "False", Err(reported("why"))),
         ] {
             assert_eq!(holds(&object(seen, status), "Ready"), expected);
         }
@@ -182,7 +199,7 @@ mod tests {
         ]}});
         assert_eq!(
             established(&refused),
-            Err("\"a\" is already in use".to_owned())
+            Err(reported("\"a\" is already in use"))
         );
         let there = json!({"status": {"conditions": [{"type": "Established", "status": "True"}]}});
         assert_eq!(established(&there), Ok(()));
