@@ -1,5 +1,6 @@
-//! `CertificateApproval`, `CertificateSigning` and `CertificateSubjectRestriction`: whoever approves or signs a request
-//! may do so for its signer, and nobody becomes an administrator by a certificate that was asked for.
+//! `CertificateApproval`, `CertificateSigning`, `ClusterTrustBundleAttest` and `CertificateSubjectRestriction`: whoever
+//! approves or signs a request or publishes the authorities of a signer may do so for that signer, and nobody becomes an
+//! administrator by a certificate that was asked for.
 
 use serde_json::Value;
 
@@ -24,7 +25,7 @@ pub(super) fn check_approval(
     if request.subresource != "approval" || !request.is(GROUP, KIND) {
         return Ok(());
     }
-    check_signer(chain, request, "approve", old)
+    check_signer(chain, request, "approve", text(&old["spec"]["signerName"]))
 }
 
 /// Refuses a certificate or a condition by somebody who may not `sign` requests of this signer.
@@ -41,7 +42,27 @@ pub(super) fn check_signing(
     {
         return Ok(());
     }
-    check_signer(chain, request, "sign", old)
+    check_signer(chain, request, "sign", text(&old["spec"]["signerName"]))
+}
+
+/// Refuses the authorities of a signer by somebody who may not `attest` for it (ctbattest: `Validate`). That a bundle's
+/// signer does not change has been checked before.
+pub(super) fn check_attestation(
+    chain: &AdmissionChain,
+    request: &AdmissionRequest<'_>,
+    object: &Value,
+) -> Result<(), PluginRefusal> {
+    let writes = matches!(request.operation, Operation::Create | Operation::Update);
+    if !writes || !request.is_whole(GROUP, "ClusterTrustBundle") {
+        return Ok(());
+    }
+    let signer = text(&object["spec"]["signerName"]);
+    if signer.is_empty() || is_authorized_for(chain, request, "attest", signer) {
+        return Ok(());
+    }
+    Err(PluginRefusal(format!(
+        "user not permitted to attest for signerName {signer:?}"
+    )))
 }
 
 /// Refuses requests for a client certificate of the administrators' group.
@@ -65,16 +86,30 @@ pub(super) fn check_subject(
     Ok(())
 }
 
-/// Asks for the verb on the signer, or on all signers of its domain (authorization.go: `IsAuthorizedForSignerName`).
 fn check_signer(
     chain: &AdmissionChain,
     request: &AdmissionRequest<'_>,
     verb: &str,
-    old: &Value,
+    signer: &str,
 ) -> Result<(), PluginRefusal> {
-    let signer = text(&old["spec"]["signerName"]);
+    if is_authorized_for(chain, request, verb, signer) {
+        return Ok(());
+    }
+    Err(PluginRefusal(format!(
+        "user not permitted to {verb} requests with signerName {signer:?}"
+    )))
+}
+
+/// Asks for the verb on the signer, or on all signers of its domain (authorization.go: `IsAuthorizedForSignerName`).
+fn is_authorized_for(
+    chain: &AdmissionChain,
+    request: &AdmissionRequest<'_>,
+    verb: &str,
+    signer: &str,
+) -> bool {
     let domain = signer.split('/').next().unwrap_or_default();
-    let may = |name: &str| {
+    let all_of_domain = format!("{domain}/*");
+    [signer, &all_of_domain].into_iter().any(|name| {
         let resource = Resource {
             group: GROUP,
             version: "*",
@@ -86,15 +121,7 @@ fn check_signer(
             verb: verb.to_owned().into(),
             subject: Subject::Resource(resource),
         };
-        chain
-            .access
-            .decide(&request.requester.user, &question)
-            .allowed
-    };
-    if may(signer) || may(&format!("{domain}/*")) {
-        return Ok(());
-    }
-    Err(PluginRefusal(format!(
-        "user not permitted to {verb} requests with signerName {signer:?}"
-    )))
+        let decision = chain.access.decide(&request.requester.user, &question);
+        decision.allowed
+    })
 }

@@ -295,6 +295,9 @@ impl AdmissionChain {
         if has(Plugin::CertificateSigning) {
             certificates::check_signing(self, request, object, old).map_err(forbidden)?;
         }
+        if has(Plugin::ClusterTrustBundleAttest) {
+            certificates::check_attestation(self, request, object).map_err(forbidden)?;
+        }
         if has(Plugin::CertificateSubjectRestriction) {
             certificates::check_subject(request, object).map_err(forbidden)?;
         }

@@ -83,6 +83,8 @@ pub enum Plugin {
     CertificateApproval,
     /// Certificates are signed by those who may do so for their signer.
     CertificateSigning,
+    /// Trust bundles of a signer are written by those who may attest for it.
+    ClusterTrustBundleAttest,
     /// Nobody asks for a certificate of the administrators' group.
     CertificateSubjectRestriction,
     /// Ingresses get the class that is marked as the default.
@@ -101,7 +103,7 @@ pub enum Plugin {
 
 impl Plugin {
     /// All of them, in the order in which they are asked.
-    pub const ALL: [Plugin; 20] = [
+    pub const ALL: [Plugin; 21] = [
         Plugin::NamespaceLifecycle,
         Plugin::LimitRanger,
         Plugin::ServiceAccount,
@@ -115,6 +117,7 @@ impl Plugin {
         Plugin::RuntimeClass,
         Plugin::CertificateApproval,
         Plugin::CertificateSigning,
+        Plugin::ClusterTrustBundleAttest,
         Plugin::CertificateSubjectRestriction,
         Plugin::DefaultIngressClass,
         Plugin::MutatingAdmissionPolicy,
@@ -140,6 +143,7 @@ impl Plugin {
             Plugin::RuntimeClass => "RuntimeClass",
             Plugin::CertificateApproval => "CertificateApproval",
             Plugin::CertificateSigning => "CertificateSigning",
+            Plugin::ClusterTrustBundleAttest => "ClusterTrustBundleAttest",
             Plugin::CertificateSubjectRestriction => "CertificateSubjectRestriction",
             Plugin::DefaultIngressClass => "DefaultIngressClass",
             Plugin::MutatingAdmissionPolicy => "MutatingAdmissionPolicy",

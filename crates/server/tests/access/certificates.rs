@@ -24,6 +24,14 @@ fn request(name: &str, organization: &str, signer: &str) -> Value {
     })
 }
 
+/// The certificate of an authority that signed itself.
+fn authority() -> String {
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let mut params = rcgen::CertificateParams::default();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    params.self_signed(&key).expect("signed").pem()
+}
+
 fn may(verb: &str, signers: &[&str]) -> Value {
     json!({
         "verbs": [verb], "apiGroups": ["certificates.k8s.io"], "resources": ["signers"], "resourceNames": signers,
@@ -129,4 +137,45 @@ async fn signers_have_approvers_and_signers_of_their_own() {
     assert_eq!(code, 200, "{after:#}");
     let denied = json!({ "status": { "conditions": [{ "type": "Denied", "status": "True" }] } });
     sue.refused(422, "PATCH", &path, &denied).await;
+}
+
+#[tokio::test]
+async fn authorities_of_a_signer_are_published_by_who_may_attest_for_it() {
+    let server = server().await;
+    let admin = Caller::admin(&server);
+    let bundles = "/apis/certificates.k8s.io/v1/clustertrustbundles";
+    let writes = || {
+        let verbs = ["create", "get", "patch", "delete"];
+        rule(&verbs, "certificates.k8s.io", &["clustertrustbundles"])
+    };
+    admin
+        .grant("writes", "", user("bob"), json!([writes()]))
+        .await;
+    let attests = json!([writes(), may("attest", &["ex.io/*"])]);
+    admin.grant("attests", "", user("ann"), attests).await;
+    let [bob, ann] = ["bob", "ann"].map(|name| Caller::user(&server, name));
+    let authority = authority();
+    let bundle = |name: &str, signer: &str| {
+        json!({
+            "metadata": { "name": name },
+            "spec": { "signerName": signer, "trustBundle": authority },
+        })
+    };
+    let (own, other) = (bundle("ex.io:s:a", "ex.io/s"), bundle("b.io:s:a", "b.io/s"));
+    for (who, refused) in [(&bob, &own), (&ann, &other)] {
+        let text = who.refused(403, "POST", bundles, refused).await;
+        assert!(text.contains("user not permitted to attest"), "{text}");
+    }
+    ann.create(bundles, own).await;
+    let path = format!("{bundles}/ex.io:s:a");
+    let label = json!({ "metadata": { "labels": { "a": "b" } } });
+    bob.refused(403, "PATCH", &path, &label).await;
+    let change = json!({ "spec": { "signerName": "b.io/s" } });
+    let text = admin.refused(422, "PATCH", &path, &change).await;
+    assert!(text.contains("field is immutable"), "{text}");
+    let (code, _) = ann.send("PATCH", &path, &label).await;
+    assert_eq!(code, 200);
+    let (code, _) = bob.send("DELETE", &path, &json!({})).await;
+    assert_eq!(code, 200, "whoever may delete bundles may delete this one");
+    bob.create(bundles, bundle("of-nobody", "")).await;
 }
