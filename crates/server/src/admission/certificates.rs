@@ -16,6 +16,10 @@ const KIND: &str = "CertificateSigningRequest";
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 const ADMINISTRATORS: &str = "system:masters";
 
+fn signer_name(object: &Value) -> &str {
+    text(&object["spec"]["signerName"])
+}
+
 /// Refuses an approval or a denial by somebody who may not `approve` requests of this signer.
 pub(super) fn check_approval(
     chain: &AdmissionChain,
@@ -25,7 +29,7 @@ pub(super) fn check_approval(
     if request.subresource != "approval" || !request.is(GROUP, KIND) {
         return Ok(());
     }
-    check_signer(chain, request, "approve", text(&old["spec"]["signerName"]))
+    check_signer(chain, request, "approve", signer_name(old))
 }
 
 /// Refuses a certificate or a condition by somebody who may not `sign` requests of this signer.
@@ -42,7 +46,7 @@ pub(super) fn check_signing(
     {
         return Ok(());
     }
-    check_signer(chain, request, "sign", text(&old["spec"]["signerName"]))
+    check_signer(chain, request, "sign", signer_name(old))
 }
 
 /// Refuses the authorities of a signer by somebody who may not `attest` for it (ctbattest: `Validate`). That a bundle's
@@ -56,7 +60,7 @@ pub(super) fn check_attestation(
     if !writes || !request.is_whole(GROUP, "ClusterTrustBundle") {
         return Ok(());
     }
-    let signer = text(&object["spec"]["signerName"]);
+    let signer = signer_name(object);
     if signer.is_empty() || is_authorized_for(chain, request, "attest", signer) {
         return Ok(());
     }
@@ -72,7 +76,7 @@ pub(super) fn check_subject(
 ) -> Result<(), PluginRefusal> {
     if request.operation != Operation::Create
         || !request.is_whole(GROUP, KIND)
-        || object["spec"]["signerName"] != CLIENT_SIGNER
+        || signer_name(object) != CLIENT_SIGNER
     {
         return Ok(());
     }
