@@ -4,7 +4,9 @@
 //! - One key is never reconciled twice at once; a change during a reconcile leads to another one.
 //! - No reconcile runs before every source has delivered its initial state.
 //! - A reconcile sees no state older than this manager's own last write of its object.
-//! - A panic is caught, counted and retried as an error; so is a reconcile that takes longer than it may.
+//! - A panic of a reconcile is caught, counted and retried as an error; so is a reconcile that takes longer than it may.
+//! - A panic of what decides about events, a mapper, a predicate, a handler or a filter, is counted and ends the controller: the
+//!   event would be lost, and nothing brings it back.
 //!
 //! Owner: the manager, which starts and stops it.
 
@@ -497,26 +499,7 @@ impl<R: Request> Controller<R> {
         }
     }
 
-    /// Reconciles until `stop`, then lets what runs finish until the surroundings abort it.
-    pub(crate) async fn run(
-        mut self,
-        around: Surroundings,
-        stop: CancellationToken,
-    ) -> Result<(), ControllerError> {
-        tokio::select! { biased; // A stop is worth more than a start.
-            () = stop.cancelled() => return Ok(()),
-            started = self.prepare(&around) => started?,
-        }
-        let metrics = around.metrics.controller(&self.name);
-        metrics.workers(self.settings.workers);
-        let queue = self.shared.requests.queue().clone();
-        around.queues.add(move || queue.stats(), metrics);
-        tracing::info!(controller = %self.name, workers = self.settings.workers, "controller runs");
-        let mut others = JoinSet::new();
-        if let Some(shards) = around.shards.clone() {
-            let (requests, client) = (self.shared.requests.clone(), around.client.clone());
-            others.spawn(self.work.clone().take_over(requests, client, shards));
-        }
+    fn start_workers(&self, around: &Surroundings, stop: &CancellationToken) -> JoinSet<()> {
         let mut workers = JoinSet::new();
         for _ in 0..self.settings.workers {
             let (requests, history) = (
@@ -528,19 +511,47 @@ impl<R: Request> Controller<R> {
             let stop = stop.child_token();
             workers.spawn(work.work(requests, history, around.clone(), stop));
         }
-        let panicked = tokio::select! { biased; // The end of the time to finish is worth most.
+        workers
+    }
+
+    /// Reconciles until `stop`, then lets what runs finish until the surroundings abort it.
+    pub(crate) async fn run(
+        mut self,
+        around: Surroundings,
+        stop: CancellationToken,
+    ) -> Result<(), ControllerError> {
+        let metrics = around.metrics.controller(&self.name);
+        let panics = self.shared.requests.panics().clone();
+        panics.count_in(metrics.handler_panics());
+        tokio::select! { biased; // A failure explains a stop that comes with it.
+            problem = panics.first() => return Err(self.failed(problem, None)),
+            () = stop.cancelled() => return Ok(()),
+            started = self.prepare(&around) => started?,
+        }
+        metrics.workers(self.settings.workers);
+        let queue = self.shared.requests.queue().clone();
+        around.queues.add(move || queue.stats(), metrics);
+        tracing::info!(controller = %self.name, workers = self.settings.workers, "controller runs");
+        let mut others = JoinSet::new();
+        if let Some(shards) = around.shards.clone() {
+            let (requests, client) = (self.shared.requests.clone(), around.client.clone());
+            others.spawn(self.work.clone().take_over(requests, client, shards));
+        }
+        let mut workers = self.start_workers(&around, &stop);
+        let problem = tokio::select! { biased; // The end of the time to finish is worth most.
             () = around.abort.cancelled() => {
                 workers.shutdown().await;
                 None
             }
-            panicked = first_panic(&mut workers) => panicked,
+            problem = panics.first() => Some(problem),
+            problem = first_panic(&mut workers) => problem,
         };
         self.shared.requests.queue().shut_down();
         self.shared.running.lock().clear();
         tracing::info!(controller = %self.name, "controller stopped");
-        match panicked {
+        match problem {
             None => Ok(()),
-            Some(message) => Err(self.failed(format!("a worker panicked: {message}"), None)),
+            Some(problem) => Err(self.failed(problem, None)),
         }
     }
 }
@@ -550,7 +561,7 @@ impl<R: Request> Controller<R> {
 async fn first_panic(workers: &mut JoinSet<()>) -> Option<String> {
     while let Some(joined) = workers.join_next().await {
         if let Err(error) = joined {
-            return Some(message(error));
+            return Some(format!("a worker panicked: {}", message(error)));
         }
     }
     None

@@ -8,6 +8,7 @@ use kubewright_cache::{Event, Key, Object};
 use kubewright_workqueue::{Add, Queue};
 
 use crate::cause::{Raised, Reasons};
+use crate::panics::HandlerPanics;
 
 /// What a controller reconciles: the [`Key`] of an object, or anything else that can be compared and has a name.
 ///
@@ -38,6 +39,7 @@ impl Request for Key {
 pub struct Requests<R: Request = Key> {
     queue: Queue<R, Reasons>,
     filter: Option<Filter>,
+    panics: HandlerPanics,
 }
 
 /// Which events of all watches of a controller count.
@@ -81,7 +83,11 @@ impl<'a> ObjectEvent<'a> {
 
 impl<R: Request> Requests<R> {
     pub(crate) fn new(queue: Queue<R, Reasons>, filter: Option<Filter>) -> Self {
-        Self { queue, filter }
+        Self {
+            queue,
+            filter,
+            panics: HandlerPanics::default(),
+        }
     }
 
     /// Asks for a reconcile.
@@ -114,6 +120,11 @@ impl<R: Request> Requests<R> {
         filter.is_none_or(|filter| filter(&ObjectEvent::of(event)))
     }
 
+    /// The panics of whatever decides about events of the controller.
+    pub(crate) fn panics(&self) -> &HandlerPanics {
+        &self.panics
+    }
+
     pub(crate) fn queue(&self) -> &Queue<R, Reasons> {
         &self.queue
     }
@@ -124,6 +135,7 @@ impl<R: Request> Clone for Requests<R> {
         Self {
             queue: self.queue.clone(),
             filter: self.filter.clone(),
+            panics: self.panics.clone(),
         }
     }
 }

@@ -296,7 +296,7 @@ impl<K: Object, R: Request> Watch<K, R> {
     }
 
     /// What a change of an object leads to. The function is asked about the state before as well as the one after. It
-    /// must not block; an object that does not decode leads to nothing.
+    /// must not block; an object that does not decode leads to nothing. A panic ends the manager, since the change would be lost.
     pub fn map<Q: Request>(
         self,
         map: impl Fn(&K, &Client) -> Vec<Q> + Send + Sync + 'static,
@@ -466,14 +466,19 @@ impl<K: Object, R: Request> Source<R> for Watch<K, R> {
                 kind: api.kind.as_str().into(),
                 cluster: watched.shared_cluster_name(),
             };
+            let name = resource.clone();
             let handler = move |event: Event<K>| {
                 let Some(event) = narrow.event(event) else {
                     return;
                 };
-                let counts = when.as_ref().is_none_or(|when| when.holds(&event));
-                if counts && requests.admits(&event) {
-                    handler::handle(&*handler, &event, &origin, &client, &requests);
-                }
+                let key = event.object().key();
+                let what = || format!("the watch of {name} panicked while it handled {key}");
+                requests.panics().catch(what, || {
+                    let counts = when.as_ref().is_none_or(|when| when.holds(&event));
+                    if counts && requests.admits(&event) {
+                        handler::handle(&*handler, &event, &origin, &client, &requests);
+                    }
+                });
             };
             let mut options = HandlerOptions::default();
             if let Some(period) = resync {

@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kubewright_cache::source::BoxFuture;
 use kubewright_cache::{Factory, Reporter};
 use kubewright_runtime::environment::Clock;
 use kubewright_runtime::manager::{ManagerError, Task};
-use kubewright_runtime::watch::{Running, Source, SourceError};
+use kubewright_runtime::watch::{EventQueue, Running, Source, SourceError};
 use kubewright_runtime::{
-    Client, Context, Controller, Environment, Error, Key, LeaseOptions, Manager, Outcome, Requests,
-    Scope, from_fn,
+    Client, Context, Controller, Environment, Error, Event, Key, LeaseOptions, Manager, Metrics,
+    Outcome, Predicate, Requests, Scope, Watch, from_fn,
 };
 use kubewright_server::Server;
-use kubewright_testing::{Fault, Verb, Wire, limit};
+use kubewright_testing::{Fault, Verb, Wire, limit, until};
 use kubewright_workqueue::RateLimiter;
 use kubewright_workqueue::limiter::Retry;
 use tokio::sync::mpsc;
@@ -343,4 +343,81 @@ async fn elected_completes_at_once_without_an_election_and_else_when_it_is_won()
         .expect("it ends well");
     limit(elected).await.expect("no panic");
     standby.abort();
+}
+
+fn no_zone<T>() -> T {
+    panic!("no zone")
+}
+
+/// Watches of Secrets whose functions panic, by what they are.
+fn careless_watches() -> [(&'static str, Watch<Secret>); 3] {
+    let map = |_: &Secret, _: &Client| no_zone::<Vec<Key>>();
+    let handle = |_: &Event<Secret>, queue: &EventQueue<'_>| queue.add(no_zone());
+    [
+        ("mapper", Watch::of::<Secret>().map(map)),
+        (
+            "predicate",
+            Watch::of::<Secret>().when(Predicate::new(|_| no_zone())),
+        ),
+        ("handler", Watch::of::<Secret>().handler(handle)),
+    ]
+}
+
+/// A panic of these would lose the event, and its owner would not be reconciled until something else happens.
+#[tokio::test(start_paused = true)]
+async fn function_of_a_watch_that_panics_ends_the_manager_with_controller_and_watch() {
+    for (what, watch) in careless_watches() {
+        let (_server, kube) = server().await;
+        let reconciler = from_fn(|_: Arc<ConfigMap>, _| async { Ok(Outcome::done()) });
+        let controller = Controller::of::<ConfigMap>("zones")
+            .watches(watch)
+            .reconciler(reconciler);
+        let handle = controller.handle();
+        let metrics = Metrics::new();
+        let manager = Manager::new(kube.clone()).with_metrics(metrics.clone());
+        let run = tokio::spawn(failure(manager.controller(controller)));
+        until("it runs", async || handle.is_warm().then_some(())).await;
+        let mut secret = Secret::default();
+        secret.metadata.name = Some("a".to_owned());
+        secret.metadata.namespace = Some("default".to_owned());
+        let created = limit(Client::new(kube).create(&secret)).await;
+        created.expect("created");
+        let error = limit(run).await.expect("no panic");
+        assert_eq!(
+            error,
+            "controller zones failed: controller zones: the watch of secrets panicked while it handled default/a: no zone",
+            "{what}"
+        );
+        let counted = "kubewright_handler_panics_total{controller=\"zones\"} 1";
+        assert!(metrics.render().contains(counted), "{what}");
+    }
+}
+
+/// What was there before counts as well, while the controller waits for its first state or for leadership.
+#[tokio::test(start_paused = true)]
+async fn event_filter_that_panics_over_the_first_state_ends_the_manager() {
+    let (_server, kube) = server().await;
+    let client = Client::new(kube.clone());
+    limit(client.create(&config("a"))).await.expect("created");
+    let leader = Manager::new(kube.clone()).leader_election(LeaseOptions::new(
+        "default", "lease", "other",
+    ));
+    let (elected, stop) = (leader.elected(), CancellationToken::new());
+    let leader = tokio::spawn(leader.run_until(stop.clone()));
+    limit(elected).await;
+    let reconciler = from_fn(|_: Arc<ConfigMap>, _| async { Ok(Outcome::done()) });
+    let controller = Controller::of::<ConfigMap>("filters")
+        .scope(here())
+        .event_filter(|_| no_zone())
+        .reconciler(reconciler);
+    let standby = Manager::new(kube)
+        .leader_election(LeaseOptions::new("default", "lease", "me"))
+        .controller(controller);
+    assert_eq!(
+        failure(standby).await,
+        "controller filters failed: controller filters: the watch of configmaps panicked while it handled default/a: no zone"
+    );
+    stop.cancel();
+    let ended = limit(leader).await.expect("no panic");
+    ended.expect("it ends well");
 }

@@ -56,6 +56,7 @@ pub struct ControllerMetrics {
     errors: Counter,
     terminal_errors: Counter,
     panics: Counter,
+    handler_panics: Counter,
     timeouts: Counter,
     hot_loops: Labelled<Counter, 2>,
     time: Histogram,
@@ -85,6 +86,7 @@ impl Metrics {
                 "terminal reconciliation errors",
             ),
             panics: self.count(name, "reconcile_panics_total", "reconciliation panics"),
+            handler_panics: self.handler_panics(name),
             timeouts: self.count(name, "reconcile_timeouts_total", "reconciliation timeouts"),
             hot_loops: self.hot_loops(),
             time: self.time(name),
@@ -118,6 +120,13 @@ impl Metrics {
         let name = "controller_runtime_reconcile_time_seconds";
         let help = "Length of time per reconciliation per controller";
         self.built_in::<Histogram, 1>(name, help, &["controller"], SECONDS.into())
+            .with([controller])
+    }
+
+    fn handler_panics(&self, controller: &str) -> Counter {
+        let name = "kubewright_handler_panics_total";
+        let help = "Times that a mapper, predicate or handler of a watch panicked, which ends the controller";
+        self.built_in::<Counter, 1>(name, help, &["controller"], ())
             .with([controller])
     }
 
@@ -161,6 +170,11 @@ impl ControllerMetrics {
     /// A reconcile panicked. It ends as an error, too.
     pub fn panicked(&self) {
         self.panics.increment();
+    }
+
+    /// Counts the panics of mappers, predicates and handlers.
+    pub(crate) fn handler_panics(&self) -> Counter {
+        self.handler_panics.clone()
     }
 
     /// A reconcile took longer than it may. It ends as an error, too.

@@ -14,8 +14,8 @@ use crate::requests::{Request, Requests};
 
 /// Decides what is to be reconciled because of a change, when, and how urgently.
 ///
-/// A handler is called for one event after the other, by the task that tells of them: it must not block. Every closure of
-/// this shape is one.
+/// A handler is called for one event after the other, by the task that tells of them: it must not block. A panic ends the
+/// manager, since the event would be lost. Every closure of this shape is a handler.
 ///
 /// ```
 /// use std::time::Duration;
