@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::FutureExt;
+use http::HeaderMap;
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta, Resource};
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
@@ -19,7 +20,7 @@ use crate::Key;
 use crate::cached::Kind;
 use crate::core::Core;
 use crate::latest::Latest;
-use crate::list_watch::{Extent, ListWatch, Scope};
+use crate::list_watch::{Extent, ListWatch, Scope, SeeHeaders};
 use crate::lister::Lister;
 use crate::reflector;
 use crate::report::Reporter;
@@ -40,6 +41,7 @@ pub struct Factory {
     reporter: Reporter,
     seed: Option<u64>,
     shortest_watch: Option<Duration>,
+    headers: Option<SeeHeaders>,
     state: Arc<Mutex<State>>,
     /// The first informer that panicked.
     failed: Latest<Option<InformerPanicked>>,
@@ -112,6 +114,7 @@ impl Factory {
             reporter: Reporter::default(),
             seed: None,
             shortest_watch: None,
+            headers: None,
             state: Arc::default(),
             failed: Latest::default(),
             cancel: CancellationToken::new(),
@@ -162,6 +165,17 @@ impl Factory {
     #[must_use]
     pub fn shortest_watch(mut self, duration: Duration) -> Self {
         self.shortest_watch = Some(duration);
+        self
+    }
+
+    /// Shows a function the headers of every answer to a list or a watch, with the verb and the resource: what a server says there,
+    /// such as `Warning`, is not looked at otherwise.
+    #[must_use]
+    pub fn headers(
+        mut self,
+        see: impl Fn(&'static str, &ApiResource, &HeaderMap) + Send + Sync + 'static,
+    ) -> Self {
+        self.headers = Some(Arc::new(see));
         self
     }
 
@@ -341,6 +355,7 @@ impl Factory {
             Extent::Whole => ListWatch::dynamic(client, resource, scope),
             Extent::Metadata => ListWatch::metadata(client, resource, scope),
         };
+        let source = source.with_headers(self.headers.clone());
         let mut shape = self.shape.clone();
         shape.selection = selection.or(shape.selection);
         let mut options = reflector::Options::default()

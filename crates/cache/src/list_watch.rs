@@ -6,6 +6,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -116,6 +117,9 @@ pub(crate) enum Extent {
     Metadata,
 }
 
+/// Sees the headers of answers, with the verb and the resource of the request.
+pub(crate) type SeeHeaders = Arc<dyn Fn(&'static str, &ApiResource, &HeaderMap) + Send + Sync>;
+
 /// Lists and watches one resource.
 #[derive(Clone)]
 pub struct ListWatch {
@@ -124,6 +128,7 @@ pub struct ListWatch {
     scope: Scope,
     extent: Extent,
     streaming: StreamingList,
+    headers: Option<SeeHeaders>,
 }
 
 impl ListWatch {
@@ -140,6 +145,7 @@ impl ListWatch {
             scope,
             extent: Extent::Whole,
             streaming: StreamingList::Try,
+            headers: None,
         }
     }
 
@@ -155,6 +161,12 @@ impl ListWatch {
     #[must_use]
     pub fn with_streaming_list(mut self, streaming: StreamingList) -> Self {
         self.streaming = streaming;
+        self
+    }
+
+    /// Shows the headers of every answer to a function.
+    pub(crate) fn with_headers(mut self, see: Option<SeeHeaders>) -> Self {
+        self.headers = see;
         self
     }
 
@@ -227,11 +239,15 @@ impl ListWatch {
 
     async fn send(
         &self,
+        verb: &'static str,
         request: Result<Request<Body>, http::Error>,
     ) -> Result<Box<dyn Chunks>, Failure> {
         let request = request.map_err(|e| Failure::new(FailureKind::Invalid, chain(&e)))?;
         let response = self.client.send(request).await.map_err(unreachable)?;
         let (head, body) = response.into_parts();
+        if let Some(see) = &self.headers {
+            see(verb, &self.resource, &head.headers);
+        }
         if head.status.is_success() {
             return Ok(Box::new(BodyChunks(body)));
         }
@@ -248,11 +264,11 @@ impl ListWatch {
 
 impl Source for ListWatch {
     fn list(&self, request: ListRequest) -> BoxFuture<'_, Result<Box<dyn Chunks>, Failure>> {
-        Box::pin(async move { self.send(self.list_request(&request)).await })
+        Box::pin(async move { self.send("list", self.list_request(&request)).await })
     }
 
     fn watch(&self, request: WatchRequest) -> BoxFuture<'_, Result<Box<dyn Chunks>, Failure>> {
-        Box::pin(async move { self.send(self.watch_request(&request)).await })
+        Box::pin(async move { self.send("watch", self.watch_request(&request)).await })
     }
 
     fn streaming_list(&self) -> StreamingList {

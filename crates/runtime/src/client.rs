@@ -30,6 +30,7 @@ mod subresources;
 mod trail;
 mod typed;
 mod upsert;
+mod warnings;
 mod write;
 mod written;
 
@@ -51,11 +52,12 @@ pub use informers::{Informers, Registrations};
 pub(crate) use lifetime::InformerLifetime;
 pub use live::Live;
 pub use objects::Objects;
-pub use query::{Delete, DryRun, Locking, Ownership, Query, WriteOptions};
+pub use query::{Delete, DryRun, FieldValidation, Locking, Ownership, Query, WriteOptions};
 pub use requests::RequestPolicy;
 pub(crate) use trail::Traces;
 use trail::Trail;
 pub use trail::{Read, ReadSubject, Write};
+pub use warnings::ServerWarning;
 pub use written::{Change, Mutate, Written};
 
 use crate::cache::{CacheOptions, Extent, ResourceId};
@@ -64,6 +66,7 @@ use crate::lease::LeaderStatus;
 use clusters::Clusters;
 use entry::Entry;
 use objects::Form;
+use warnings::{WarningHandler, Warnings};
 
 /// Any object that can be read and written: every type of `k8s-openapi`, every `CustomResource`, and
 /// `DynamicObject`.
@@ -143,6 +146,7 @@ struct Shared {
     consistency: Consistency,
     sync_timeout: Duration,
     requests: RequestPolicy,
+    warnings: Arc<Warnings>,
     gates: Gates,
     /// Held by the managers over this client.
     lifetime: Mutex<Weak<InformerLifetime>>,
@@ -176,6 +180,7 @@ pub struct ClientBuilder {
     consistency: Consistency,
     sync_timeout: Duration,
     requests: RequestPolicy,
+    warnings: Option<WarningHandler>,
     gates: Gates,
 }
 
@@ -230,12 +235,15 @@ impl ClientBuilder {
         let factory = self
             .factory
             .unwrap_or_else(|| Factory::new(self.kube.clone()));
+        let warnings = Arc::new(Warnings::new(self.warnings));
+        let factory = warnings::heeded_by(factory, &warnings);
         let shared = Shared {
             kube: self.kube,
             factory,
             consistency: self.consistency,
             sync_timeout: self.sync_timeout,
             requests: self.requests,
+            warnings,
             gates: self.gates,
             lifetime: Mutex::default(),
             forms: Mutex::default(),
@@ -272,6 +280,7 @@ impl Client {
             consistency: Consistency::default(),
             sync_timeout: Duration::from_secs(120),
             requests: RequestPolicy::new(),
+            warnings: None,
             gates: Gates::default(),
         }
     }

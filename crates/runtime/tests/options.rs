@@ -6,6 +6,8 @@ mod clients;
 mod dynamic;
 #[path = "options/serving.rs"]
 mod serving;
+#[path = "options/warnings.rs"]
+mod warnings;
 #[path = "options/watches.rs"]
 mod watches;
 

@@ -3,9 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use http::Uri;
 use kube::api::{DeleteParams, PatchParams, PostParams, Preconditions, PropagationPolicy};
+use kube::core::request::Error as RequestError;
 use kubewright_cache::Selector;
 
+use super::Client;
+use super::write::Built;
 use crate::identity::program_name;
 
 /// What a list asks of the cache.
@@ -96,6 +100,8 @@ pub struct WriteOptions {
     pub ownership: Ownership,
     /// Whether a patch is a conflict if the object has changed since it was read.
     pub locking: Locking,
+    /// What the server does about fields that it does not know, or that are there twice.
+    pub field_validation: FieldValidation,
 }
 
 /// Whether the server keeps what is written.
@@ -118,6 +124,67 @@ pub enum Locking {
     None,
     /// The patch names the version that was read, and is a conflict if the object has another one.
     Optimistic,
+}
+
+/// What the server does about fields of a written object that it does not know, or that are there twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum FieldValidation {
+    /// It drops them and [warns](super::ServerWarning) of them, which is what servers do by themselves.
+    #[default]
+    Warn,
+    /// It refuses the write and names them.
+    Strict,
+    /// It drops them without a word.
+    Ignore,
+}
+
+impl FieldValidation {
+    /// The same request, which asks for this.
+    pub(super) fn asked_for_by(self, built: Built) -> Built {
+        let how = match self {
+            Self::Warn => return built,
+            Self::Strict => "Strict",
+            Self::Ignore => "Ignore",
+        };
+        let mut request = built?;
+        let query = request.uri().query().filter(|query| !query.is_empty());
+        let others = query.map_or_else(String::new, |query| format!("{query}&"));
+        let uri = format!("{}?{others}fieldValidation={how}", request.uri().path());
+        let uri = Uri::try_from(uri).map_err(|error| RequestError::BuildRequest(error.into()))?;
+        *request.uri_mut() = uri;
+        Ok(request)
+    }
+}
+
+impl Client {
+    /// The same client, whose writes say what the server does about fields that it does not know: refuse the write, say, where it
+    /// would only warn.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kube::core::{ApiResource, DynamicObject};
+    /// # use kubewright_runtime::Client;
+    /// use kubewright_runtime::client::FieldValidation;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    ///
+    /// let resource = ApiResource::erase::<ConfigMap>(&());
+    /// let misspelled = DynamicObject::new("a", &resource)
+    ///     .within("default")
+    ///     .data(serde_json::json!({"dta": {"color": "blue"}}));
+    /// let strict = client.field_validation(FieldValidation::Strict);
+    /// let error = strict.dynamic(&resource).create(&misspelled).await.unwrap_err();
+    /// assert!(error.to_string().contains("unknown field \"dta\""));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn field_validation(&self, how: FieldValidation) -> Self {
+        self.with(|write| write.field_validation = how)
+    }
 }
 
 /// What an apply does about fields that others manage.

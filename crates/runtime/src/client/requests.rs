@@ -124,6 +124,11 @@ impl Client {
                 name: call.name.to_owned(),
             });
         }
+        let validation = self.write.field_validation;
+        let built = match call.verb {
+            "create" | "update" | "patch" => validation.asked_for_by(built),
+            _ => built,
+        };
         self.send(call, self.shared.requests.write, built).await
     }
 
@@ -135,7 +140,13 @@ impl Client {
     ) -> Result<Answer, ClientError> {
         let request = built.map_err(|error| call.failed(kube::Error::BuildRequest(error)))?;
         let deadline = Instant::now() + within;
-        match timeout_at(deadline, ask(self.kube(), request, deadline)).await {
+        let answer = async {
+            let response = ask(self.kube(), request, deadline).await?;
+            let warnings = &self.shared.warnings;
+            warnings.heed(call.verb, call.resource, call.name, response.headers());
+            receive(response).await
+        };
+        match timeout_at(deadline, answer).await {
             Ok(answer) => answer.map_err(|error| call.failed(error)),
             Err(_) => Err(ClientError::Timeout {
                 verb: call.verb,
@@ -153,16 +164,16 @@ async fn ask(
     kube: &kube::Client,
     request: Request<Vec<u8>>,
     deadline: Instant,
-) -> Result<Answer, kube::Error> {
+) -> Result<Response<Body>, kube::Error> {
     for _ in 0..RETRIES {
         let response = kube.send(request.clone().map(Body::from)).await?;
         let wait = retry_after(response.status(), response.headers());
         match wait.filter(|wait| Instant::now() + *wait < deadline) {
             Some(wait) => sleep(wait).await,
-            None => return receive(response).await,
+            None => return Ok(response),
         }
     }
-    receive(kube.send(request.map(Body::from)).await?).await
+    kube.send(request.map(Body::from)).await
 }
 
 /// How long the server wants us to wait, if it wants us to come back.

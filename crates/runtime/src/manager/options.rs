@@ -8,6 +8,7 @@ use kubewright_webhook::Webhooks;
 use super::serving::Serving;
 use super::{Manager, ManagerError, Runnable};
 use crate::cache::CacheOptions;
+use crate::client::ServerWarning;
 use crate::controller::Controller;
 use crate::environment::Environment;
 use crate::events::RecorderOptions;
@@ -66,6 +67,17 @@ impl Manager {
     /// ```
     pub fn cache(mut self, options: CacheOptions) -> Self {
         self.misuse = self.client.set_cache(options).err();
+        self
+    }
+
+    /// Sets who receives the warnings of the API server, as
+    /// [`ClientBuilder::warning_handler`](crate::client::ClientBuilder::warning_handler) does. Those of a
+    /// [further cluster](Manager::cluster) go where the client of that cluster says.
+    pub fn warning_handler(
+        self,
+        handler: impl Fn(&ServerWarning<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        self.client.set_warning_handler(Arc::new(handler));
         self
     }
 
