@@ -12,6 +12,7 @@ mod writer;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -23,6 +24,7 @@ pub use writer::EventWriter;
 
 use crate::described::Described;
 use crate::environment::Environment;
+use correlator::Limits;
 
 /// Longest message, as events.k8s.io takes it.
 const MESSAGE: usize = 1024;
@@ -70,6 +72,7 @@ pub struct RecorderOptions {
     instance: String,
     api: EventApi,
     queue: usize,
+    limits: Limits,
 }
 
 impl RecorderOptions {
@@ -80,6 +83,7 @@ impl RecorderOptions {
             instance: component.into(),
             api: EventApi::default(),
             queue: 1_000,
+            limits: Limits::default(),
         }
     }
 
@@ -100,6 +104,32 @@ impl RecorderOptions {
         self.queue = events.max(1);
         self
     }
+
+    /// From how many events on, of which no two are further apart than this, those that differ in nothing but their messages are
+    /// combined into one. By default ten within ten minutes, as in client-go.
+    pub fn aggregation(mut self, events: usize, interval: Duration) -> Self {
+        self.limits.similar = events.max(1);
+        self.limits.interval = interval;
+        self
+    }
+
+    /// How many events about one object a component may write at once, and after what time one more. What is held back is still
+    /// counted. By default 25 and five minutes, as in client-go; no time at all holds nothing back.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use kubewright_runtime::events::RecorderOptions;
+    ///
+    /// let options = RecorderOptions::new("importer")
+    ///     .aggregation(100, Duration::from_secs(60))
+    ///     .flood_limit(200, Duration::from_secs(1));
+    /// # drop(options);
+    /// ```
+    pub fn flood_limit(mut self, burst: u32, refill: Duration) -> Self {
+        self.limits.burst = burst.max(1);
+        self.limits.refill = refill;
+        self
+    }
 }
 
 /// Something that happened once.
@@ -109,6 +139,8 @@ pub(crate) struct Occurrence {
     kind: EventKind,
     reason: String,
     message: String,
+    /// Who records it, if that is not the component of the options.
+    component: Option<Arc<str>>,
     /// The machine that it happened on, if that matters.
     host: Option<Arc<str>>,
     /// What was done; nothing where the reason says it.
@@ -126,6 +158,7 @@ pub struct Recorder {
     environment: Environment,
     /// Who sends its events, if not the writer's client.
     sender: Option<Client>,
+    component: Option<Arc<str>>,
     host: Option<Arc<str>>,
     action: Option<Arc<str>>,
     related: Option<Arc<ObjectReference>>,
@@ -151,6 +184,7 @@ impl Recorder {
             dropped: Arc::default(),
             environment,
             sender: None,
+            component: None,
             host: None,
             action: None,
             related: None,
@@ -163,6 +197,16 @@ impl Recorder {
     pub fn with_kube(&self, kube: Client) -> Self {
         Self {
             sender: Some(kube),
+            ..self.clone()
+        }
+    }
+
+    /// The same recorder, whose events are reported by this component in place of that of the options. Each component has
+    /// [limits](RecorderOptions::flood_limit) of its own.
+    #[must_use]
+    pub fn with_component(&self, component: &str) -> Self {
+        Self {
+            component: Some(component.into()),
             ..self.clone()
         }
     }
@@ -213,6 +257,7 @@ impl Recorder {
             kind,
             reason: cut(reason, REASON).into(),
             message: cut(message, MESSAGE).into(),
+            component: self.component.clone(),
             host: self.host.clone(),
             action: self.action.clone(),
             related: self.related.clone(),

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use http::header::USER_AGENT;
 use kubewright_cache::Connections;
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -40,7 +41,7 @@ pub use runnable::{Runnable, Task};
 use crate::client::{CacheInUse, Client, InformerLifetime};
 use crate::controller::{AnyController, History, Leadership, Progress, Surroundings, WarmUp};
 use crate::environment::Environment;
-use crate::events::RecorderOptions;
+use crate::events::{EventWriter, Recorder, RecorderOptions};
 use crate::identity::program_name;
 use crate::lease::LeaseOptions;
 use crate::metrics::Metrics;
@@ -74,6 +75,8 @@ pub struct Manager {
     pages: Pages,
     states: States,
     recorder: Option<RecorderOptions>,
+    /// The recorder that was asked for before the manager runs, and what will write its events.
+    recording: Mutex<Option<(Recorder, EventWriter)>>,
     shutdown_timeout: Duration,
     /// Cancelled when this process leads; at once where there is no election.
     leading: CancellationToken,
@@ -148,6 +151,7 @@ impl Manager {
             pages: Pages::default(),
             states: States::default(),
             recorder: None,
+            recording: Mutex::default(),
             shutdown_timeout: Duration::from_secs(30),
             leading: CancellationToken::new(),
             misuse: None,

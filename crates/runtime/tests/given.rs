@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kubewright_runtime::events::{EventApi, RecorderOptions};
+use kubewright_runtime::manager::Task;
 use kubewright_runtime::serving::Listener;
 use kubewright_runtime::{
     CancellationToken, Client, Context, Controller, Error, EventKind, Manager, Outcome, Query,
@@ -161,4 +162,40 @@ async fn metrics_have_informers_and_own_counters_and_pages_beside_them() {
         "{page}"
     );
     world.end().await;
+}
+
+#[tokio::test]
+async fn recorder_outside_of_reconciles_has_its_own_name_and_is_flushed_at_the_end() {
+    let server = limit(Server::builder().start()).await.expect("a server");
+    let client = || kube::Client::new(server.service(), "default");
+    let user = Client::new(client());
+    let mut config = ConfigMap::default();
+    config.metadata.name = Some("a".to_owned());
+    config.metadata.namespace = Some("default".to_owned());
+    let config = limit(user.create(&config)).await.expect("created");
+
+    let manager = Manager::new(client());
+    let recorder = manager.recorder_for("janitor");
+    recorder.about(&config, EventKind::Normal, "Found", "before it runs");
+    let parting = recorder.clone();
+    let janitor = Task::new("janitor", move |stop| async move {
+        stop.cancelled().await;
+        parting.about(&config, EventKind::Normal, "Left", "at the end");
+        Ok(())
+    });
+    let manager = manager.name("operator").runnable(janitor);
+    let (elected, stop) = (manager.elected(), CancellationToken::new());
+    let running = tokio::spawn(manager.run_until(stop.clone()));
+    limit(elected).await;
+    stop.cancel();
+    let ended = limit(running).await.expect("no panic");
+    ended.expect("it ends well");
+
+    let events = limit(user.live().list::<Event>(Query::all())).await;
+    let seen = |event: Event| (event.reason, event.reporting_component);
+    let mut seen: Vec<_> = events.expect("listed").into_iter().map(seen).collect();
+    seen.sort();
+    let by_janitor = |reason: &str| (Some(reason.to_owned()), Some("janitor".to_owned()));
+    assert_eq!(seen, [by_janitor("Found"), by_janitor("Left")]);
+    assert_eq!(recorder.dropped(), 0);
 }

@@ -4,9 +4,12 @@
 //!    combined into one.
 //! 2. The same event again counts on the first.
 //! 3. One source gets 25 events on one object, and then one in five minutes. What is cut still counts.
+//!
+//! These numbers are the defaults of [`Limits`].
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -14,19 +17,35 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use super::recent::Recent;
 use super::{MESSAGE, Occurrence, cut};
 
-/// So many different messages are similar events.
-const SIMILAR: usize = 10;
-/// Similar events are forgotten after so many seconds without another.
-const SIMILAR_SECONDS: i64 = 600;
-/// So many events at once on one object.
-const BURST: f64 = 25.0;
-/// Then one in so many seconds.
-const SECONDS_EACH: f64 = 300.0;
-
 /// Sources differ in their names by less than a millisecond, in nanoseconds.
 const OFFSETS: u64 = 1_000_000;
 
 const COMBINED: &str = "(combined from similar events): ";
+
+/// How many events are too many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Limits {
+    /// So many different messages are similar events.
+    pub(super) similar: usize,
+    /// Similar events are forgotten after this time without another.
+    pub(super) interval: Duration,
+    /// So many events at once on one object.
+    pub(super) burst: u32,
+    /// Then one each time that this has passed; none at all for no limit.
+    pub(super) refill: Duration,
+}
+
+impl Default for Limits {
+    /// The limits of client-go.
+    fn default() -> Self {
+        Self {
+            similar: 10,
+            interval: Duration::from_secs(600),
+            burst: 25,
+            refill: Duration::from_secs(300),
+        }
+    }
+}
 
 /// What to write.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,6 +80,7 @@ pub(super) struct Correlator {
     /// What this source adds to the time in names: another source may record about the same object at the same moment, which
     /// happens whenever the clock stands still.
     offset: i128,
+    limits: Limits,
 }
 
 #[derive(Debug)]
@@ -93,11 +113,17 @@ impl Correlator {
         }
     }
 
+    /// The same correlator with other limits.
+    pub(super) fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
     /// Takes note of an event, and says what to write.
     pub(super) fn observe(&mut self, now: Timestamp, occurrence: Occurrence) -> Write {
         let (occurrence, key) = self.combine(now, occurrence);
         let record = self.count(now, occurrence, &key);
-        if !self.allows(now, &object_key(&record.occurrence)) {
+        if !self.allows(now, &source_key(&record.occurrence)) {
             return Write::Skip;
         }
         match record.count {
@@ -113,12 +139,12 @@ impl Correlator {
             messages: BTreeSet::new(),
             last: now,
         });
-        if seconds_between(similar.last, now) > SIMILAR_SECONDS as f64 {
+        if seconds_between(similar.last, now) > self.limits.interval.as_secs_f64() {
             similar.messages.clear();
         }
         similar.last = now;
         similar.messages.insert(occurrence.message.clone());
-        if similar.messages.len() < SIMILAR {
+        if similar.messages.len() < self.limits.similar {
             let key = [&key, occurrence.message.as_str()].join("\0");
             return (occurrence, key);
         }
@@ -155,12 +181,17 @@ impl Correlator {
     }
 
     fn allows(&mut self, now: Timestamp, key: &str) -> bool {
+        let Limits { burst, refill, .. } = self.limits;
+        if refill.is_zero() {
+            return true;
+        }
+        let burst = f64::from(burst);
         let allowance = self.allowances.entry(key, || Allowance {
-            left: BURST,
+            left: burst,
             at: now,
         });
-        let earned = seconds_between(allowance.at, now) / SECONDS_EACH;
-        allowance.left = (allowance.left + earned).min(BURST);
+        let earned = seconds_between(allowance.at, now) / refill.as_secs_f64();
+        allowance.left = (allowance.left + earned).min(burst);
         allowance.at = allowance.at.max(now);
         let allowed = allowance.left >= 1.0;
         if allowed {
@@ -175,8 +206,10 @@ fn seconds_between(a: Timestamp, b: Timestamp) -> f64 {
     b.duration_since(a).as_secs_f64().max(0.0)
 }
 
-fn object_key(occurrence: &Occurrence) -> String {
-    reference_key(&occurrence.reference)
+/// Who records, and about which object.
+fn source_key(occurrence: &Occurrence) -> String {
+    let component = occurrence.component.as_deref().unwrap_or_default();
+    [component, &reference_key(&occurrence.reference)].join("\0")
 }
 
 fn reference_key(reference: &ObjectReference) -> String {
@@ -194,12 +227,12 @@ fn reference_key(reference: &ObjectReference) -> String {
 
 fn similar_key(occurrence: &Occurrence) -> String {
     let field = occurrence.reference.field_path.as_deref();
-    let object = object_key(occurrence);
+    let source = source_key(occurrence);
     let kind = occurrence.kind.as_str();
     let action = occurrence.action.as_deref().unwrap_or_default();
     let related = occurrence.related.as_deref().map(reference_key);
     let parts = [
-        &object,
+        &source,
         field.unwrap_or_default(),
         kind,
         &occurrence.reason,

@@ -23,10 +23,10 @@ pub(super) fn core(record: &Record, options: &RecorderOptions) -> CoreEvent {
         first_timestamp: Some(Time(record.first)),
         last_timestamp: Some(Time(record.last)),
         source: Some(EventSource {
-            component: Some(options.component.clone()),
+            component: Some(component(record, options).to_owned()),
             host: occurrence.host.as_deref().map(str::to_owned),
         }),
-        reporting_component: Some(options.component.clone()),
+        reporting_component: Some(component(record, options).to_owned()),
         reporting_instance: Some(instance(record, options)),
         ..CoreEvent::default()
     }
@@ -54,7 +54,7 @@ pub(super) fn series(record: &Record, options: &RecorderOptions) -> SeriesEvent 
         action: Some(action.to_owned()),
         related: occurrence.related.as_deref().cloned(),
         note: Some(occurrence.message.clone()),
-        reporting_controller: Some(options.component.clone()),
+        reporting_controller: Some(component(record, options).to_owned()),
         reporting_instance: Some(instance(record, options)),
         ..SeriesEvent::default()
     }
@@ -65,6 +65,12 @@ pub(super) fn series_patch(record: &Record) -> Value {
     json!({
         "series": {"count": record.count, "lastObservedTime": MicroTime(record.last)},
     })
+}
+
+/// Who reports: the component of the recorder, if it has one of its own.
+pub(super) fn component<'a>(record: &'a Record, options: &'a RecorderOptions) -> &'a str {
+    let own = record.occurrence.component.as_deref();
+    own.unwrap_or(&options.component)
 }
 
 /// Which of the component's processes reports: the one on the event's machine, if it names one.

@@ -36,6 +36,7 @@ fn occurrence(second: i64, object: &str, message: &str) -> Occurrence {
         kind: EventKind::Normal,
         reason: "Synced".into(),
         message: message.into(),
+        component: None,
         host: None,
         action: None,
         related: None,
@@ -364,4 +365,50 @@ fn reference_names_the_object() {
     object.metadata.namespace = Some("default".into());
     object.metadata.uid = Some("u1".into());
     assert_eq!(reference_of(&object), reference("a"));
+}
+
+fn limited(options: RecorderOptions) -> Correlator {
+    Correlator::default().with_limits(options.limits)
+}
+
+#[test]
+fn limits_of_the_options_decide_what_is_combined_and_what_is_a_flood() {
+    let options = RecorderOptions::new("c").aggregation(3, Duration::from_secs(60));
+    let mut correlator = limited(options);
+    let mut message = |second, message: &str| {
+        let write = observe(&mut correlator, second, "a", message);
+        created(write).occurrence.message
+    };
+    assert_eq!([message(0, "1"), message(1, "2")], ["1", "2"]);
+    assert_eq!(message(2, "3"), "(combined from similar events): 3");
+    assert_eq!(message(63, "4"), "4", "a quiet minute later");
+
+    let options = RecorderOptions::new("c").flood_limit(2, Duration::from_secs(10));
+    let mut correlator = limited(options);
+    let mut is_written = |second| observe(&mut correlator, second, "a", "fine") != Write::Skip;
+    let seen = [0, 0, 0, 10, 11].map(&mut is_written);
+    assert_eq!(seen, [true, true, false, true, false]);
+
+    let boundless = RecorderOptions::new("c").flood_limit(1, Duration::ZERO);
+    let mut correlator = limited(boundless);
+    let skipped = (0..100).find(|_| observe(&mut correlator, 0, "a", "fine") == Write::Skip);
+    assert_eq!(skipped, None);
+}
+
+#[test]
+fn components_of_one_recorder_have_limits_of_their_own() {
+    let mut correlator = Correlator::default();
+    let mut observe_by = |component: &str| {
+        let occurrence = Occurrence {
+            component: Some(component.into()),
+            ..occurrence(0, "a", "fine")
+        };
+        correlator.observe(at(0), occurrence)
+    };
+    let first = created(observe_by("one"));
+    for _ in 0..40 {
+        observe_by("one");
+    }
+    let other = created(observe_by("two"));
+    assert_ne!(first.name, other.name);
 }

@@ -48,7 +48,7 @@ impl EventWriter {
         environment: Environment,
         waiting: mpsc::Receiver<Recorded>,
     ) -> Self {
-        let correlator = Correlator::of(&options.component, &options.instance);
+        let correlator = Self::correlator(&options);
         Self {
             client,
             options,
@@ -56,6 +56,17 @@ impl EventWriter {
             waiting,
             correlator,
         }
+    }
+
+    /// The same writer with other options, apart from the length of its queue, as long as it has not written anything.
+    pub(crate) fn with_options(mut self, options: RecorderOptions) -> Self {
+        self.correlator = Self::correlator(&options);
+        self.options = options;
+        self
+    }
+
+    fn correlator(options: &RecorderOptions) -> Correlator {
+        Correlator::of(&options.component, &options.instance).with_limits(options.limits)
     }
 
     /// Writes until cancelled, or until no recorder is left; then what is waiting and under way, for a moment.
@@ -136,7 +147,7 @@ impl EventWriter {
     async fn create(&self, client: &Client, record: &Record) -> Result<(), kube::Error> {
         let client = client.clone();
         let params = PostParams {
-            field_manager: Some(self.options.component.clone()),
+            field_manager: Some(encode::component(record, &self.options).to_owned()),
             ..PostParams::default()
         };
         match self.options.api {
@@ -156,7 +167,7 @@ impl EventWriter {
     async fn patch(&self, client: &Client, record: &Record) -> Result<(), kube::Error> {
         let client = client.clone();
         let params = PatchParams {
-            field_manager: Some(self.options.component.clone()),
+            field_manager: Some(encode::component(record, &self.options).to_owned()),
             ..PatchParams::default()
         };
         match self.options.api {

@@ -137,27 +137,57 @@ impl Manager {
         });
     }
 
+    /// A recorder for what is not a reconcile: a runnable, a webhook, `main`. Its events are reported by `name`, about objects of the
+    /// manager's own cluster.
+    ///
+    /// The manager writes them while it runs, beside those of its controllers, and what is recorded until the end of its parts before
+    /// it ends. What is recorded earlier waits, as much of it as [`RecorderOptions::queue`] says. Set the clock and that number
+    /// before.
+    ///
+    /// ```no_run
+    /// use k8s_openapi::api::core::v1::Namespace;
+    /// use kubewright_runtime::manager::Task;
+    /// use kubewright_runtime::{EventKind, Manager};
+    ///
+    /// # fn example(manager: Manager, namespace: Namespace) -> Manager {
+    /// let recorder = manager.recorder_for("janitor");
+    /// manager.runnable(Task::new("janitor", move |stop| async move {
+    ///     recorder.about(&namespace, EventKind::Normal, "Swept", "old backups are gone");
+    ///     stop.cancelled().await;
+    ///     Ok(())
+    /// }))
+    /// # }
+    /// ```
+    pub fn recorder_for(&self, name: &str) -> Recorder {
+        let mut recording = self.recording.lock();
+        let (recorder, _) = recording.get_or_insert_with(|| self.new_recorder(&self.client));
+        recorder.with_component(name)
+    }
+
+    fn new_recorder(&self, client: &Client) -> (Recorder, EventWriter) {
+        let (kube, environment) = (client.kube().clone(), self.environment.clone());
+        Recorder::new(kube, self.recorder_options(), environment)
+    }
+
+    fn recorder_options(&self) -> RecorderOptions {
+        let options = self.recorder.clone();
+        options.unwrap_or_else(|| RecorderOptions::new(&self.name))
+    }
+
     /// The recorders of all clusters. What they record is written as parts of the manager.
     pub(super) fn record(&self, supervisor: &mut Supervisor) -> Recorders {
-        let options = self.recorder.clone();
-        let options = options.unwrap_or_else(|| RecorderOptions::new(&self.name));
-        let mut recorder = |part: String, client: &Client| {
-            let kube = client.kube().clone();
-            let environment = self.environment.clone();
-            let (recorder, writer) = Recorder::new(kube, options.clone(), environment);
-            write_events(part, writer, supervisor);
-            recorder
-        };
-        Recorders {
-            home: recorder("event writer".to_owned(), &self.client),
-            further: self
-                .further()
-                .map(|(name, client)| {
-                    let recorder = recorder(format!("event writer of {name}"), client);
-                    (name.to_owned(), recorder)
-                })
-                .collect(),
+        let given = self.recording.lock().take();
+        let (home, writer) = given.unwrap_or_else(|| self.new_recorder(&self.client));
+        // Whoever asked for a recorder may have done so before the options were set.
+        let writer = writer.with_options(self.recorder_options());
+        write_events("event writer".to_owned(), writer, supervisor);
+        let mut further = BTreeMap::new();
+        for (name, client) in self.further() {
+            let (recorder, writer) = self.new_recorder(client);
+            write_events(format!("event writer of {name}"), writer, supervisor);
+            further.insert(name.to_owned(), recorder);
         }
+        Recorders { home, further }
     }
 }
 
