@@ -4,6 +4,8 @@
 mod clients;
 #[path = "options/dynamic.rs"]
 mod dynamic;
+#[path = "options/live.rs"]
+mod live;
 #[path = "options/serving.rs"]
 mod serving;
 #[path = "options/warnings.rs"]

@@ -26,7 +26,7 @@ impl<K: Object> Objects<K> {
         Ok(())
     }
 
-    /// Deletes all objects of a namespace that have these labels, in one call; those of the whole cluster only where the
+    /// Deletes all objects of a namespace that have these labels and fields, in one call; those of the whole cluster only where the
     /// kind lives in no namespace.
     ///
     /// # Errors
@@ -45,6 +45,7 @@ impl<K: Object> Objects<K> {
         }
         let list = ListParams {
             label_selector: query.labels.map(|selector| selector.to_string()),
+            field_selector: query.fields,
             ..ListParams::default()
         };
         let namespace = query.namespace.as_deref();

@@ -267,6 +267,11 @@ impl ClientError {
             || self.code() == Some(409) && !self.is_already_exists()
     }
 
+    /// The server has no memory of that moment any more, as when pages of a list are read too slowly.
+    pub fn is_expired(&self) -> bool {
+        self.code() == Some(410)
+    }
+
     /// There is already an object of that name.
     pub fn is_already_exists(&self) -> bool {
         self.reason() == "AlreadyExists"

@@ -9,6 +9,9 @@ use super::{
     Client, ClientError, IgnoreNotFound, Object, Objects, Query, ReadSubject, TypedObject,
 };
 
+/// Objects that one request of a list asks for, as client-go's pager does.
+const PAGE: usize = 500;
+
 /// Reads from the server: always the newest state, each read a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Live<'a>(pub(super) &'a Client);
@@ -22,7 +25,8 @@ impl Live<'_> {
         self.0.of::<K>().get_live(key).await
     }
 
-    /// Objects as the server has them now.
+    /// Objects as the server has them now, read in pages of 500. All are of one moment: should the server forget it between two
+    /// pages, they are read once more in one piece.
     ///
     /// # Errors
     /// What the server says, or that the query names an index: those are of the cache.
@@ -65,7 +69,7 @@ impl<K: Object> Objects<K> {
         Ok(found)
     }
 
-    /// Objects as the server has them now.
+    /// Objects as the server has them now, read in pages as by [`Live::list`].
     ///
     /// # Errors
     /// What the server says, or that the query names an index: those are of the cache.
@@ -74,20 +78,47 @@ impl<K: Object> Objects<K> {
             return Err(self.problem("cannot be listed live by index: the server has none"));
         }
         let namespace = query.namespace.as_deref();
-        let params = ListParams {
+        let most = query.limit.unwrap_or(usize::MAX);
+        let mut params = ListParams {
             label_selector: query.labels.map(|selector| selector.to_string()),
-            limit: query.limit.and_then(|limit| u32::try_from(limit).ok()),
+            field_selector: query.fields,
+            limit: page_of(most),
             ..ListParams::default()
         };
+        let mut found = Vec::new();
+        loop {
+            let page = match self.page(namespace, &params).await {
+                // Pages of two moments do not make a list.
+                Err(error) if error.is_expired() && params.continue_token.is_some() => {
+                    found.clear();
+                    (params.limit, params.continue_token) = (None, None);
+                    self.page(namespace, &params).await?
+                }
+                page => page?,
+            };
+            found.extend(page.items);
+            let next = page.metadata.continue_.filter(|token| !token.is_empty());
+            if next.is_none() || found.len() >= most {
+                break;
+            }
+            (params.limit, params.continue_token) = (page_of(most - found.len()), next);
+        }
+        // A server need not know limits.
+        found.truncate(most);
+        self.note_read(found.len(), || ReadSubject::of(namespace));
+        Ok(found)
+    }
+
+    async fn page(
+        &self,
+        namespace: Option<&str>,
+        params: &ListParams,
+    ) -> Result<ObjectList<K>, ClientError> {
         let path = DynamicObject::url_path(self.resource(), namespace);
-        let built = Request::new(path).list(&params);
+        let built = Request::new(path).list(params);
         let call = self.call("list", namespace.unwrap_or_default());
         let answer = self.client.send_read(call, built).await?;
-        let list: ObjectList<K> = call.decode(&answer.body)?;
-        self.note_read(list.items.len(), || {
-            ReadSubject::of(query.namespace.as_deref())
-        });
-        Ok(list.items)
+        call.decode(&answer.body)
     }
 
     /// Succeeds if the server still has this object with the same spec, as [`Live::ensure_current`] does.
@@ -112,4 +143,9 @@ impl<K: Object> Objects<K> {
         let resource = self.form.entry.name.clone();
         Err(ClientError::Changed { resource, key })
     }
+}
+
+/// The number of objects to ask for where so many are wanted. None at all is all of them to a server.
+fn page_of(objects: usize) -> Option<u32> {
+    u32::try_from(objects.clamp(1, PAGE)).ok()
 }

@@ -211,7 +211,7 @@ impl<K: Object> Objects<K> {
     /// Objects, from the cache.
     ///
     /// # Errors
-    /// As of [`get`](Objects::get), and when the query names an index that was not added. One object that does not decode
+    /// As of [`get`](Objects::get), and when the query names fields or an index that was not added. One object that does not decode
     /// fails the list: whoever works out what is superfluous must not take it for missing.
     pub async fn list(&self, query: Query) -> Result<Vec<Arc<K>>, ClientError> {
         if self.form.entry.policy.is_read_live() {
@@ -236,6 +236,11 @@ impl<K: Object> Objects<K> {
     /// # Errors
     /// As of [`list`](Objects::list), but for objects that do not decode.
     pub async fn entries(&self, query: Query) -> Result<Vec<Cached<K>>, ClientError> {
+        if query.fields.is_some() {
+            return Err(self.problem(
+                "cannot be listed from the cache by field selector: use client.live().list, or an index with Query::index",
+            ));
+        }
         let namespace = query.namespace.as_deref();
         if namespace.is_some() && !self.form.covers(namespace) {
             return Err(self.out_of_scope(namespace.unwrap_or_default()));

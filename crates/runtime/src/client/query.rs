@@ -12,12 +12,13 @@ use super::Client;
 use super::write::Built;
 use crate::identity::program_name;
 
-/// What a list asks of the cache.
+/// What a list asks of the cache, or of the server.
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct Query {
     pub(crate) namespace: Option<String>,
     pub(crate) labels: Option<Selector>,
+    pub(crate) fields: Option<String>,
     pub(crate) index: Option<(String, String)>,
     pub(crate) limit: Option<usize>,
 }
@@ -55,6 +56,26 @@ impl Query {
         self
     }
 
+    /// Objects that a field selector chooses, as `spec.nodeName=n1`: for live lists and deletions, since only the server knows which
+    /// fields of a kind can be selected. A cached list has an [index](Query::index) for that and refuses this.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright_runtime::{Client, Query};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = kubewright_server::Server::builder().start().await?;
+    /// # let client = Client::new(kube::Client::new(server.service(), "default"));
+    /// let named = Query::all().namespace("default").fields("metadata.name=settings");
+    /// assert!(client.live().list::<ConfigMap>(named).await?.is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.fields = Some(selector.into());
+        self
+    }
+
     /// Objects that have this value in an index of that name, which must have been added to the cache.
     ///
     /// ```
@@ -80,6 +101,7 @@ impl fmt::Display for Query {
         parts.extend(self.namespace.iter().map(|name| format!("in {name}")));
         let labels = self.labels.iter().filter(|labels| !labels.selects_all());
         parts.extend(labels.map(|labels| format!("with {labels}")));
+        parts.extend(self.fields.iter().map(|fields| format!("where {fields}")));
         let index = self.index.iter();
         parts.extend(index.map(|(name, value)| format!("by {name}={value}")));
         parts.extend(self.limit.iter().map(|limit| format!("at most {limit}")));

@@ -56,7 +56,7 @@ impl RequestPolicy {
         }
     }
 
-    /// Sets how long a read from the server may take.
+    /// Sets how long a read from the server may take; of a long list, each page.
     pub fn read_timeout(mut self, timeout: Duration) -> Self {
         self.read = timeout;
         self

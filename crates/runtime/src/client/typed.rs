@@ -62,7 +62,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// As of [`get`](Client::get), and when the query names an index that was not added. One object that does not decode
+    /// As of [`get`](Client::get), and when the query names fields or an index that was not added. One object that does not decode
     /// fails the list; [`Objects::list_lossy`](super::Objects::list_lossy) leaves it out.
     pub async fn list<K: TypedObject>(&self, query: Query) -> Result<Vec<Arc<K>>, ClientError> {
         self.of().list(query).await
