@@ -400,6 +400,7 @@ fn run(runnable: Box<dyn Runnable>, supervisor: &mut Supervisor, around: &Surrou
     };
     let part = Part {
         on_end: runnable.on_end(),
+        stop_within: runnable.stop_within(),
         ..Part::new(stage, runnable.describe())
     };
     let leading = around.leading.clone();

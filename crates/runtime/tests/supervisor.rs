@@ -399,9 +399,8 @@ async fn event_filter_that_panics_over_the_first_state_ends_the_manager() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
     limit(client.create(&config("a"))).await.expect("created");
-    let leader = Manager::new(kube.clone()).leader_election(LeaseOptions::new(
-        "default", "lease", "other",
-    ));
+    let leader =
+        Manager::new(kube.clone()).leader_election(LeaseOptions::new("default", "lease", "other"));
     let (elected, stop) = (leader.elected(), CancellationToken::new());
     let leader = tokio::spawn(leader.run_until(stop.clone()));
     limit(elected).await;
@@ -420,4 +419,32 @@ async fn event_filter_that_panics_over_the_first_state_ends_the_manager() {
     stop.cancel();
     let ended = limit(leader).await.expect("no panic");
     ended.expect("it ends well");
+}
+
+/// The whole shutdown has half a minute; a part that is known to be quick need not have all of it.
+#[tokio::test(start_paused = true)]
+async fn task_that_is_late_by_its_own_deadline_is_dropped_and_named() {
+    let (_server, kube) = server().await;
+    let (controller, _heard) = telling("fine");
+    let deaf = |_: CancellationToken| std::future::pending::<Result<(), Error>>();
+    let slow = |stop: CancellationToken| async move {
+        stop.cancelled().await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        Ok(())
+    };
+    let manager = Manager::new(kube)
+        .controller(controller)
+        .runnable(Task::new("the poller", deaf).stop_within(Duration::from_secs(2)))
+        .runnable(Task::new("the importer", slow).stop_within(Duration::from_secs(10)));
+    let (elected, stop) = (manager.elected(), CancellationToken::new());
+    let run = tokio::spawn(manager.run_until(stop.clone()));
+    limit(elected).await;
+    // Before it is asked to stop, no time counts.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    stop.cancel();
+    let start = Instant::now();
+    let ended = limit(run).await.expect("no panic");
+    let error = ended.expect_err("one is late").to_string();
+    assert_eq!(error, "the poller did not stop in time");
+    assert_eq!(start.elapsed().as_secs(), 5, "the other one had its time");
 }

@@ -1,6 +1,7 @@
 //! The parts of a manager: what each is called, when it starts and stops, and how it ended.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::Error;
 
@@ -60,6 +61,8 @@ pub(super) struct Part {
     pub(super) stage: Stage,
     pub(super) name: String,
     pub(super) on_end: OnEnd,
+    /// How long it may take to end, if less than its stage may.
+    pub(super) stop_within: Option<Duration>,
 }
 
 impl Part {
@@ -69,6 +72,7 @@ impl Part {
             stage,
             name: name.into(),
             on_end: OnEnd::Fail,
+            stop_within: None,
         }
     }
 

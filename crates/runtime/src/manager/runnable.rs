@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::time::Duration;
 
 use kubewright_cache::source::BoxFuture;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,12 @@ pub trait Runnable: Send + 'static {
     /// What it means that it ends by itself.
     fn on_end(&self) -> OnEnd {
         OnEnd::Fail
+    }
+
+    /// How long it may take to end once it is asked to. After that it is dropped, and the manager ends with its name. None where only
+    /// [`shutdown_timeout`](super::Manager::shutdown_timeout) counts, which holds in any case.
+    fn stop_within(&self) -> Option<Duration> {
+        None
     }
 
     /// What it is called in logs and errors.
@@ -59,6 +66,7 @@ pub struct Task<F> {
     run: F,
     leadership: Leadership,
     on_end: OnEnd,
+    stop_within: Option<Duration>,
 }
 
 impl<F, R> Task<F>
@@ -73,12 +81,34 @@ where
             run,
             leadership: Leadership::Required,
             on_end: OnEnd::Fail,
+            stop_within: None,
         }
     }
 
     /// Lets the task end by itself: it has one thing to do.
     pub fn once(mut self) -> Self {
         self.on_end = OnEnd::Fine;
+        self
+    }
+
+    /// Sets how long the task may take to end once it is asked to. After that it is dropped, the parts that work with it go on with
+    /// their own end, and the manager's error names the task. Without it only
+    /// [`shutdown_timeout`](super::Manager::shutdown_timeout) counts, which holds in any case.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use kubewright_runtime::CancellationToken;
+    /// use kubewright_runtime::manager::Task;
+    ///
+    /// let poll = |stop: CancellationToken| async move {
+    ///     stop.cancelled().await;
+    ///     Ok(())
+    /// };
+    /// let poller = Task::new("poller", poll).stop_within(Duration::from_secs(2));
+    /// # drop(poller);
+    /// ```
+    pub fn stop_within(mut self, time: Duration) -> Self {
+        self.stop_within = Some(time);
         self
     }
 
@@ -104,6 +134,10 @@ where
 
     fn on_end(&self) -> OnEnd {
         self.on_end
+    }
+
+    fn stop_within(&self) -> Option<Duration> {
+        self.stop_within
     }
 
     fn describe(&self) -> String {

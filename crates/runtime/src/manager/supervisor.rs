@@ -3,7 +3,8 @@
 //! Guarantees
 //! - A part that ends without having been asked to is a failure with the part's name, unless the part says that it is fine.
 //! - A panic is attributed to its part.
-//! - [`Supervisor::stop`] returns by its deadline, whatever the parts do, and names those that are late.
+//! - [`Supervisor::stop`] returns by its deadline, whatever the parts do, and names those that are late. A part may have a
+//!   deadline of its own before that.
 //! - The election is stopped, and with it the lease released, only when no work of a leader is left.
 //!
 //! Owner: the manager's `run`. Dropping the supervisor drops all parts.
@@ -13,7 +14,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::ManagerError;
@@ -24,11 +25,14 @@ use crate::panics;
 /// The most of a shutdown that is kept for what comes after the work: servers, informers, the lease, events.
 const LONGEST_TAIL: Duration = Duration::from_secs(10);
 
+/// How the task of a part ended: none where it had not by its own deadline, and was dropped.
+type Finished = Option<Result<(), Error>>;
+
 /// Everything that runs.
 pub(super) struct Supervisor {
     abort: CancellationToken,
     stages: BTreeMap<Stage, Tokens>,
-    tasks: JoinSet<Result<(), Error>>,
+    tasks: JoinSet<Finished>,
     /// What has not ended, in the order of its start.
     running: Vec<(Id, Part)>,
 }
@@ -72,9 +76,14 @@ impl Supervisor {
         F: Future<Output = Result<(), Error>> + Send + 'static,
     {
         let Tokens { stop, abort } = self.tokens(part.stage);
-        self.spawn(part, async move {
-            let run = async move { start(stop).await };
-            abort.run_until_cancelled_owned(run).await.unwrap_or(Ok(()))
+        let (asked, within) = (stop.clone(), part.stop_within);
+        let run = async move { start(stop).await };
+        let run = async move { abort.run_until_cancelled_owned(run).await.unwrap_or(Ok(())) };
+        self.start(part, async move {
+            tokio::select! { biased; // What ends at the last moment has ended.
+                ended = run => Some(ended),
+                () = overdue(asked, within) => None,
+            }
         });
     }
 
@@ -84,6 +93,10 @@ impl Supervisor {
         part: Part,
         run: impl Future<Output = Result<(), Error>> + Send + 'static,
     ) {
+        self.start(part, async { Some(run.await) });
+    }
+
+    fn start(&mut self, part: Part, run: impl Future<Output = Finished> + Send + 'static) {
         self.tokens(part.stage);
         let handle = self.tasks.spawn(run);
         self.running.push((handle.id(), part));
@@ -106,19 +119,17 @@ impl Supervisor {
     }
 
     /// Takes a part that ended out, and says whether that is a failure.
-    fn judge(
-        &mut self,
-        joined: Result<(Id, Result<(), Error>), JoinError>,
-    ) -> Option<ManagerError> {
+    fn judge(&mut self, joined: Result<(Id, Finished), JoinError>) -> Option<ManagerError> {
         let id = joined.as_ref().map_or_else(JoinError::id, |(id, _)| *id);
         let place = self.running.iter().position(|(other, _)| *other == id)?;
         let (_, part) = self.running.remove(place);
         let stage = self.stages.get(&part.stage);
         let stopping = stage.is_some_and(|it| it.stop.is_cancelled() || it.abort.is_cancelled());
         let ended = match joined {
-            Ok((_, Ok(()))) if stopping => Ended::Stopped,
-            Ok((_, Ok(()))) => Ended::Early,
-            Ok((_, Err(error))) => Ended::Failed(error),
+            Ok((_, Some(Ok(())))) if stopping => Ended::Stopped,
+            Ok((_, Some(Ok(())))) => Ended::Early,
+            Ok((_, Some(Err(error)))) => Ended::Failed(error),
+            Ok((_, None)) => Ended::Late,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => Ended::Panicked(panics::text(&*panic)),
                 Err(_) => Ended::Late,
@@ -207,6 +218,15 @@ impl Supervisor {
         let parts = parts.filter(|part| part.stage == stage);
         parts.map(|part| part.name.clone()).collect()
     }
+}
+
+/// Completes when a part that was asked to stop has had its own time; never where it has none.
+async fn overdue(asked: CancellationToken, within: Option<Duration>) {
+    let Some(within) = within else {
+        return std::future::pending().await;
+    };
+    asked.cancelled().await;
+    sleep(within).await;
 }
 
 fn halfway(deadline: Instant) -> Instant {
