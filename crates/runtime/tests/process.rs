@@ -16,7 +16,7 @@ use kubewright_runtime::{
     Client, Context, Controller, LeaseOptions, Manager, Outcome, Scope, from_fn,
 };
 use kubewright_server::{Endpoint, Server};
-use kubewright_testing::limit;
+use kubewright_testing::{limit, seen};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
@@ -32,6 +32,8 @@ const RETRY: Duration = Duration::from_millis(150);
 
 /// The longest that anything takes here.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest that a process lives: its parent may be gone, and then nobody ends it.
+const LIFE: Duration = Duration::from_secs(300);
 
 // What the processes do.
 
@@ -48,6 +50,13 @@ fn process() {
         .enable_all()
         .build()
         .expect("a runtime");
+    // A thread, because those of the runtime may be blocked; without a word, because nobody may be left to read it.
+    std::thread::spawn(|| {
+        let (_nobody, end) = std::sync::mpsc::sync_channel::<()>(0);
+        // Nobody sends: this is a wait for its time alone.
+        let _ = end.recv_timeout(LIFE);
+        std::process::exit(9);
+    });
     let ended = runtime.block_on(act(&role));
     runtime.shutdown_background();
     println!("ended: {ended}");
@@ -132,8 +141,10 @@ struct World {
 
 impl World {
     async fn start() -> Self {
-        let server = Server::builder().start().await.expect("a server starts");
-        let endpoint = server.listen(([127, 0, 0, 1], 0).into()).await;
+        let server = limit(Server::builder().start()).await;
+        let server = server.expect("a server starts");
+        seen("a server");
+        let endpoint = limit(server.listen(([127, 0, 0, 1], 0).into())).await;
         let endpoint = endpoint.expect("it listens");
         let folder = tempfile::tempdir().expect("a folder");
         let kubeconfig = folder.path().join("kubeconfig");
@@ -142,7 +153,8 @@ impl World {
         let mut shared = ConfigMap::default();
         shared.metadata.name = Some("shared".to_owned());
         shared.metadata.namespace = Some("default".to_owned());
-        let created = Client::new(client.clone()).create(&shared).await;
+        seen("its endpoint and kubeconfig");
+        let created = limit(Client::new(client.clone()).create(&shared)).await;
         created.expect("it is created");
         Self {
             _server: server,
@@ -277,8 +289,9 @@ async fn process_whose_thread_is_blocked_has_ended_before_another_can_lead() {
 async fn writers(client: kube::Client, found: Arc<parking_lot::Mutex<Vec<String>>>) {
     let api: Api<ConfigMap> = Api::namespaced(client, "default");
     let params = WatchParams::default().fields("metadata.name=shared");
-    let mut events = api.watch(&params, "0").await.expect("watched").boxed();
-    while let Ok(Some(event)) = events.try_next().await {
+    let events = limit(api.watch(&params, "0")).await;
+    let mut events = events.expect("watched").boxed();
+    while let Ok(Some(event)) = limit(events.try_next()).await {
         let (WatchEvent::Added(config) | WatchEvent::Modified(config)) = event else {
             continue;
         };
@@ -287,6 +300,7 @@ async fn writers(client: kube::Client, found: Arc<parking_lot::Mutex<Vec<String>
         if let Some(writer) = writer
             && found.last() != Some(&writer)
         {
+            seen(format!("written by {writer}"));
             found.push(writer);
         }
     }
