@@ -129,8 +129,8 @@ pub mod prelude {
     pub use kubewright_runtime::finalizer::{Cleanup, Finalized, finalize};
     pub use kubewright_runtime::{
         Change, Client, ClientError, Context, Controller, Delete, Error, EventKind, IgnoreNotFound,
-        Index, Key, Manager, Outcome, Predicate, Query, Reconciler, ResultExt, Scope, Selector,
-        Watch, Written, conditions, is_controlled_by, set_controller_reference,
+        Index, Key, Manager, Outcome, Predicate, Query, Reconciler, Recorder, ResultExt, Scope,
+        Selector, Watch, Written, conditions, from_fn, is_controlled_by, set_controller_reference,
     };
 }
 

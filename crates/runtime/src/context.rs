@@ -254,6 +254,25 @@ impl Context {
         &self.0.lent.recorder
     }
 
+    /// A token that is cancelled when the manager cannot wait any longer, for what takes one: tasks that the reconcile starts, or
+    /// clients of other systems. To cancel it ends what has it, and no other reconcile.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::core::v1::Secret;
+    /// # use kubewright_runtime::{CancellationToken, Context, Error, Outcome};
+    /// # async fn upload(_: CancellationToken) -> Result<(), Error> { Ok(()) }
+    /// # async fn reconcile(secret: Arc<Secret>, cx: Context) -> Result<Outcome, Error> {
+    /// let uploading = tokio::spawn(upload(cx.cancellation()));
+    /// uploading.await.map_err(Error::new)??;
+    /// # Ok(Outcome::done())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn cancellation(&self) -> CancellationToken {
+        self.0.lent.cancel.child_token()
+    }
+
     /// Completes when the manager cannot wait any longer. Only reconciles that take very long need to look.
     pub async fn cancelled(&self) {
         self.0.lent.cancel.cancelled().await;

@@ -54,6 +54,7 @@ pub use requests::{ObjectEvent, Request, Requests};
 pub use result_ext::ResultExt;
 pub use serving::{MetricsServer, Probes};
 pub use sharding::ShardingOptions;
-/// What ends a manager that runs [until](Manager::run_until) it is cancelled.
+/// What ends a manager that runs [until](Manager::run_until) it is cancelled, and what a reconcile is
+/// [cancelled](Context::cancellation) by.
 pub use tokio_util::sync::CancellationToken;
 pub use watch::Watch;

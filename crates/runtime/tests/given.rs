@@ -1,6 +1,7 @@
 //! What a manager is given: state for its reconcilers, a recorder, pages; and the metrics that it serves.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kubewright_runtime::events::{EventApi, RecorderOptions};
@@ -8,12 +9,13 @@ use kubewright_runtime::manager::Task;
 use kubewright_runtime::serving::Listener;
 use kubewright_runtime::{
     CancellationToken, Client, Context, Controller, Error, EventKind, Manager, Outcome, Query,
-    Reconciler,
+    Reconciler, from_fn,
 };
 use kubewright_server::Server;
 use kubewright_testing::{limit, until};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// A client of another system, as reconcilers are given one.
@@ -198,4 +200,39 @@ async fn recorder_outside_of_reconciles_has_its_own_name_and_is_flushed_at_the_e
     let by_janitor = |reason: &str| (Some(reason.to_owned()), Some("janitor".to_owned()));
     assert_eq!(seen, [by_janitor("Found"), by_janitor("Left")]);
     assert_eq!(recorder.dropped(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_of_a_reconcile_ends_when_the_manager_cannot_wait_any_longer() {
+    let server = limit(Server::builder().start()).await.expect("a server");
+    let client = || kube::Client::new(server.service(), "default");
+    let (sender, mut heard) = mpsc::channel(16);
+    let reconciler = from_fn(move |_: Arc<ConfigMap>, cx: Context| {
+        // One that a reconcile cancels is nobody else's.
+        cx.cancellation().cancel();
+        let (token, sender) = (cx.cancellation(), sender.clone());
+        let _ = sender.try_send("begun");
+        tokio::spawn(async move {
+            token.cancelled().await;
+            let _ = sender.try_send("ended");
+        });
+        std::future::pending::<Result<Outcome, Error>>()
+    });
+    let controller = Controller::of::<ConfigMap>("endless").reconciler(reconciler);
+    let manager = Manager::new(client()).shutdown_timeout(Duration::from_secs(8));
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.controller(controller).run_until(stop.clone()));
+    let mut config = ConfigMap::default();
+    config.metadata.name = Some("a".to_owned());
+    config.metadata.namespace = Some("default".to_owned());
+    let created = limit(Client::new(client()).create(&config)).await;
+    created.expect("created");
+    assert_eq!(limit(heard.recv()).await, Some("begun"));
+    stop.cancel();
+    // A reconcile may finish in three quarters of the shutdown.
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(heard.try_recv().is_err(), "it may go on");
+    assert_eq!(limit(heard.recv()).await, Some("ended"));
+    let ended = limit(running).await.expect("no panic");
+    ended.expect_err("the reconcile is late");
 }
