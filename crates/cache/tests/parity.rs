@@ -161,7 +161,8 @@ fn apis(cell: &str) -> Vec<&str> {
         .collect()
 }
 
-/// What is wrong with a row of the runtime's table: nothing shows it, it names nothing to call, or its tests do not call that.
+/// What is wrong with a row of the runtime's table: nothing shows it, it names nothing to call, its tests do not call that, or nothing
+/// is offered without a reason.
 fn problem(row: &str, files: &[Bodies<'_>]) -> Option<String> {
     let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
     let [_, here, tests] = cells.as_slice() else {
@@ -169,7 +170,8 @@ fn problem(row: &str, files: &[Bodies<'_>]) -> Option<String> {
     };
     let (apis, tests) = (apis(here), named(tests));
     if NOTHING.iter().any(|word| here.starts_with(word)) {
-        return None;
+        let has_reason = here.split_once(": ").is_some();
+        return (!has_reason).then(|| "neither a test nor a reason".to_owned());
     }
     if tests.is_empty() || apis.is_empty() {
         return Some(format!("called: {apis:?}, tests: {tests:?}"));

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kubewright_runtime::{Change, Client, Delete, Key, Query};
+use kubewright_cache::Factory;
+use kubewright_runtime::{Change, Client, Delete, Key, Query, Scope};
 use kubewright_testing::{Verb, Wire, limit};
 use serde_json::json;
 
@@ -130,4 +131,22 @@ async fn status_is_replaced_and_patched_without_the_rest() {
     let same = limit(client.patch_status(&patched, &*patched)).await;
     assert_eq!(same.expect("nothing to do").change, Change::Unchanged);
     assert_eq!(wire.count(Verb::Patch), 1, "nothing is sent for nothing");
+}
+
+#[tokio::test]
+async fn selectors_of_the_factory_hold_for_every_kind_without_a_policy() {
+    let (_server, kube) = server().await;
+    let user = Client::new(kube.clone());
+    for (name, app) in [("a", "web"), ("b", "db"), ("c", "web")] {
+        let mut config = config(name);
+        config.metadata.labels = Some(BTreeMap::from([("app".to_owned(), app.to_owned())]));
+        limit(user.create(&config)).await.expect("created");
+    }
+    let scope = Scope::all().labels("app=web").fields("metadata.name!=c");
+    let factory = Factory::new(kube.clone()).scope(scope);
+    let client = Client::builder(kube).factory(factory).build();
+    let listed = limit(client.list::<ConfigMap>(Query::all())).await;
+    let listed = listed.expect("they are read");
+    let names = listed.iter().filter_map(|it| it.metadata.name.as_deref());
+    assert_eq!(names.collect::<Vec<_>>(), ["a"]);
 }
