@@ -5,6 +5,7 @@
 //! `kubewright::registered` tells; a wrong attribute is a compile error.
 
 mod conversion;
+mod hook;
 mod item;
 mod kind;
 mod list;
@@ -62,14 +63,16 @@ pub fn rbac(arguments: TokenStream, item: TokenStream) -> TokenStream {
     permission::expand(arguments.into(), item.into()).into()
 }
 
-/// Registers an admission webhook: a function that answers, or any other item outside of an `impl`, which only says that
-/// there is one.
+/// Registers an admission webhook: a function that answers, an `impl Validating<K>` or `impl Defaulting<K>` of a type that has
+/// a default, or any other item outside of an `impl`, which only says that there is one.
 ///
-/// A `mutating` function is `fn(&mut K)`, a `validating` one `fn(&K, Option<&K>) -> Result<(), FieldErrors>`, with the object as
-/// it was before if it is not new. See `kubewright::runtime::webhook` for what else they can be.
+/// A `mutating` function is `fn(&mut K)`, and may return a `Result`. A `validating` one is `fn(&K) -> Result<(), FieldErrors>`,
+/// about the object as it is to be or the one that is deleted, or `fn(&K, Option<&K>) -> Result<(), FieldErrors>`, with the object
+/// as it was before if it is not new. Both may be async, and may take the `&Request` last, which says who asks for what and gives
+/// them the state of the operator.
 ///
-/// Begins with `mutating` or `validating`. On a function that is all: `groups`, `versions` and `resources` are those of `K`,
-/// `verbs` are `create;update`, `name` is `mguestbook-v1.kb.io` and `path` `/mutate-webapp-my-domain-v1-guestbook` (or `v..` and
+/// Begins with `mutating` or `validating`. On what answers that is all: `groups`, `versions` and `resources` are those of `K`,
+/// `verbs` are `create;update`, or the methods of an `impl Validating<K>`, `name` is `mguestbook-v1.kb.io` and `path` `/mutate-webapp-my-domain-v1-guestbook` (or `v..` and
 /// `/validate-..`), as kubebuilder has them. On other items they have to be given. Further options are `failure_policy`, `match_policy`, `side_effects`, `timeout_seconds`, `reinvocation_policy`,
 /// `admission_review_versions`, `url`, `service_name`, `service_namespace`, `service_port`, the label selectors
 /// `namespace_selector` and `object_selector`, and `match_conditions`: expressions of CEL that have to hold, each after its name, as

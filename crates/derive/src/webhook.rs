@@ -2,11 +2,11 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
-use syn::{Error, FnArg, ItemFn, LitStr, Result, Signature, Type};
+use syn::{Error, LitStr, Result, Type};
 
+use crate::hook::{Hook, Purpose};
 use crate::list::Arguments;
 use crate::permission::option;
-use crate::registration::beside;
 
 const KNOWN: &[&str] = &[
     "mutating",
@@ -32,43 +32,51 @@ const KNOWN: &[&str] = &[
     "match_conditions",
 ];
 
-/// The item, and the webhook beside it. A function is what answers; any other item only says that there is a webhook.
+/// The item, and the webhook beside it.
 pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    let function = syn::parse2::<ItemFn>(item.clone()).ok();
-    let function = function.as_ref().map(|function| &function.sig);
-    beside(item, entry(arguments, function))
+    let registered = register(arguments, item.clone());
+    let registered = registered.unwrap_or_else(|error| error.to_compile_error());
+    quote!(#item #registered)
 }
 
-fn entry(arguments: TokenStream, function: Option<&Signature>) -> Result<TokenStream> {
+fn register(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let mut arguments = Arguments::parse(arguments, KNOWN)?;
-    let (kind, adds) = kind(&mut arguments)?;
-    let object = function.and_then(object_type);
-    let name = arguments.text("name")?;
-    if let Some(name) = &name {
-        check_name(name)?;
-    }
-    let (path, url) = (arguments.text("path")?, arguments.text("url")?);
-    if path.is_some() && url.is_some() {
-        let problem = "one of `path` and `url` is wanted, not both";
-        return Err(Error::new(Span::call_site(), problem));
-    }
-    // What says of which type its objects are need not say the rest.
-    if object.is_none() {
-        let missing = |problem: &str| Err(Error::new(Span::call_site(), problem));
-        if name.is_none() {
-            return missing("`name = \"..\"` is missing");
-        }
-        if path.is_none() && url.is_none() {
-            return missing("one of `path` and `url` is wanted");
-        }
-    }
-    let serve = match (function, &url) {
-        (Some(function), None) => {
-            let function = &function.ident;
-            quote!(::core::option::Option::Some(|hooks, path| hooks.#adds(path, #function)))
-        }
-        _ => quote!(::core::option::Option::None),
+    let purpose = purpose(&mut arguments)?;
+    let url = arguments.text("url")?;
+    let hook = match Hook::parse(item, purpose) {
+        // What is asked at another address can be anything here.
+        Err(_) if url.is_some() => Hook::Declaration,
+        parsed => parsed?,
     };
+    let adapter = url.is_none().then(|| hook.adapter());
+    let entry = entry(arguments, url, &hook, purpose)?;
+    Ok(quote! {
+        const _: () = {
+            #adapter
+            ::kubewright::__private::inventory::submit! { #entry }
+        };
+    })
+}
+
+fn entry(
+    mut arguments: Arguments,
+    url: Option<LitStr>,
+    hook: &Hook,
+    purpose: Purpose,
+) -> Result<TokenStream> {
+    let object = hook.object();
+    let kind = match purpose {
+        Purpose::Mutating => quote!(::kubewright::manifests::WebhookKind::Mutating),
+        Purpose::Validating => quote!(::kubewright::manifests::WebhookKind::Validating),
+    };
+    let (name, path) = (arguments.text("name")?, arguments.text("path")?);
+    check_address(name.as_ref(), path.as_ref(), url.as_ref(), object)?;
+    let serve = if url.is_none() {
+        hook.serve()
+    } else {
+        Hook::Declaration.serve()
+    };
+    let is_served = url.is_none();
     let (name, path, url) = (option(name), option(path), option(url));
     let groups = arguments.list("groups")?;
     let versions = listed(&mut arguments, "versions", object)?;
@@ -79,6 +87,7 @@ fn entry(arguments: TokenStream, function: Option<&Signature>) -> Result<TokenSt
         &verbs,
         &["create", "update", "delete", "connect", "*"],
     )?;
+    let verbs = if is_served { hook.verbs(verbs)? } else { verbs };
     let failure = choice(&mut arguments, "failure_policy", &["Fail", "Ignore"])?;
     let matching = choice(&mut arguments, "match_policy", &["Exact", "Equivalent"])?;
     let effects = choice(&mut arguments, "side_effects", &["None", "NoneOnDryRun"])?;
@@ -114,28 +123,33 @@ fn entry(arguments: TokenStream, function: Option<&Signature>) -> Result<TokenSt
     })
 }
 
-/// The type of the objects that a function is about: that of its first parameter, `&K` or `&mut K`.
-fn object_type(signature: &Signature) -> Option<&Type> {
-    match signature.inputs.first()? {
-        FnArg::Typed(first) => match &*first.ty {
-            Type::Reference(reference) => Some(&reference.elem),
-            _ => None,
-        },
-        FnArg::Receiver(_) => None,
+/// Whether it is known where the webhook answers, and under which name.
+fn check_address(
+    name: Option<&LitStr>,
+    path: Option<&LitStr>,
+    url: Option<&LitStr>,
+    object: Option<&Type>,
+) -> Result<()> {
+    let wrong = |problem: &str| Err(Error::new(Span::call_site(), problem));
+    if path.is_some() && url.is_some() {
+        return wrong("one of `path` and `url` is wanted, not both");
     }
+    match name {
+        Some(name) => check_name(name)?,
+        // What says of which type its objects are need not say the rest.
+        None if object.is_some() => {}
+        None => return wrong("`name = \"..\"` is missing"),
+    }
+    if object.is_none() && path.is_none() && url.is_none() {
+        return wrong("one of `path` and `url` is wanted");
+    }
+    Ok(())
 }
 
-/// The kind, and what adds a function of it to those that are served.
-fn kind(arguments: &mut Arguments) -> Result<(TokenStream, TokenStream)> {
+fn purpose(arguments: &mut Arguments) -> Result<Purpose> {
     match (arguments.flag("mutating")?, arguments.flag("validating")?) {
-        (Some(_), None) => Ok((
-            quote!(::kubewright::manifests::WebhookKind::Mutating),
-            quote!(defaulting),
-        )),
-        (None, Some(_)) => Ok((
-            quote!(::kubewright::manifests::WebhookKind::Validating),
-            quote!(validating),
-        )),
+        (Some(_), None) => Ok(Purpose::Mutating),
+        (None, Some(_)) => Ok(Purpose::Validating),
         (Some(span), Some(_)) => Err(Error::new(
             span,
             "it either defaults objects or validates them: write two attributes",
@@ -259,7 +273,13 @@ mod tests {
 
     fn check(extra: TokenStream, expected: &str) {
         let arguments = quote!(groups = "g", versions = "v1", resources = "r", #extra);
-        let found = entry(arguments, None).map_err(|error| error.to_string());
+        let found = register(
+            arguments,
+            quote!(
+                struct Elsewhere;
+            ),
+        );
+        let found = found.map_err(|error| error.to_string());
         assert_eq!(
             found.map(|_| String::new()).unwrap_or_else(|error| error),
             expected

@@ -7,14 +7,13 @@ use jiff::Timestamp;
 use kubewright_cache::{AsObject, Key};
 use tokio_util::sync::CancellationToken;
 
-use crate::Error;
 use crate::cause::{Cause, Reasons};
 use crate::client::{Client, Traces};
 use crate::described::Described;
 use crate::environment::Environment;
 use crate::events::{EventKind, Recorder, reference_of};
 use crate::metrics::Metrics;
-use crate::state::States;
+use crate::{Error, States};
 
 /// One reconcile: who runs, why, and with what. Cheap to clone.
 #[derive(Clone)]
@@ -240,7 +239,7 @@ impl Context {
     /// # Errors
     /// When the manager was given no value of this type. The error is terminal.
     pub fn state<T: Send + Sync + 'static>(&self) -> Result<&T, Error> {
-        self.0.lent.states.get()
+        self.0.lent.states.get().map_err(Error::terminal)
     }
 
     /// The metrics of the manager, for counters of one's own. A family that exists is shared, so that a reconcile can ask for

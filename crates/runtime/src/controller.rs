@@ -38,6 +38,7 @@ pub use history::{History, Reconciled};
 pub use of_objects::Primary;
 pub use of_requests::NoPrimary;
 
+use crate::States;
 use crate::client::Client;
 use crate::environment::Environment;
 use crate::events::Recorder;
@@ -46,7 +47,6 @@ use crate::metrics::Metrics;
 use crate::panics;
 use crate::requests::{Filter, Request, Requests};
 use crate::sharding::Shards;
-use crate::state::States;
 use crate::watch::{Relation, Running, Source, SourceError, Subject};
 
 /// How long one reconcile may take by default: far more than any should, and less than for ever.

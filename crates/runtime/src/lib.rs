@@ -24,7 +24,6 @@ mod requests;
 mod result_ext;
 pub mod serving;
 pub mod sharding;
-mod state;
 mod stripes;
 #[cfg(feature = "opentelemetry")]
 pub mod telemetry;
@@ -42,6 +41,7 @@ pub use kubewright_cache::{
     AsObject, Cached, Connections, Event, Index, Key, Scope, Selector, SelectorError,
 };
 pub use kubewright_webhook as webhook;
+pub use kubewright_webhook::States;
 pub use kubewright_workqueue::{Add, Priority, PriorityPolicy};
 pub use lease::{Election, LeaseOptions};
 pub use manager::Manager;

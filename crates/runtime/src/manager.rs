@@ -38,6 +38,7 @@ pub use part::{Ended, OnEnd};
 pub(crate) use queues::Queues;
 pub use runnable::{Runnable, Task};
 
+use crate::States;
 use crate::client::{CacheInUse, Client, InformerLifetime};
 use crate::controller::{AnyController, History, Leadership, Progress, Surroundings, WarmUp};
 use crate::environment::Environment;
@@ -47,7 +48,6 @@ use crate::lease::LeaseOptions;
 use crate::metrics::Metrics;
 use crate::serving::Probes;
 use crate::sharding::{Caches, ShardingOptions, Shards};
-use crate::state::States;
 use candidate::Candidate;
 use clusters::{Cluster, Recorders};
 use part::{Part, Stage};
@@ -352,6 +352,7 @@ impl Manager {
             let shown = shown.clone();
             let part = Part::new(Stage::Servers, server.name());
             supervisor.add(part, |stop| async move {
+            states: self.states,
                 server.serve(shown, stop).await;
                 Ok(())
             });

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::patch;
+use crate::state::States;
 use crate::validating::Denial;
 
 /// What somebody wants to do with an object.
@@ -59,6 +60,9 @@ pub struct Request {
     /// The options of the request, `DeleteOptions` say.
     #[serde(default)]
     pub options: Value,
+    /// What the program gave to its webhooks.
+    #[serde(skip)]
+    pub(crate) states: States,
 }
 
 /// The kind of an object.
@@ -117,6 +121,36 @@ impl Request {
     /// When it does not decode.
     pub fn decode_old<K: DeserializeOwned>(&self) -> Result<K, Denial> {
         decode(&self.old_object, "old object")
+    }
+
+    /// Returns what the program gave to its webhooks, by its type: a client of another system, say. It is what reconcilers get with
+    /// `Context::state`.
+    ///
+    /// ```
+    /// use k8s_openapi::api::core::v1::Pod;
+    /// use kubewright_webhook::{Denial, Request};
+    ///
+    /// /// Given to the manager with `manager.state(Registries(..))`.
+    /// struct Registries(Vec<String>);
+    ///
+    /// fn from_known_registries(pod: &Pod, request: &Request) -> Result<(), Denial> {
+    ///     let known = request.state::<Registries>()?;
+    ///     let images = pod.spec.iter().flat_map(|spec| &spec.containers).filter_map(|it| it.image.as_deref());
+    ///     for image in images {
+    ///         if !known.0.iter().any(|registry| image.starts_with(registry)) {
+    ///             return Err(Denial::new(format!("{image} is of a registry that is not known")));
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// }
+    /// # let _ = from_known_registries;
+    /// ```
+    ///
+    /// # Errors
+    /// When the program gave no value of this type: an internal error, which denies the request.
+    pub fn state<T: Send + Sync + 'static>(&self) -> Result<&T, Denial> {
+        let missing = |error: crate::MissingState| Denial::internal(error.to_string());
+        self.states.get().map_err(missing)
     }
 }
 

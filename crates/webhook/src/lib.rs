@@ -41,6 +41,7 @@ mod overlay;
 mod patch;
 mod review;
 mod router;
+mod state;
 mod validating;
 
 use std::future::Future;
@@ -51,6 +52,7 @@ pub use conversion::{Converter, Spoke, same_fields};
 pub use defaulting::Defaulting;
 pub use field_error::{FieldError, FieldErrors};
 pub use router::{Answer, Webhooks};
+pub use state::{MissingState, States};
 pub use validating::{Denial, IntoVerdict, Validating, Verdict};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

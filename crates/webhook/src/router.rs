@@ -18,6 +18,7 @@ use crate::admission::{Admission, Request, Response};
 use crate::conversion::{Converter, ObjectConversionError, Ways};
 use crate::defaulting::{Complete, Defaulting};
 use crate::review::{AdmissionReview, ConversionReview, NoReview};
+use crate::state::States;
 use crate::validating::{Denial, Judge, Validating};
 
 /// What is sent back.
@@ -37,6 +38,7 @@ pub enum Answer {
 #[must_use]
 pub struct Webhooks {
     paths: BTreeMap<String, Route>,
+    states: States,
 }
 
 #[derive(Clone)]
@@ -122,10 +124,24 @@ impl Webhooks {
         let route = Route::Conversion(vec![converter.erase()]);
         self.and(Self {
             paths: [(path.to_owned(), route)].into(),
+            states: States::default(),
         })
     }
 
-    /// Those of both. Of two at one path the other's counts, unless both convert.
+    /// Gives functions a value of a type, which they get with [`Request::state`]. A manager that serves them gives them its own
+    /// values as well; of two of one type that of the webhooks counts.
+    pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.states.insert(value);
+        self
+    }
+
+    /// Gives functions these values, unless they have one of the same type.
+    pub fn with_states(mut self, states: &States) -> Self {
+        self.states.add_missing(states);
+        self
+    }
+
+    /// Those of both. Of two at one path, and of two states of one type, the other's counts, unless both convert.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -134,7 +150,9 @@ impl Webhooks {
     /// let secrets = Webhooks::new().defaulting("/mutate-secret", |_: &mut Secret| {});
     /// assert_eq!(maps.and(secrets).paths().count(), 2);
     /// ```
-    pub fn and(mut self, other: Self) -> Self {
+    pub fn and(mut self, mut other: Self) -> Self {
+        other.states.add_missing(&self.states);
+        self.states = other.states;
         for (path, route) in other.paths {
             let route = match self.paths.remove(&path) {
                 Some(known) => known.and(route),
@@ -177,7 +195,7 @@ impl Webhooks {
     pub async fn answer(&self, path: &str, body: &[u8]) -> Answer {
         let answered = match self.paths.get(path) {
             None => return Answer::NotFound,
-            Some(Route::Admission(admission)) => admit(&**admission, path, body).await,
+            Some(Route::Admission(admission)) => self.admit(&**admission, path, body).await,
             Some(Route::Conversion(ways)) => convert(ways, body),
         };
         match answered {
@@ -185,17 +203,23 @@ impl Webhooks {
             Err(problem) => Answer::BadRequest(problem.to_string()),
         }
     }
-}
 
-async fn admit(admission: &dyn Erased, path: &str, body: &[u8]) -> Result<Value, NoReview> {
-    let (api_version, request) = AdmissionReview::read(body)?.into_parts();
-    let uid = request.uid.clone();
-    let admitted = AssertUnwindSafe(async { admission.admit(request).await });
-    let response = admitted.catch_unwind().await.unwrap_or_else(|_| {
-        tracing::error!(path, uid, "a webhook panicked");
-        Response::denied(Denial::internal("the webhook panicked"))
-    });
-    Ok(AdmissionReview::answer(&api_version, &uid, &response))
+    async fn admit(
+        &self,
+        admission: &dyn Erased,
+        path: &str,
+        body: &[u8],
+    ) -> Result<Value, NoReview> {
+        let (api_version, mut request) = AdmissionReview::read(body)?.into_parts();
+        request.states = self.states.clone();
+        let uid = request.uid.clone();
+        let admitted = AssertUnwindSafe(async { admission.admit(request).await });
+        let response = admitted.catch_unwind().await.unwrap_or_else(|_| {
+            tracing::error!(path, uid, "a webhook panicked");
+            Response::denied(Denial::internal("the webhook panicked"))
+        });
+        Ok(AdmissionReview::answer(&api_version, &uid, &response))
+    }
 }
 
 fn convert(ways: &[Ways], body: &[u8]) -> Result<Value, NoReview> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kubewright_cluster::{self as cluster, Clock, Cluster, NodesOptions};
+use kubewright_runtime::webhook::Webhooks;
 use kubewright_runtime::{Environment, Manager};
 use kubewright_server::Authorization;
 use kubewright_testing::rbac::Grant;
@@ -16,7 +17,7 @@ use serde_json::Value;
 use super::objects::{self, Source};
 use super::role::Identity;
 use super::world::World;
-use crate::{Error, Result};
+use crate::{Error, Result, registered};
 
 /// How long a wait may take by default; it takes milliseconds.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -60,9 +61,11 @@ pub struct Builder {
 pub(super) struct Plan {
     pub(super) identity: Identity,
     pub(super) refusals: Refusals,
-    pub(super) webhooks: Serve,
     pub(super) seed: u64,
     pub(super) time_limit: Duration,
+    serve: Serve,
+    /// Those that are served beside the registered ones.
+    webhooks: Webhooks,
     adjust: Option<Adjust>,
     faults: Option<Faults>,
 }
@@ -74,9 +77,9 @@ pub(super) enum Refusals {
     Tolerate,
 }
 
-/// Whether the webhooks that are registered are served and asked.
+/// Whether webhooks are served and asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Serve {
+enum Serve {
     Webhooks,
     Nothing,
 }
@@ -86,7 +89,8 @@ impl Default for Builder {
         let plan = Plan {
             identity: Identity::Generated,
             refusals: Refusals::Fail,
-            webhooks: Serve::Webhooks,
+            serve: Serve::Webhooks,
+            webhooks: Webhooks::new(),
             seed: Environment::system().below(u64::MAX),
             time_limit: TIME_LIMIT,
             adjust: None,
@@ -219,10 +223,46 @@ impl Builder {
         self
     }
 
-    /// Leaves the registered webhooks out: the server asks nobody. The server calls webhooks over a socket, which a paused clock
+    /// Serves webhooks beside those that are registered, as [`Operator::webhooks`](crate::Operator::webhooks) does. The server asks
+    /// them where an attribute says so, such as one on the type that answers.
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use kubewright::testing::World;
+    /// # use kubewright::webhook::{Denial, Request, Validating, Verdict, Webhooks};
+    /// #[kubewright::webhook(
+    ///     validating,
+    ///     name = "vconfigmap.my.domain",
+    ///     path = "/validate-configmap",
+    ///     groups = "",
+    ///     versions = "v1",
+    ///     resources = "configmaps",
+    ///     verbs = "create"
+    /// )]
+    /// struct Quota(usize);
+    ///
+    /// impl Validating<ConfigMap> for Quota {
+    ///     async fn create(&self, map: &ConfigMap, _: &Request) -> Verdict {
+    ///         let size = map.data.as_ref().map_or(0, |data| data.len());
+    ///         if size > self.0 { Err(Denial::new("it is too large")) } else { Ok(Vec::new()) }
+    ///     }
+    /// }
+    ///
+    /// # async fn test() {
+    /// let hooks = Webhooks::new().validating("/validate-configmap", Quota(10));
+    /// let world = World::builder().webhooks(hooks).start().await;
+    /// # drop(world);
+    /// # }
+    /// ```
+    pub fn webhooks(mut self, webhooks: Webhooks) -> Self {
+        self.plan.webhooks = self.plan.webhooks.and(webhooks);
+        self
+    }
+
+    /// Leaves all webhooks out: the server asks nobody. The server calls webhooks over a socket, which a paused clock
     /// does not wait for, so tests in virtual time of an operator that has webhooks need this.
     pub fn without_webhooks(mut self) -> Self {
-        self.plan.webhooks = Serve::Nothing;
+        self.plan.serve = Serve::Nothing;
         self
     }
 
@@ -285,6 +325,14 @@ impl Plan {
         match &self.adjust {
             Some(adjust) => adjust(manager),
             None => manager,
+        }
+    }
+
+    /// What the operator answers of what the server asks.
+    pub(super) fn webhooks(&self) -> Webhooks {
+        match self.serve {
+            Serve::Webhooks => registered::webhooks().and(self.webhooks.clone()),
+            Serve::Nothing => Webhooks::new(),
         }
     }
 

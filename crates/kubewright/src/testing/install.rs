@@ -6,7 +6,6 @@ use kubewright_runtime::webhook::Webhooks;
 use kubewright_runtime::{Error, Manager};
 use serde_json::{Value, json};
 
-use super::builder::Serve;
 use super::objects::apply;
 use crate::registered;
 
@@ -17,23 +16,19 @@ use crate::registered;
 /// When no port is free, or a definition or configuration is not accepted.
 pub async fn install_here(manager: Manager) -> crate::Result<Manager> {
     let client = manager.client().kube().clone();
-    install_as(&client, manager, Serve::Webhooks).await
+    install_as(&client, manager, registered::webhooks()).await
 }
 
-/// Installs with another client than the manager's, which need not be allowed to.
+/// Installs with another client than the manager's, which need not be allowed to, and has the manager serve these webhooks.
 ///
 /// # Errors
 /// As [`install_here`].
 pub(super) async fn install_as(
     client: &kube::Client,
     mut manager: Manager,
-    serve: Serve,
+    webhooks: Webhooks,
 ) -> crate::Result<Manager> {
     let inventory = registered::inventory();
-    let webhooks = match serve {
-        Serve::Webhooks => registered::webhooks(),
-        Serve::Nothing => Webhooks::new(),
-    };
     // Before the kinds: what is stored has been validated, from the first object on.
     let mut objects: Vec<Value> = Vec::new();
     if !webhooks.is_empty() {

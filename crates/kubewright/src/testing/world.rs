@@ -131,7 +131,7 @@ impl World {
         let environment = Environment::seeded(self.cluster.clock().clone(), seed);
         let manager = self.plan.manager(&self.wire, environment);
         let client = self.cluster.client();
-        let manager = install_as(&client, manager, self.plan.webhooks).await?;
+        let manager = install_as(&client, manager, self.plan.webhooks()).await?;
         let controllers = registered::controllers().into_iter();
         let manager = controllers.fold(manager, Manager::controller);
         *self.operator.lock() = Some(Arc::new(Running::start(manager)));

@@ -25,8 +25,8 @@ impl Manager {
         self
     }
 
-    /// Gives reconcilers a value of a type, which they get with [`Context::state`](crate::Context::state). A second value of the
-    /// same type takes the place of the first.
+    /// Gives reconcilers and webhooks a value of a type, which they get with [`Context::state`](crate::Context::state) and
+    /// [`Request::state`](crate::webhook::Request::state). A second value of the same type takes the place of the first.
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.states.insert(value);
         self

@@ -8,6 +8,7 @@ use kubewright_webhook::Webhooks;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::States;
 use crate::controller::{Progress, Reconciled};
 use crate::metrics::Metrics;
 use crate::serving::{AccessGuard, Listener, MetricsServer, Probes, Serves, WebhookServer};
@@ -29,6 +30,7 @@ pub(super) struct Shown {
     pub(super) probes: Probes,
     pub(super) metrics: Metrics,
     pub(super) pages: Pages,
+    pub(super) states: States,
     pub(super) controllers: Vec<(String, Arc<Progress>)>,
 }
 
@@ -46,6 +48,7 @@ impl Serving {
             Self::Probes(listener) => listener.serve(shown.probes, stop).await,
             Self::Webhooks(listener, webhooks, serves) => {
                 serves.begin();
+                let webhooks = webhooks.with_states(&shown.states);
                 let server = WebhookServer::new(webhooks, &shown.metrics);
                 listener.serve(server, stop).await;
             }

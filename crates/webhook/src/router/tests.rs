@@ -154,6 +154,51 @@ async fn validator_can_warn_and_judge_deletions() {
     assert_eq!(deleted["status"]["message"], "it stays");
 }
 
+/// Needs a value that the program gives.
+struct Budget(usize);
+
+struct Sized;
+
+impl Validating<ConfigMap> for Sized {
+    async fn create(&self, map: &ConfigMap, request: &Request) -> crate::Verdict {
+        let size = map.data.as_ref().map_or(0, std::collections::BTreeMap::len);
+        if size > request.state::<Budget>()?.0 {
+            return Err(Denial::new("it is too large"));
+        }
+        Ok(Vec::new())
+    }
+}
+
+#[tokio::test]
+async fn requests_lead_to_what_the_program_gives() {
+    let question = review("CREATE", map(json!({"a": "1", "b": "2"})), Value::Null);
+    let message = async |webhooks: Webhooks| {
+        let response = respond(&webhooks, "/validate", &question).await;
+        response["status"]["message"].as_str().map(str::to_owned)
+    };
+    let webhooks = || Webhooks::new().validating("/validate", Sized);
+    let missing = message(webhooks()).await.expect("it is denied");
+    assert!(
+        missing.starts_with("there is no state of type"),
+        "{missing}"
+    );
+
+    let small = || Webhooks::new().state(Budget(1));
+    let too_large = Some("it is too large".to_owned());
+    assert_eq!(message(webhooks().and(small())).await, too_large);
+    assert_eq!(message(small().and(webhooks())).await, too_large);
+    assert_eq!(
+        message(small().and(webhooks().state(Budget(2)))).await,
+        None
+    );
+
+    let mut given = crate::States::default();
+    given.insert(Budget(2));
+    assert_eq!(message(webhooks().with_states(&given)).await, None);
+    let own = webhooks().state(Budget(1)).with_states(&given);
+    assert_eq!(message(own).await, too_large, "its own value counts");
+}
+
 #[tokio::test]
 async fn denial_has_the_code_and_reason_of_its_kind() {
     for (denial, code, reason) in [
