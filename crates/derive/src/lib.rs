@@ -48,7 +48,11 @@ pub fn schema(arguments: TokenStream, item: TokenStream) -> TokenStream {
     item::expand(arguments.into(), item.into()).into()
 }
 
-/// Registers a function that makes a controller: it takes nothing and returns a `Controller`.
+/// Registers a function that makes a controller: it returns a `Controller`, of objects or of requests of any type.
+///
+/// It may take `Option<&T>` for each state that it needs: what the manager was given with `Manager::state`, or the flags of
+/// `Operator::arguments`. It is `None` if nothing of the type was given, and also when the program only says what is registered, to
+/// make roles of it: the kinds that a controller watches must not depend on it.
 #[proc_macro_attribute]
 pub fn controller(arguments: TokenStream, item: TokenStream) -> TokenStream {
     registration::controller(arguments.into(), item.into()).into()

@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Error, ItemFn, Result, ReturnType};
+use syn::{Error, FnArg, GenericArgument, ItemFn, PathArguments, Result, ReturnType, Type};
 
 /// The function, and its registration.
 pub(crate) fn controller(arguments: TokenStream, item: TokenStream) -> TokenStream {
@@ -15,25 +15,52 @@ fn register(arguments: TokenStream, item: TokenStream) -> Result<TokenStream> {
     if !arguments.is_empty() {
         return Err(Error::new_spanned(arguments, "`controller` has no options"));
     }
-    let wanted = "`controller` stands on a function that takes nothing and returns a `Controller`";
+    let wanted = "`controller` stands on a function that returns a `Controller`, and takes nothing or `Option<&T>` for each state that it is given";
     let function: ItemFn =
         syn::parse2(item.clone()).map_err(|_| Error::new_spanned(&item, wanted))?;
     let signature = &function.sig;
-    let plain = signature.inputs.is_empty()
-        && signature.generics.params.is_empty()
+    let plain = signature.generics.params.is_empty()
         && signature.asyncness.is_none()
         && matches!(signature.output, ReturnType::Type(..));
-    if !plain {
-        return Err(Error::new_spanned(signature, wanted));
-    }
+    let states: Option<Vec<&Type>> = signature.inputs.iter().map(state).collect();
+    let states = states.filter(|_| plain);
+    let states = states.ok_or_else(|| Error::new_spanned(signature, wanted))?;
     let name = &signature.ident;
     let attributes = conditions(&function.attrs);
     Ok(quote! {
         #(#attributes)*
         ::kubewright::__private::inventory::submit! {
-            ::kubewright::registered::ControllerEntry::new(#name)
+            ::kubewright::registered::ControllerEntry::new(|__given| {
+                ::kubewright::registered::RegisteredController::from(
+                    #name(#(::core::result::Result::ok(__given.get::<#states>())),*)
+                )
+            })
         }
     })
+}
+
+/// The type of a state: `T` of a parameter `Option<&T>`.
+fn state(input: &FnArg) -> Option<&Type> {
+    let FnArg::Typed(input) = input else {
+        return None;
+    };
+    let Type::Path(option) = &*input.ty else {
+        return None;
+    };
+    let last = option
+        .path
+        .segments
+        .last()
+        .filter(|last| last.ident == "Option")?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else {
+        return None;
+    };
+    match arguments.args.first()? {
+        GenericArgument::Type(Type::Reference(state)) if state.mutability.is_none() => {
+            Some(&state.elem)
+        }
+        _ => None,
+    }
 }
 
 /// What is compiled under a condition is registered under the same.
@@ -81,6 +108,22 @@ mod tests {
         check(
             quote!(
                 fn a(b: u8) -> Controller {
+                    x()
+                }
+            ),
+            false,
+        );
+        check(
+            quote!(
+                fn a(flags: Option<&Flags>, channel: Option<&Channel<Zone>>) -> Controller<Zone> {
+                    x()
+                }
+            ),
+            true,
+        );
+        check(
+            quote!(
+                fn a(flags: Option<Flags>) -> Controller {
                     x()
                 }
             ),

@@ -2,6 +2,7 @@
 
 mod certificates;
 mod flags;
+mod own;
 mod pod;
 mod start;
 
@@ -9,10 +10,11 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use kubewright_runtime::webhook::Webhooks;
-use kubewright_runtime::{Controller, Error, Manager};
+use kubewright_runtime::{Error, Manager, States};
 
-use crate::registered;
+use crate::registered::{self, RegisteredController};
 use flags::{Flags, Task};
+use own::OwnFlags;
 
 type Adjust = Box<dyn FnOnce(Manager) -> Manager + Send>;
 
@@ -22,6 +24,7 @@ pub struct Operator {
     name: &'static str,
     version: &'static str,
     domain: Option<String>,
+    own: Vec<OwnFlags>,
     webhooks: Webhooks,
     adjust: Vec<Adjust>,
 }
@@ -33,6 +36,7 @@ impl Operator {
             name,
             version,
             domain: None,
+            own: Vec::new(),
             webhooks: Webhooks::new(),
             adjust: Vec::new(),
         }
@@ -41,6 +45,52 @@ impl Operator {
     /// The domain of its kinds, which makes the name of its lease one of its own.
     pub fn domain(mut self, domain: &str) -> Self {
         self.domain = Some(domain.to_owned());
+        self
+    }
+
+    /// Adds flags of the operator's own to its command line and its `--help`: a struct that derives `clap::Args`, with the version 4
+    /// of clap.
+    ///
+    /// What the command line says becomes a [state](Manager::state) of the manager: reconcilers get it with
+    /// [`Context::state`](crate::Context::state), webhooks with [`Request::state`](crate::webhook::Request::state), and functions
+    /// that make a [controller](macro@crate::controller) as a parameter. A flag that every operator has is an error at the start.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::core::v1::Service;
+    /// # use kubewright::prelude::*;
+    /// #[derive(clap::Args)]
+    /// struct Flags {
+    ///     /// The zone that names are registered in
+    ///     #[arg(long, default_value = "example.com")]
+    ///     zone: String,
+    ///     /// How many Services are registered at once
+    ///     #[arg(long, default_value_t = 4)]
+    ///     registrations: usize,
+    /// }
+    ///
+    /// struct Names;
+    ///
+    /// impl Reconciler<Service> for Names {
+    ///     async fn reconcile(&self, service: Arc<Service>, cx: &Context) -> Result<Outcome> {
+    ///         let zone = &cx.state::<Flags>()?.zone;
+    ///         tracing::info!(zone, name = service.metadata.name, "registered");
+    ///         Ok(Outcome::done())
+    ///     }
+    /// }
+    ///
+    /// #[kubewright::controller]
+    /// fn names(flags: Option<&Flags>) -> Controller {
+    ///     let workers = flags.map_or(1, |flags| flags.registrations);
+    ///     Controller::of::<Service>("names").workers(workers).reconciler(Names)
+    /// }
+    ///
+    /// fn main() -> kubewright::Result {
+    ///     kubewright::operator!().arguments::<Flags>().run()
+    /// }
+    /// ```
+    pub fn arguments<A: clap::Args + Send + Sync + 'static>(mut self) -> Self {
+        self.own.push(OwnFlags::of::<A>());
         self
     }
 
@@ -74,15 +124,15 @@ impl Operator {
         arguments: impl IntoIterator<Item = OsString>,
         watched: Option<String>,
     ) -> crate::Result {
-        match flags::parse(self.name, self.version, arguments, watched) {
+        match flags::parse((self.name, self.version), &self.own, arguments, watched) {
             // Says what is wrong, or helps, and ends the process as people expect.
             Err(error) => error.exit(),
             Ok(Task::Inventory) => print_inventory(),
-            Ok(Task::Run(flags)) => self.serve(&flags),
+            Ok(Task::Run(flags, own)) => self.serve(&flags, &own),
         }
     }
 
-    fn serve(self, flags: &Flags) -> crate::Result {
+    fn serve(self, flags: &Flags, given: &States) -> crate::Result {
         start::log(flags)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -91,13 +141,14 @@ impl Operator {
             let lease = self.lease_name();
             let names = (self.name, self.version);
             let (mut manager, own) = start::manager(names, &lease, flags).await?;
+            manager = manager.with_states(given);
             let webhooks = registered::webhooks().and(self.webhooks);
             manager = start::serve_webhooks(manager, webhooks, own, flags).await?;
             for adjust in self.adjust {
                 manager = adjust(manager);
             }
-            for controller in controllers()? {
-                manager = manager.controller(controller);
+            for controller in controllers(manager.states())? {
+                manager = controller.add_to(manager);
             }
             Ok(manager.run().await?)
         });
@@ -108,8 +159,8 @@ impl Operator {
 }
 
 /// The registered controllers, each with a name of its own: logs, metrics and events tell them apart by it.
-fn controllers() -> crate::Result<Vec<Controller>> {
-    let controllers = registered::controllers();
+fn controllers(given: &States) -> crate::Result<Vec<RegisteredController>> {
+    let controllers = registered::controllers(given);
     match controllers
         .windows(2)
         .find(|pair| pair[0].name() == pair[1].name())

@@ -3,6 +3,7 @@
 //! Everything that is linked into a program is registered, in whatever module it is. A library whose items nothing else
 //! refers to is not linked: refer to it, if only with `use my_library as _;`.
 
+mod controllers;
 mod permissions;
 
 use k8s_openapi::api::admissionregistration::v1::MatchCondition;
@@ -11,8 +12,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 use kubewright_manifests::definition::MergeError;
 use kubewright_manifests::webhook::service as webhook_service;
 use kubewright_manifests::{Converted, FORMAT, Inventory, Rule, Webhook, WebhookKind, definition};
-use kubewright_runtime::Controller;
+use kubewright_runtime::States;
 use kubewright_runtime::webhook::Webhooks;
+
+pub use controllers::{ControllerEntry, RegisteredController, controllers};
 
 /// A kind. Made by `#[kubewright::api]`.
 #[derive(Debug)]
@@ -29,17 +32,6 @@ pub struct KindEntry {
 pub enum Conversion {
     None,
     Webhook,
-}
-
-/// A controller. Made by `#[kubewright::controller]`.
-#[derive(Debug)]
-#[doc(hidden)]
-pub struct ControllerEntry(fn() -> Controller);
-
-impl ControllerEntry {
-    pub const fn new(make: fn() -> Controller) -> Self {
-        Self(make)
-    }
 }
 
 /// A permission. Made by `#[kubewright::rbac]`.
@@ -121,18 +113,9 @@ impl ConversionEntry {
 type Requirements = &'static [(&'static str, &'static str, &'static [&'static str])];
 
 inventory::collect!(KindEntry);
-inventory::collect!(ControllerEntry);
 inventory::collect!(RuleEntry);
 inventory::collect!(WebhookEntry);
 inventory::collect!(ConversionEntry);
-
-/// Every registered controller, made anew, sorted by name.
-pub fn controllers() -> Vec<Controller> {
-    let made = inventory::iter::<ControllerEntry>.into_iter();
-    let mut controllers: Vec<Controller> = made.map(|entry| (entry.0)()).collect();
-    controllers.sort_by(|a, b| a.name().cmp(b.name()));
-    controllers
-}
 
 /// Every registered function that answers API servers.
 ///
@@ -205,7 +188,7 @@ pub fn inventory() -> Inventory {
 /// # Errors
 /// When versions of a kind contradict each other.
 pub fn try_inventory() -> Result<Inventory, MergeError> {
-    let controllers = controllers();
+    let controllers = controllers(&States::default());
     let definitions = definitions()?;
     let declared = inventory::iter::<RuleEntry>.into_iter().map(rule);
     let mut rules: Vec<Rule> = declared.collect();

@@ -26,6 +26,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The name of an object whose reconcile blocks a thread for ever.
 const BLOCKS: &str = "blocks";
 
+/// The flags of this operator.
+#[derive(clap::Args)]
+struct Flags {
+    /// What objects are marked with
+    #[arg(long, default_value = "yes")]
+    mark: String,
+}
+
 struct Marker;
 
 impl Reconciler<ConfigMap> for Marker {
@@ -40,9 +48,10 @@ impl Reconciler<ConfigMap> for Marker {
             });
             blocked.await?;
         }
+        let text = cx.state::<Flags>()?.mark.clone();
         let mark = |object: &mut ConfigMap| {
             let labels = object.metadata.labels.get_or_insert_default();
-            labels.insert("seen".to_owned(), "yes".to_owned());
+            labels.insert("seen".to_owned(), text.clone());
         };
         cx.client().modify(&*object, mark).await?;
         Ok(Outcome::done())
@@ -91,7 +100,10 @@ fn judge(secret: &Secret, _: Option<&Secret>) -> std::result::Result<(), String>
 
 fn main() -> kubewright::Result {
     if std::env::var_os(AS_OPERATOR).is_some() {
-        return kubewright::operator!().domain("my.domain").run();
+        return kubewright::operator!()
+            .domain("my.domain")
+            .arguments::<Flags>()
+            .run();
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -196,6 +208,9 @@ async fn command_line() {
         "--metrics-secure",
         "--namespace",
         "--log-level",
+        "Options of this operator",
+        "--mark",
+        "What objects are marked with",
     ] {
         assert!(help.contains(flag), "{help}");
     }
@@ -319,6 +334,7 @@ async fn operator_runs_answers_leads_and_stops() {
         directory.path(),
         &[
             "--leader-elect",
+            "--mark=blue",
             "--metrics-bind-address=127.0.0.1:0",
             "--health-probe-bind-address=127.0.0.1:0",
         ],
@@ -354,7 +370,8 @@ async fn operator_runs_answers_leads_and_stops() {
 
     let configs: Api<ConfigMap> = Api::namespaced(admin, "default");
     make(&configs, "one").await;
-    until(async || seen(&configs, "one").await.then_some(())).await;
+    let mark = until(async || mark(&configs, "one").await).await;
+    assert_eq!(mark, "blue", "as its own flag says");
     running.stop().await;
 }
 
@@ -493,11 +510,10 @@ async fn make(configs: &Api<ConfigMap>, name: &str) {
 }
 
 async fn seen(configs: &Api<ConfigMap>, name: &str) -> bool {
-    let labels = configs
-        .get(name)
-        .await
-        .expect("it is there")
-        .metadata
-        .labels;
-    labels.unwrap_or_default().contains_key("seen")
+    mark(configs, name).await.is_some()
+}
+
+async fn mark(configs: &Api<ConfigMap>, name: &str) -> Option<String> {
+    let config = configs.get(name).await.expect("it is there");
+    config.metadata.labels.unwrap_or_default().remove("seen")
 }

@@ -136,7 +136,7 @@ pub struct Client {
     sender: Option<kube::Client>,
     /// The name of the cluster that `shared` and `sender` are of; none for the manager's own.
     cluster: Option<Arc<str>>,
-    /// Where else its manager can go; none where there is one cluster.
+    /// Where else its manager can go, and what it was given; none where there is one cluster and nothing was given.
     clusters: Option<Arc<Clusters>>,
 }
 

@@ -159,10 +159,11 @@ impl Manager {
     }
 
     /// The client that controllers get, with the same cache. It writes under the manager's name, unless it has one, and leads to
-    /// the [clusters](Manager::cluster) that were added so far.
+    /// the [clusters](Manager::cluster) that were added and the [states](Manager::state) that were given so far.
     pub fn client(&self) -> Client {
         let name = || self.name.clone();
-        self.client.with_clusters(self.further()).with(|write| {
+        let client = self.client.with_clusters(self.further(), &self.states);
+        client.with(|write| {
             write.field_owner.get_or_insert_with(name);
         })
     }
@@ -177,6 +178,11 @@ impl Manager {
         let each = self.controllers.iter().map(|it| named_progress(&**it));
         each.map(|(name, progress)| (name, progress.history.clone()))
             .collect()
+    }
+
+    /// Returns what it was [given](Manager::state) so far.
+    pub fn states(&self) -> &States {
+        &self.states
     }
 
     /// The numbers that it keeps.
@@ -346,13 +352,13 @@ impl Manager {
             probes: self.probes,
             metrics: self.metrics,
             pages: self.pages,
+            states: self.states,
             controllers: handles,
         };
         for server in self.servers {
             let shown = shown.clone();
             let part = Part::new(Stage::Servers, server.name());
             supervisor.add(part, |stop| async move {
-            states: self.states,
                 server.serve(shown, stop).await;
                 Ok(())
             });

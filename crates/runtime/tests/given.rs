@@ -235,4 +235,25 @@ async fn task_of_a_reconcile_ends_when_the_manager_cannot_wait_any_longer() {
     assert_eq!(limit(heard.recv()).await, Some("ended"));
     let ended = limit(running).await.expect("no panic");
     ended.expect_err("the reconcile is late");
+=======
+async fn clients_of_a_manager_have_its_state_in_every_cluster() {
+    let server = limit(Server::builder().start()).await.expect("a server");
+    let kube = || kube::Client::new(server.service(), "default");
+    let manager = Manager::new(kube()).state(Prefix("hello"));
+    let here = manager.client();
+    assert_eq!(here.state::<Prefix>().expect("it is given").0, "hello");
+    let missing = here.state::<Missing>().err().expect("it is not given");
+    assert!(missing.is_terminal(), "{missing:?}");
+
+    let here = manager.cluster("edge", Client::new(kube())).client();
+    let edge = here.cluster("edge").expect("it is known");
+    for client in [
+        &edge,
+        &edge.home(),
+        &here.dry_run(),
+        &here.with_kube(kube()),
+    ] {
+        assert_eq!(client.state::<Prefix>().expect("it is given").0, "hello");
+    }
+    assert!(Client::new(kube()).state::<Prefix>().is_err());
 }

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, value_parser};
+use kubewright_runtime::States;
+
+use super::own::OwnFlags;
 
 /// What the command line says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,12 +48,12 @@ pub(super) struct CertificateFlags {
 }
 
 /// What is to be done.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Task {
-    /// Tell what is registered.
+    /// Print what is registered.
     Inventory,
-    /// Run the operator with these flags.
-    Run(Box<Flags>),
+    /// Run the operator with these flags, and with what its own say.
+    Run(Box<Flags>, States),
 }
 
 /// Reads a command line, the program's name first, and the variable `WATCH_NAMESPACE`.
@@ -58,12 +61,15 @@ pub(super) enum Task {
 /// # Errors
 /// When it is wrong, or asks for help.
 pub(super) fn parse(
-    name: &'static str,
-    version: &'static str,
+    (name, version): (&'static str, &'static str),
+    own: &[OwnFlags],
     arguments: impl IntoIterator<Item = OsString>,
     watched: Option<String>,
 ) -> Result<Task, clap::Error> {
     let mut command = command(name, version);
+    for flags in own {
+        command = flags.add_to(command)?;
+    }
     let matches = command.try_get_matches_from_mut(arguments)?;
     if matches.subcommand_matches("inventory").is_some() {
         return Ok(Task::Inventory);
@@ -74,7 +80,11 @@ pub(super) fn parse(
             "--shard takes the place of --leader-elect: with one leader there is nothing to share";
         return Err(command.error(ErrorKind::ArgumentConflict, problem));
     }
-    Ok(Task::Run(Box::new(flags)))
+    let mut states = States::default();
+    for own in own {
+        own.read(&matches, &mut states)?;
+    }
+    Ok(Task::Run(Box::new(flags), states))
 }
 
 fn command(name: &'static str, version: &'static str) -> Command {
@@ -92,6 +102,8 @@ fn command(name: &'static str, version: &'static str) -> Command {
         .version(version)
         .about("Runs the controllers of this operator against the cluster of the kubeconfig or the service account")
         .subcommand(Command::new("inventory").hide(true).about("Prints what is registered, as JSON"))
+        // It needs none of the flags that an operator may require.
+        .subcommand_negates_reqs(true)
         .arg(text("metrics-bind-address", "ADDRESS").default_value("0").help("Where metrics are served, `:8443`; `0` serves none"))
         .arg(switch("metrics-secure", "true").help("Serve metrics over TLS, to those whose token the API server allows to"))
         .arg(text("metrics-cert-path", "DIRECTORY").value_parser(value_parser!(PathBuf)).help("The directory of the certificate of metrics; without one it signs its own"))
@@ -217,17 +229,77 @@ mod tests {
             ("a", &["b".to_owned(), "c".to_owned()][..])
         );
         let alone = ["operator", "--cert-service=b"].map(OsString::from);
-        assert!(parse("operator", "1", alone, None).is_err());
+        assert!(parse(NAMES, &[], alone, None).is_err());
     }
 
+    const NAMES: (&str, &str) = ("operator", "1");
+
     fn read(arguments: &[&str], watched: Option<&str>) -> Flags {
+        read_with(&[], arguments, watched).0
+    }
+
+    fn read_with(own: &[OwnFlags], arguments: &[&str], watched: Option<&str>) -> (Flags, States) {
         let arguments = std::iter::once("operator")
             .chain(arguments.iter().copied())
             .map(OsString::from);
-        match parse("operator", "1", arguments, watched.map(str::to_owned)) {
-            Ok(Task::Run(flags)) => *flags,
+        match parse(NAMES, own, arguments, watched.map(str::to_owned)) {
+            Ok(Task::Run(flags, states)) => (*flags, states),
             other => panic!("flags, not {other:?}"),
         }
+    }
+
+    /// Flags of an operator's own.
+    #[derive(Debug, PartialEq, clap::Args)]
+    struct Regions {
+        /// The region that new buckets are in
+        #[arg(long)]
+        region: String,
+        /// How many may be made at once
+        #[arg(long, default_value_t = 2)]
+        buckets: usize,
+    }
+
+    #[derive(Debug, clap::Args)]
+    struct Taken {
+        #[arg(long = "namespace")]
+        _of_secrets: Option<String>,
+    }
+
+    #[test]
+    fn own_flags_are_read_beside_those_of_every_operator() {
+        let own = [OwnFlags::of::<Regions>()];
+        let (flags, states) = read_with(&own, &["--region=eu", "--shard"], None);
+        assert!(flags.shard);
+        let (region, buckets) = ("eu".to_owned(), 2);
+        assert_eq!(states.get::<Regions>(), Ok(&Regions { region, buckets }));
+
+        let parsed = |arguments: &[&str]| {
+            let arguments = ["operator"].iter().chain(arguments);
+            parse(NAMES, &own, arguments.map(OsString::from), None)
+        };
+        let missing = parsed(&[]).expect_err("a flag is required").to_string();
+        assert!(missing.contains("--region"), "{missing}");
+        let inventory = parsed(&["inventory"]);
+        assert!(matches!(inventory, Ok(Task::Inventory)), "{inventory:?}");
+        let help = parsed(&["--help"]).expect_err("it helps").to_string();
+        for part in [
+            "Options of this operator:",
+            "The region that new buckets are in",
+            "--leader-elect",
+        ] {
+            assert!(help.contains(part), "{part}: {help}");
+        }
+    }
+
+    #[test]
+    fn own_flags_take_no_name_that_operators_have() {
+        let own = [OwnFlags::of::<Taken>()];
+        let taken = parse(NAMES, &own, ["operator".into()], None);
+        let taken = taken.expect_err("a name that is taken").to_string();
+        assert!(
+            taken.contains("operators have the flag --namespace already"),
+            "{taken}"
+        );
     }
 
     #[test]
@@ -256,7 +328,7 @@ mod tests {
         // What a generated Deployment says can be taken back.
         assert!(read(&["--leader-elect=false", "--shard"], None).shard);
         let both = ["operator", "--leader-elect", "--shard"].map(OsString::from);
-        let refused = parse("operator", "1", both, None).expect_err("one of them");
+        let refused = parse(NAMES, &[], both, None).expect_err("one of them");
         assert!(refused.to_string().contains("takes the place"), "{refused}");
     }
 
@@ -272,11 +344,9 @@ mod tests {
     #[test]
     fn unknown_flags_are_errors() {
         let wrong = ["operator", "--metrics"].map(OsString::from);
-        assert!(parse("operator", "1", wrong, None).is_err());
+        assert!(parse(NAMES, &[], wrong, None).is_err());
         let inventory = ["operator", "inventory"].map(OsString::from);
-        assert_eq!(
-            parse("operator", "1", inventory, None).ok(),
-            Some(Task::Inventory)
-        );
+        let inventory = parse(NAMES, &[], inventory, None);
+        assert!(matches!(inventory, Ok(Task::Inventory)), "{inventory:?}");
     }
 }

@@ -12,8 +12,9 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::ApiResource;
 use kubewright_manifests::Rule;
-use kubewright_runtime::Controller;
 use kubewright_runtime::watch::{Relation, Subject};
+
+use super::RegisteredController;
 
 const READ: &[&str] = &["get", "list", "watch"];
 const CHANGE: &[&str] = &["patch", "update"];
@@ -24,7 +25,7 @@ const OWN: &[&str] = &[
 
 /// The permissions of all controllers together; not merged.
 pub(super) fn inferred(
-    controllers: &[Controller],
+    controllers: &[RegisteredController],
     definitions: &[CustomResourceDefinition],
 ) -> Vec<Rule> {
     let mut rules = Vec::new();
@@ -110,13 +111,13 @@ mod tests {
     use std::sync::Arc;
 
     use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
-    use kubewright_runtime::{Outcome, Watch, from_fn};
+    use kubewright_runtime::{Controller, Outcome, Watch, from_fn};
 
     use super::*;
 
     /// The resources and the verbs of each rule.
-    fn rules(controllers: &[Controller]) -> Vec<String> {
-        let rules = inferred(controllers, &[]).into_iter();
+    fn rules(controller: Controller) -> Vec<String> {
+        let rules = inferred(&[controller.into()], &[]).into_iter();
         let line = |rule: Rule| format!("{} {}", rule.resources.join(","), rule.verbs.join(","));
         rules.map(line).collect()
     }
@@ -134,10 +135,10 @@ mod tests {
         };
         let read = "get,list,watch";
         let expected = [format!("configmaps {read}"), "events create,patch".into()];
-        assert_eq!(rules(&[here]), expected);
-        assert_eq!(rules(&[edge().reconciler(reconciler())]), [] as [&str; 0]);
+        assert_eq!(rules(here), expected);
+        assert_eq!(rules(edge().reconciler(reconciler())), [] as [&str; 0]);
         let both = edge().watches(Watch::of::<Service>().home());
         let expected = [format!("services {read}")];
-        assert_eq!(rules(&[both.reconciler(reconciler())]), expected);
+        assert_eq!(rules(both.reconciler(reconciler())), expected);
     }
 }

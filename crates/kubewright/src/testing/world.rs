@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use kubewright_cluster::Cluster;
 use kubewright_runtime::controller::Reconciled;
-use kubewright_runtime::{Client, Environment, Manager};
+use kubewright_runtime::{Client, Environment};
 use kubewright_testing::Wire;
 use kubewright_testing::rbac::Grant;
 use parking_lot::Mutex;
@@ -132,8 +132,8 @@ impl World {
         let manager = self.plan.manager(&self.wire, environment);
         let client = self.cluster.client();
         let manager = install_as(&client, manager, self.plan.webhooks()).await?;
-        let controllers = registered::controllers().into_iter();
-        let manager = controllers.fold(manager, Manager::controller);
+        let controllers = registered::controllers(manager.states()).into_iter();
+        let manager = controllers.fold(manager, |manager, controller| controller.add_to(manager));
         *self.operator.lock() = Some(Arc::new(Running::start(manager)));
         Ok(())
     }

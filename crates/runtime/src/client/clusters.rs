@@ -7,15 +7,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::{Client, ClientError, Shared};
+use crate::{Error, States};
 
 /// The clusters of one manager.
 #[derive(Clone)]
 pub(super) struct Clusters {
     home: Place,
     further: BTreeMap<Arc<str>, Place>,
+    /// What the manager was given, wherever its clients go.
+    states: States,
 }
 
 /// How a client reaches one cluster.
@@ -112,6 +115,36 @@ impl Client {
         }
     }
 
+    /// What the [manager](crate::Manager::state) of this client was given, by its type: for mappers and handlers of watches, and for
+    /// sources, which have a client and no [`Context`](crate::Context).
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    ///
+    /// use k8s_openapi::api::core::v1::{ConfigMap, Node};
+    /// use kubewright_runtime::{Key, Watch};
+    ///
+    /// /// Given to the manager with `manager.state(Zones(..))`.
+    /// struct Zones(BTreeMap<String, Key>);
+    ///
+    /// let watch = Watch::of::<Node>().map(|node, client| {
+    ///     let name = node.metadata.name.as_ref();
+    ///     let zones = client.state::<Zones>().ok();
+    ///     let key = zones.zip(name).and_then(|(zones, name)| zones.0.get(name));
+    ///     key.cloned().into_iter().collect()
+    /// });
+    /// # let watch: Watch<Node> = watch;
+    /// ```
+    ///
+    /// # Errors
+    /// When the manager was given no value of this type, or the client is not one of a manager. The error is terminal.
+    pub fn state<T: Send + Sync + 'static>(&self) -> Result<&T, Error> {
+        static NOTHING: LazyLock<States> = LazyLock::new(States::default);
+        let clusters = self.clusters.as_deref();
+        let states = clusters.map_or(&*NOTHING, |clusters| &clusters.states);
+        states.get().map_err(Error::terminal)
+    }
+
     /// The name of its cluster; none for the manager's own.
     pub fn cluster_name(&self) -> Option<&str> {
         self.cluster.as_deref()
@@ -122,21 +155,24 @@ impl Client {
         self.cluster.clone()
     }
 
-    /// The same client as that of a manager with these further clusters.
+    /// The same client as that of a manager with these further clusters, and with what it was given.
     pub(crate) fn with_clusters<'a>(
         &self,
         further: impl Iterator<Item = (&'a str, &'a Self)>,
+        states: &States,
     ) -> Self {
         let further = further.map(|(name, client)| (name.into(), Place::of(client)));
         let further: BTreeMap<Arc<str>, Place> = further.collect();
         let clusters = Clusters {
             home: Place::of(self),
             further,
+            states: states.clone(),
         };
         let mut other = self.clone();
         other.cluster = None;
-        // A manager of one cluster has clients that are as small as they can be.
-        other.clusters = (!clusters.further.is_empty()).then(|| Arc::new(clusters));
+        // A manager of one cluster that was given nothing has clients that are as small as they can be.
+        let is_plain = clusters.further.is_empty() && clusters.states.is_empty();
+        other.clusters = (!is_plain).then(|| Arc::new(clusters));
         other
     }
 

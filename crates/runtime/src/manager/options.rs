@@ -7,6 +7,7 @@ use kubewright_webhook::Webhooks;
 
 use super::serving::Serving;
 use super::{Manager, ManagerError, Runnable};
+use crate::States;
 use crate::cache::CacheOptions;
 use crate::client::ServerWarning;
 use crate::controller::Controller;
@@ -29,6 +30,12 @@ impl Manager {
     /// [`Request::state`](crate::webhook::Request::state). A second value of the same type takes the place of the first.
     pub fn state<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.states.insert(value);
+        self
+    }
+
+    /// Gives reconcilers and webhooks these values, unless there is one of the same type.
+    pub fn with_states(mut self, states: &States) -> Self {
+        self.states.add_missing(states);
         self
     }
 
