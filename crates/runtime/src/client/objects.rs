@@ -61,7 +61,7 @@ impl<K: Object> Form<K> {
     }
 
     /// The namespaces that are cached; none for all.
-    fn namespaces(&self) -> &[String] {
+    pub(super) fn namespaces(&self) -> &[String] {
         if is_cluster_scoped::<K>() {
             &[]
         } else {
@@ -69,7 +69,7 @@ impl<K: Object> Form<K> {
         }
     }
 
-    fn covers(&self, namespace: Option<&str>) -> bool {
+    pub(super) fn covers(&self, namespace: Option<&str>) -> bool {
         let namespaces = self.namespaces();
         let is_there = |namespace: &str| namespaces.iter().any(|name| name == namespace);
         namespaces.is_empty() || namespace.is_some_and(is_there)
@@ -184,30 +184,6 @@ impl<K: Object> Objects<K> {
         self.informer().reader()
     }
 
-    /// The object, from the cache.
-    ///
-    /// # Errors
-    /// When the cache cannot be filled, does not hold the key's namespace, or does not reach this manager's own writes in time;
-    /// and when the object exists and does not decode.
-    pub async fn get(&self, key: &Key) -> Result<Option<Arc<K>>, ClientError> {
-        if self.form.entry.policy.is_read_live() {
-            // Apart, so that reads from the cache, which are most, are small futures.
-            let live = Box::pin(self.get_live(key)).await?;
-            return Ok(live.map(Arc::new));
-        }
-        self.in_scope(key)?;
-        let informers = self.synced().await?;
-        self.pass_gate(Some(key)).await?;
-        self.caught_up(&informers, key).await?;
-        let reader = informers.reader();
-        let entry = reader.entry(key);
-        self.report_found(key, entry.as_ref(), &reader).await;
-        self.note_read(usize::from(entry.is_some()), || {
-            ReadSubject::Key(key.clone())
-        });
-        entry.map(|entry| self.decoded(&entry)).transpose()
-    }
-
     /// Objects, from the cache.
     ///
     /// # Errors
@@ -278,32 +254,11 @@ impl<K: Object> Objects<K> {
         }
     }
 
-    fn decoded(&self, entry: &Cached<K>) -> Result<Arc<K>, ClientError> {
+    pub(super) fn decoded(&self, entry: &Cached<K>) -> Result<Arc<K>, ClientError> {
         entry.decoded().map_err(|source| ClientError::Undecodable {
             resource: self.form.entry.name.clone(),
             source: Box::new(source),
         })
-    }
-
-    /// Whether the cache holds the namespace of this key.
-    pub(crate) fn covers(&self, key: &Key) -> bool {
-        self.form.covers(key.namespace())
-    }
-
-    fn in_scope(&self, key: &Key) -> Result<(), ClientError> {
-        if self.covers(key) {
-            Ok(())
-        } else {
-            Err(self.out_of_scope(key.as_str()))
-        }
-    }
-
-    fn out_of_scope(&self, what: &str) -> ClientError {
-        ClientError::OutOfScope {
-            resource: self.form.entry.name.clone(),
-            what: what.to_owned(),
-            namespaces: self.form.namespaces().join(", "),
-        }
     }
 
     /// The part of this kind's cache that a controller or watch with this scope sees.
@@ -411,7 +366,7 @@ impl<K: Object> Objects<K> {
     }
 
     /// Passes the gate before a cached read.
-    async fn pass_gate(&self, key: Option<&Key>) -> Result<(), ClientError> {
+    pub(super) async fn pass_gate(&self, key: Option<&Key>) -> Result<(), ClientError> {
         let resource = &*self.form.entry.name;
         let point = Point::CachedRead { resource, key };
         let passed = self.client.gates().pass(point).await;
@@ -419,7 +374,12 @@ impl<K: Object> Objects<K> {
     }
 
     /// Tells the gate what a cached read found.
-    async fn report_found(&self, key: &Key, entry: Option<&Cached<K>>, reader: &Reader<K>) {
+    pub(super) async fn report_found(
+        &self,
+        key: &Key,
+        entry: Option<&Cached<K>>,
+        reader: &Reader<K>,
+    ) {
         if !self.client.gates().is_set() {
             return;
         }
