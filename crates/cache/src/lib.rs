@@ -76,9 +76,9 @@ pub mod store;
 mod table;
 mod value;
 
-pub use as_object::AsObject;
 #[doc(hidden)]
 pub use as_object::sealed;
+pub use as_object::{AsObject, AsObjectRef};
 pub use backoff::Backoff;
 pub use cached::{Cached, Kind, Undecodable};
 pub use connections::Connections;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use kube::Resource;
 use kube::api::Patch;
-use kubewright_cache::Key;
+use kubewright_cache::{AsObject, Key};
 use serde_json::json;
 
 use crate::client::{Client, ClientError, Object, Objects, TypedObject};
@@ -133,8 +133,10 @@ impl From<FinalizeError<crate::Error>> for crate::Error {
 /// assert!(!finalizer::contains(&map, "example.com/bucket"));
 /// # finalizer::add(&mut map, "example.com/bucket");
 /// ```
-pub fn contains(object: &impl Resource, name: &str) -> bool {
-    finalizers(object).iter().any(|finalizer| finalizer == name)
+pub fn contains<K: Resource>(object: impl AsObject<K>, name: &str) -> bool {
+    finalizers(object.as_object())
+        .iter()
+        .any(|finalizer| finalizer == name)
 }
 
 /// Adds the finalizer and says whether it was missing.
@@ -148,7 +150,7 @@ pub fn contains(object: &impl Resource, name: &str) -> bool {
 /// assert!(!finalizer::add(&mut map, "example.com/bucket"), "it is there already");
 /// ```
 pub fn add(object: &mut impl Resource, name: &str) -> bool {
-    if contains(object, name) {
+    if contains(&*object, name) {
         return false;
     }
     let finalizers = object.meta_mut().finalizers.get_or_insert_default();
@@ -167,7 +169,7 @@ pub fn add(object: &mut impl Resource, name: &str) -> bool {
 /// assert!(finalizer::remove(&mut map, "example.com/bucket"));
 /// ```
 pub fn remove(object: &mut impl Resource, name: &str) -> bool {
-    let there = contains(object, name);
+    let there = contains(&*object, name);
     if let Some(finalizers) = &mut object.meta_mut().finalizers {
         finalizers.retain(|finalizer| finalizer != name);
     }

@@ -4,7 +4,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
-use kubewright_cache::AsObject;
+use kubewright_cache::{AsObject, AsObjectRef};
 
 use crate::described::Described;
 
@@ -108,7 +108,7 @@ where
     let mut reference = reference_to(owner.as_object(), object)?;
     reference.controller = Some(true);
     reference.block_owner_deletion = Some(true);
-    if let Some(other) = controller_of(object).filter(|other| !is_same(other, &reference)) {
+    if let Some(other) = controller_of(&*object).filter(|other| !is_same(other, &reference)) {
         return Err(OwnerError::AlreadyOwned {
             object: place(object),
             kind: other.kind.clone(),
@@ -209,8 +209,8 @@ where
 }
 
 /// Whether the object has a managing controller at all.
-pub fn has_controller_reference(object: &impl Resource) -> bool {
-    controller_of(object).is_some()
+pub fn has_controller_reference<K: Resource>(object: impl AsObject<K>) -> bool {
+    controller_of(object.as_object()).is_some()
 }
 
 /// Whether `owner`, and not another one of its name, manages the object.
@@ -258,8 +258,10 @@ where
 /// owners::set_controller_reference(&owner, &mut child).unwrap();
 /// assert_eq!(owners::controller_of(&child).unwrap().name, "owner");
 /// ```
-pub fn controller_of(object: &impl Resource) -> Option<&OwnerReference> {
-    references(object)
+pub fn controller_of<'a, K: Resource + 'a>(
+    object: impl AsObjectRef<'a, K>,
+) -> Option<&'a OwnerReference> {
+    references(object.as_object_ref())
         .iter()
         .find(|reference| reference.controller == Some(true))
 }

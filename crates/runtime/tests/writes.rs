@@ -346,7 +346,7 @@ fn note(object: &mut impl kube::Resource, name: &str) {
 
 impl Reconciler<ConfigMap> for Careful {
     async fn reconcile(&self, object: Arc<ConfigMap>, cx: &Context) -> Result<Outcome, Error> {
-        if !finalizer::contains(&*object, "example.com/held") {
+        if !finalizer::contains(&object, "example.com/held") {
             return Err(Error::terminal("it is not held yet"));
         }
         cx.client().modify(&object, |it| note(it, "seen")).await?;
@@ -512,6 +512,9 @@ async fn object_is_current_until_its_spec_changes_or_it_is_made_again() {
     assert!(gone.expect_err("it is gone").is_conflict());
     let again = limit(client.create(&deployment)).await.expect("made again");
     assert_eq!(again.metadata.generation, read.metadata.generation);
+    // Objects of a cache are shared, and taken as they are.
+    let current = limit(client.live().ensure_current(&Arc::new(again))).await;
+    current.expect("it is this one");
     let another = limit(client.live().ensure_current(&read)).await;
     assert!(another.expect_err("it has another uid").is_conflict());
 

@@ -3,7 +3,7 @@
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::core::{DynamicObject, ObjectList, ObjectMeta, Resource};
-use kubewright_cache::Key;
+use kubewright_cache::{AsObject, Key};
 
 use super::{
     Client, ClientError, IgnoreNotFound, Object, Objects, Query, ReadSubject, TypedObject,
@@ -43,8 +43,11 @@ impl Live<'_> {
     /// # Errors
     /// [`ClientError::Changed`], which is a [conflict](ClientError::is_conflict), if the object is gone, was made again or has
     /// another spec; what the server answers.
-    pub async fn ensure_current<K: TypedObject>(self, object: &K) -> Result<(), ClientError> {
-        self.0.of::<K>().ensure_current(object).await
+    pub async fn ensure_current<K: TypedObject>(
+        self,
+        object: impl AsObject<K>,
+    ) -> Result<(), ClientError> {
+        self.0.of().ensure_current(object.as_object()).await
     }
 }
 

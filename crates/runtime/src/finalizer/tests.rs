@@ -31,7 +31,7 @@ async fn run(
 ) -> Result<Finalized<&'static str>, FinalizeError<Infallible>> {
     let object = Arc::new(object.clone());
     let apply = async |object: Arc<ConfigMap>| {
-        assert!(contains(&*object, NAME), "it is there before anything else");
+        assert!(contains(&object, NAME), "it is there before anything else");
         Ok("applied")
     };
     finalize(client, object, NAME, apply, async move |_| Ok(cleanup)).await

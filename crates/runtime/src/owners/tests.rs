@@ -1,5 +1,7 @@
 //! Facts about owner references.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -48,6 +50,17 @@ fn controller_is_set_once_and_found() {
     assert_eq!(references(&object), [expected]);
     assert!(has_controller_reference(&object) && is_controlled_by(&owner, &object));
     assert!(has_owner_reference(&owner, &object));
+}
+
+#[test]
+fn controller_of_a_shared_object_is_found_and_outlives_the_look() {
+    let (owner, mut object) = (deployment("a", "web"), config("a"));
+    set_controller_reference(&owner, &mut object).expect("fits");
+    let shared = vec![Arc::new(object)];
+    assert!(shared.iter().all(has_controller_reference));
+    let owners: Vec<&OwnerReference> = shared.iter().filter_map(controller_of).collect();
+    assert_eq!(owners[0].name, "web");
+    assert_eq!(controller_of(&shared[0]), controller_of(&*shared[0]));
 }
 
 #[test]
