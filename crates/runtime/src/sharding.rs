@@ -66,6 +66,8 @@ pub struct ShardingOptions {
     pub(crate) renew_deadline: Duration,
     pub(crate) retry_period: Duration,
     pub(crate) caches: Caches,
+    /// Who writes the leases, to the server.
+    pub(crate) field_manager: Option<String>,
 }
 
 /// What the caches of a replica keep of the kinds that its controllers reconcile.
@@ -94,6 +96,7 @@ impl ShardingOptions {
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
             caches: Caches::default(),
+            field_manager: None,
         }
     }
 
@@ -125,6 +128,12 @@ impl ShardingOptions {
     /// How long to wait between turns.
     pub fn retry_period(mut self, duration: Duration) -> Self {
         self.retry_period = duration;
+        self
+    }
+
+    /// Sets the name under which the leases are written.
+    pub(crate) fn field_manager(mut self, name: &str) -> Self {
+        self.field_manager = Some(name.to_owned());
         self
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kubewright_runtime::controller::Handle;
 use kubewright_runtime::environment::VirtualClock;
@@ -14,7 +15,7 @@ use kubewright_runtime::{
     from_fn,
 };
 use kubewright_server::Server;
-use kubewright_testing::{Fault, Wire, limit};
+use kubewright_testing::{Fault, Wire, limit, until};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -200,6 +201,27 @@ async fn caches_keep_the_objects_of_their_own_shards_only() {
         sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(log.lock().twice, [] as [String; 0]);
+}
+
+#[limited::test(start_paused = true)]
+async fn leases_of_shards_are_written_under_the_name_of_the_operator() {
+    let server = Server::builder().start().await.expect("a server starts");
+    let user = Client::new(kube::Client::new(server.service(), "default"));
+    let manager = Manager::new(kube::Client::new(server.service(), "default"))
+        .name("guestbook-operator")
+        .sharded(ShardingOptions::new("default", "operator", "one"));
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run_until(stop.clone()));
+    let lease = until("the replica has a lease", async || {
+        let key = Key::new("default", "operator-one");
+        let lease = user.live().get::<Lease>(&key);
+        lease.await.expect("it is read")
+    });
+    let written = lease.await.metadata.managed_fields.unwrap_or_default();
+    let managers: Vec<_> = written.iter().map(|it| it.manager.as_deref()).collect();
+    assert_eq!(managers, [Some("guestbook-operator")]);
+    stop.cancel();
+    limit(running).await.expect("no panic").expect("it ends");
 }
 
 #[limited::test(start_paused = true)]

@@ -6,13 +6,13 @@ use kubewright_runtime::{Environment, Error, Manager};
 
 use super::flags::{CertificateFlags, Flags};
 
-/// Has the manager look after certificates. Gives what listeners serve with.
+/// Has the manager look after certificates, under the operator's name. Gives what listeners serve with.
 ///
 /// # Errors
 /// When no certificate can be made or found.
 pub(super) async fn look_after(
     manager: Manager,
-    namespace: &str,
+    (name, namespace): (&str, &str),
     flags: &Flags,
 ) -> Result<(Manager, Option<Tls>), Error> {
     let Some(flags) = &flags.certificates else {
@@ -20,6 +20,7 @@ pub(super) async fn look_after(
     };
     let kube = manager.client().kube().clone();
     let options = options(namespace, flags, &crate::registered::try_inventory()?)?;
+    let options = options.field_manager(name);
     let certificates = Certificates::prepare(kube, options, Environment::system()).await?;
     let tls = certificates.tls();
     manager

@@ -62,7 +62,8 @@ pub(super) async fn manager(
     let manager = manager
         .serve_probes(&pod::listen_address(&flags.probes_address))
         .await?;
-    let (manager, own) = certificates::look_after(manager, &own_namespace, flags).await?;
+    let (manager, own) =
+        certificates::look_after(manager, (name, own_namespace.as_str()), flags).await?;
     let manager = serve_metrics(manager, own.clone(), kube, flags).await?;
     Ok((coordinated(manager, &own_namespace, lease, flags), own))
 }

@@ -26,6 +26,7 @@ impl Sharing {
             return Ok(Self { shards: None, lost });
         };
         options.check().map_err(ManagerError::Sharding)?;
+        let options = options.field_manager(&manager.name);
         let kube = manager.client.kube().clone();
         let sharder = Sharder::new(options, kube, manager.environment.clone());
         let shards = Some(sharder.shards());

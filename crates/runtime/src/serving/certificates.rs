@@ -40,8 +40,6 @@ pub use options::{CertificateError, CertificateOptions};
 
 /// How long after a failure it is tried again at first.
 const RETRY: Duration = Duration::from_millis(500);
-/// The field manager of everything that is written here.
-const FIELD_MANAGER: &str = "kubewright-certificates";
 
 /// What has become of one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,7 +223,8 @@ impl Certificates {
         let Some(patch) = inject::patch(&object, own, bundle) else {
             return Ok(Trusts::Already);
         };
-        let request = Request::patch(format!("{path}?fieldManager={FIELD_MANAGER}"))
+        let manager = encoded(&self.options.field_manager);
+        let request = Request::patch(format!("{path}?fieldManager={manager}"))
             .header("content-type", "application/json-patch+json")
             .body(patch.to_string().into_bytes());
         match self.send(request).await {
@@ -246,6 +245,19 @@ impl Certificates {
         let answer = answer.map_err(|_| InjectError::Silent)?;
         answer.map_err(|error| InjectError::Refused(Box::new(error)))
     }
+}
+
+/// A text as a part of a query, where letters, digits and `-._~` stand for themselves.
+fn encoded(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let encode = |byte: u8| {
+        if is_plain(byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
+    };
+    text.bytes().map(encode).collect()
 }
 
 /// Whether an object trusts the certificate.

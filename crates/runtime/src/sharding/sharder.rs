@@ -138,7 +138,10 @@ impl Sharder {
     }
 
     async fn request(&self, action: Action) -> Result<Seen, kube::Error> {
-        let params = PostParams::default();
+        let params = PostParams {
+            field_manager: self.options.field_manager.clone(),
+            ..PostParams::default()
+        };
         match action {
             Action::Rest => Ok(Seen::Turn),
             Action::List => {

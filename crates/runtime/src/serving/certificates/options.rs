@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::inject::TrustTarget;
+use crate::identity::program_name;
 use crate::serving::TlsError;
 
 /// How long one request may take.
@@ -27,6 +28,8 @@ pub struct CertificateOptions {
     pub settle: Duration,
     /// How long [`Certificates::prepare`](super::Certificates::prepare) tries to get a first certificate.
     pub patience: Duration,
+    /// The field manager of the Secret and of what is changed in `targets`. By default the program's name.
+    pub field_manager: String,
 }
 
 impl CertificateOptions {
@@ -40,6 +43,7 @@ impl CertificateOptions {
             lifetime: Duration::from_secs(90 * 24 * 60 * 60),
             settle: Duration::from_secs(5 * 60),
             patience: Duration::from_secs(60),
+            field_manager: program_name().to_owned(),
         }
     }
 
@@ -52,6 +56,12 @@ impl CertificateOptions {
     /// Adds an object that has to trust the certificate.
     pub fn target(mut self, target: TrustTarget) -> Self {
         self.targets.push(target);
+        self
+    }
+
+    /// Sets the field manager of everything that is written: the operator's name.
+    pub fn field_manager(mut self, name: &str) -> Self {
+        self.field_manager = name.to_owned();
         self
     }
 

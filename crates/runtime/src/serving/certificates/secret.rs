@@ -10,7 +10,6 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ObjectMeta, PostParams};
 use tokio::time::timeout;
 
-use super::FIELD_MANAGER;
 use super::options::{CertificateError, CertificateOptions, REQUEST};
 use super::rotation::Stored;
 
@@ -58,6 +57,7 @@ fn with(mut secret: Secret, stored: &Stored) -> Result<Secret, serde_json::Error
 /// The one Secret, on the server.
 pub(super) struct Keeper {
     api: Api<Secret>,
+    field_manager: String,
     namespace: String,
     name: String,
 }
@@ -74,6 +74,7 @@ impl Keeper {
     pub(super) fn new(kube: kube::Client, options: &CertificateOptions) -> Self {
         Self {
             api: Api::namespaced(kube, &options.namespace),
+            field_manager: options.field_manager.clone(),
             namespace: options.namespace.clone(),
             name: options.secret.clone(),
         }
@@ -103,7 +104,7 @@ impl Keeper {
         let secret = with(secret, next);
         let secret = secret.map_err(|error| CertificateError::Issue(error.to_string()))?;
         let params = PostParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
+            field_manager: Some(self.field_manager.clone()),
             ..PostParams::default()
         };
         let sent = async {

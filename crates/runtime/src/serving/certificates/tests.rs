@@ -250,6 +250,29 @@ async fn a_replica_is_ready_once_it_is_trusted() {
     limit(task).await.expect("it ends");
 }
 
+/// Who has written an object, as the server keeps account of it.
+fn managers(object: &Value) -> Vec<&str> {
+    let fields = object["metadata"]["managedFields"].as_array();
+    let managers = fields.into_iter().flatten();
+    managers.filter_map(|it| it["manager"].as_str()).collect()
+}
+
+#[limited::test(start_paused = true)]
+async fn secret_and_configurations_are_written_under_the_name_of_the_operator() {
+    let (_server, kube) = server().await;
+    let options = options(Duration::from_secs(300)).field_manager("guest & book");
+    let prepared = Certificates::prepare(kube.clone(), options, environment(1)).await;
+    let mut certificates = prepared.expect("there is a certificate");
+    certificates.round().await.expect("it looks after them");
+    let target = TrustTarget::Validating("hooks".to_owned()).path();
+    for path in [&target, "/api/v1/namespaces/default/secrets/cert"] {
+        let request = Request::get(path).body(Vec::new()).expect("a request");
+        let object: Value = kube.request(request).await.expect("it is there");
+        let managers = managers(&object);
+        assert!(managers.contains(&"guest & book"), "{path}: {managers:?}");
+    }
+}
+
 #[limited::test(start_paused = true)]
 async fn a_secret_that_was_emptied_is_filled_again() {
     let (_server, kube) = server().await;
