@@ -14,6 +14,7 @@ use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kubewright::manifests::webhook::{Address, configurations, service};
 use kubewright::prelude::*;
+use kubewright::runtime::{CacheOptions, CachePolicy};
 use kubewright_server::{Endpoint, Server, Tokens, User};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
@@ -100,10 +101,11 @@ fn judge(secret: &Secret, _: Option<&Secret>) -> std::result::Result<(), String>
 
 fn main() -> kubewright::Result {
     if std::env::var_os(AS_OPERATOR).is_some() {
-        return kubewright::operator!()
-            .domain("my.domain")
-            .arguments::<Flags>()
-            .run();
+        // What a program says of its cache leaves the namespaces of its flags as they are.
+        let cache = CacheOptions::new().policy(CachePolicy::of::<Secret>().metadata());
+        let operator = kubewright::operator!().domain("my.domain");
+        let operator = operator.manager(|manager| manager.cache(cache));
+        return operator.arguments::<Flags>().run();
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

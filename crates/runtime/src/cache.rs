@@ -28,6 +28,33 @@ pub(crate) use policy::{Extent, Resolved, ResourceId};
 #[error("{0}")]
 pub(crate) struct PolicyError(String);
 
+/// Why the options of a cache cannot be taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum CacheMisuse {
+    /// The cache has been used: its options cannot change any more.
+    #[error("the options of the cache have to be set before the client is used")]
+    InUse,
+    /// Options ask for more than earlier ones allow.
+    #[error(
+        "the options of the cache ask for {}, but it was limited to the namespaces {limit}, by `--namespace` or \
+         `WATCH_NAMESPACE` for example", asked_for(.wanted)
+    )]
+    Wider {
+        /// The namespaces that are asked for; empty for all.
+        wanted: String,
+        /// The namespaces that there may be.
+        limit: String,
+    },
+}
+
+fn asked_for(namespaces: &str) -> String {
+    if namespaces.is_empty() {
+        "all namespaces".to_owned()
+    } else {
+        format!("the namespaces {namespaces}")
+    }
+}
+
 impl PolicyError {
     pub(crate) fn new(problem: impl std::fmt::Display) -> Self {
         Self(problem.to_string())

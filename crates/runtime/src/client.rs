@@ -63,7 +63,7 @@ pub use trail::{Read, ReadSubject, Write};
 pub use warnings::ServerWarning;
 pub use written::{Change, Mutate, Written};
 
-use crate::cache::{CacheOptions, Extent, ResourceId};
+use crate::cache::{CacheMisuse, CacheOptions, Extent, ResourceId};
 use crate::gate::Gates;
 use crate::lease::LeaderStatus;
 use clusters::Clusters;
@@ -167,11 +167,6 @@ struct Cache {
     /// All versions and forms of a resource share one.
     entries: BTreeMap<ResourceId, Arc<Entry>>,
 }
-
-/// The cache has been used: its options cannot change any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the options of the cache have to be set before the client is used")]
-pub(crate) struct CacheInUse;
 
 impl Client {
     /// A client with a cache of its own.
@@ -323,13 +318,13 @@ impl Client {
             .unwrap_or(&self.shared.gates)
     }
 
-    /// Sets what the cache holds, as long as nothing was read or written.
-    pub(crate) fn set_cache(&self, options: CacheOptions) -> Result<(), CacheInUse> {
+    /// Refines what the cache holds, as long as nothing was read or written.
+    pub(crate) fn refine_cache(&self, options: CacheOptions) -> Result<(), CacheMisuse> {
         let mut cache = self.shared.cache.lock();
         if !cache.entries.is_empty() {
-            return Err(CacheInUse);
+            return Err(CacheMisuse::InUse);
         }
-        cache.options = options;
+        cache.options = cache.options.clone().refined(options)?;
         Ok(())
     }
 

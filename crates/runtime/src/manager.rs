@@ -39,7 +39,8 @@ pub(crate) use queues::Queues;
 pub use runnable::{Runnable, Task};
 
 use crate::States;
-use crate::client::{CacheInUse, Client, InformerLifetime};
+use crate::cache::CacheMisuse;
+use crate::client::{Client, InformerLifetime};
 use crate::controller::{AnyController, History, Leadership, Progress, Surroundings, WarmUp};
 use crate::environment::Environment;
 use crate::events::{EventWriter, Recorder, RecorderOptions};
@@ -81,8 +82,8 @@ pub struct Manager {
     /// Cancelled when this process leads; at once where there is no election.
     leading: CancellationToken,
     informers: Arc<InformerLifetime>,
-    /// The cache was described too late.
-    misuse: Option<CacheInUse>,
+    /// The cache was described too late, or as a wider one than it may be.
+    misuse: Option<CacheMisuse>,
 }
 
 /// Whether a manager has its process for itself.

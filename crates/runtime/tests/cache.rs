@@ -322,6 +322,41 @@ async fn cache_that_is_described_after_its_use_is_an_error() {
 }
 
 #[limited::test(start_paused = true)]
+async fn options_of_a_manager_keep_the_namespaces_that_the_cache_was_limited_to() {
+    let setup = setup().await;
+    for namespace in ["team-a", "team-b", "default"] {
+        let created = setup.other.create(&config(namespace, "c", None)).await;
+        created.expect("it is created");
+    }
+    let limited = || {
+        let both = CacheOptions::new().namespaces(["team-a", "team-b"]);
+        Manager::over(setup.client(both))
+    };
+    let listed = async |manager: Manager| {
+        let listed = manager.client().list::<ConfigMap>(Query::all()).await;
+        names(&listed.expect("read"))
+    };
+    let policies = CacheOptions::new().policy(CachePolicy::of::<Secret>().metadata());
+    let kept = limit(listed(limited().cache(policies))).await;
+    assert_eq!(kept, ["team-a/c", "team-b/c"]);
+    let narrower = CacheOptions::new().namespaces(["team-b"]);
+    assert_eq!(limit(listed(limited().cache(narrower))).await, ["team-b/c"]);
+    for (wider, expected) in [
+        (&["team-a", "default"][..], "the namespaces team-a, default"),
+        (&[][..], "all namespaces"),
+    ] {
+        let options = CacheOptions::new().namespaces(wider.iter().copied());
+        let running = limited().cache(options).run_until(CancellationToken::new());
+        let error = limit(running).await.expect_err("it is refused").to_string();
+        assert!(error.contains(expected), "{error}");
+        assert!(
+            error.contains("limited to the namespaces team-a, team-b"),
+            "{error}"
+        );
+    }
+}
+
+#[limited::test(start_paused = true)]
 async fn selectors_decide_what_there_is() {
     let setup = setup().await;
     for (name, label) in [("a", Some("web")), ("b", Some("db")), ("c", None)] {

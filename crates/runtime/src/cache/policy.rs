@@ -8,7 +8,7 @@ use kube::core::ApiResource;
 use kubewright_cache::{Factory, Scope, Selector, SelectorError, Shape};
 use serde_json::Value;
 
-use super::{Filter, PolicyError};
+use super::{CacheMisuse, Filter, PolicyError};
 use crate::client::TypedObject;
 
 /// A resource without its version: all versions of a kind are cached alike, and share what was written.
@@ -71,6 +71,25 @@ impl CacheOptions {
         self
     }
 
+    /// These options with others on top: policies replace those of the same kind. Namespaces that are not set stay, and those
+    /// that are set have to be among those that there are.
+    pub(crate) fn refined(mut self, by: Self) -> Result<Self, CacheMisuse> {
+        let limit = self.namespaces.take().filter(|names| !names.is_empty());
+        self.namespaces = match (limit, by.namespaces) {
+            (limit, None) => limit,
+            (None, wanted) => wanted,
+            (Some(limit), Some(wanted)) if is_within(&wanted, &limit) => Some(wanted),
+            (Some(limit), Some(wanted)) => {
+                return Err(CacheMisuse::Wider {
+                    wanted: wanted.join(", "),
+                    limit: limit.join(", "),
+                });
+            }
+        };
+        self.policies.extend(by.policies);
+        Ok(self)
+    }
+
     /// Returns what holds for a resource. Where no policy is set, the factory decides.
     pub(crate) fn resolve(&self, resource: &ApiResource, factory: &Factory) -> Resolved {
         let id = ResourceId::of(resource);
@@ -96,6 +115,11 @@ impl CacheOptions {
             shape: (policy.shape.0)(factory.default_shape()),
         }
     }
+}
+
+/// Whether all of these namespaces are among those. None at all would be every namespace.
+fn is_within(wanted: &[String], limit: &[String]) -> bool {
+    !wanted.is_empty() && wanted.iter().all(|name| limit.contains(name))
 }
 
 /// How one kind is cached. All versions of the kind, and all who read or watch it, have the same policy.

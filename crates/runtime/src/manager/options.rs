@@ -58,6 +58,11 @@ impl Manager {
     /// Sets what the [cache](crate::cache) holds of each kind, for controllers, watches and reads. It has to be set before the
     /// client is used: otherwise the manager fails when it runs.
     ///
+    /// Options that the cache has already hold on where these say nothing else: those of the client that the manager was made
+    /// over, of an earlier call, and the namespaces of an operator's `--namespace`. Namespaces that are not among those that it
+    /// was limited to before are an error when the manager runs; a [policy](crate::CachePolicy::namespaces) may still name
+    /// others for its kind alone.
+    ///
     /// ```no_run
     /// use k8s_openapi::api::core::v1::{Pod, Secret};
     /// use kubewright_runtime::{CacheOptions, CachePolicy, Manager};
@@ -73,7 +78,8 @@ impl Manager {
     /// # }
     /// ```
     pub fn cache(mut self, options: CacheOptions) -> Self {
-        self.misuse = self.client.set_cache(options).err();
+        let misuse = self.client.refine_cache(options).err();
+        self.misuse = self.misuse.or(misuse);
         self
     }
 
