@@ -42,6 +42,7 @@ pub struct Factory {
     seed: Option<u64>,
     shortest_watch: Option<Duration>,
     headers: Option<SeeHeaders>,
+    silence: Option<Duration>,
     state: Arc<Mutex<State>>,
     /// The first informer that panicked.
     failed: Latest<Option<InformerPanicked>>,
@@ -115,6 +116,7 @@ impl Factory {
             seed: None,
             shortest_watch: None,
             headers: None,
+            silence: None,
             state: Arc::default(),
             failed: Latest::default(),
             cancel: CancellationToken::new(),
@@ -176,6 +178,14 @@ impl Factory {
         see: impl Fn(&'static str, &ApiResource, &HeaderMap) + Send + Sync + 'static,
     ) -> Self {
         self.headers = Some(Arc::new(see));
+        self
+    }
+
+    /// How long the server may say nothing while a watch is opened or a list is read, in informers that this clone of the
+    /// factory makes. By default 30 s. An informer that is already in use does not change.
+    #[must_use]
+    pub fn silence(mut self, duration: Duration) -> Self {
+        self.silence = Some(duration);
         self
     }
 
@@ -367,6 +377,9 @@ impl Factory {
         }
         if let Some(duration) = self.shortest_watch {
             options = options.shortest_watch(duration);
+        }
+        if let Some(duration) = self.silence {
+            options = options.silence(duration);
         }
         let made = SharedInformer::<K>::new(source, options);
         // The lease it was made with ends here; nothing runs yet that could mind.

@@ -146,10 +146,9 @@ pub struct Client {
 struct Shared {
     kube: kube::Client,
     factory: Factory,
-    consistency: Consistency,
     sync_timeout: Duration,
-    requests: RequestPolicy,
     warnings: Arc<Warnings>,
+    settings: Mutex<Settings>,
     gates: Gates,
     /// Held by the managers over this client.
     lifetime: Mutex<Weak<InformerLifetime>>,
@@ -158,6 +157,13 @@ struct Shared {
     /// Dynamic and metadata forms by their resource.
     named: Mutex<BTreeMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>,
     cache: Mutex<Cache>,
+}
+
+/// What a client is made with, and a manager over it may set anew.
+#[derive(Debug, Clone, Copy)]
+struct Settings {
+    consistency: Consistency,
+    requests: RequestPolicy,
 }
 
 /// What is cached and how. An entry has the policy that held when it was made.
@@ -316,6 +322,29 @@ impl Client {
             .map(|clusters| &clusters.home().gates);
         home.filter(|gates| gates.is_set())
             .unwrap_or(&self.shared.gates)
+    }
+
+    fn settings(&self) -> Settings {
+        *self.shared.settings.lock()
+    }
+
+    /// Sets how long requests may take from now on, and how silent servers may be to informers that are made from now on.
+    pub(crate) fn set_requests(&self, policy: RequestPolicy) {
+        self.shared.settings.lock().requests = policy;
+    }
+
+    /// Sets whether reads wait for own writes from now on.
+    pub(crate) fn set_consistency(&self, consistency: Consistency) {
+        self.shared.settings.lock().consistency = consistency;
+    }
+
+    /// What makes the informers of this client.
+    fn informer_factory(&self) -> Factory {
+        let factory = self.shared.factory.clone();
+        match self.settings().requests.silence {
+            Some(silence) => factory.silence(silence),
+            None => factory,
+        }
     }
 
     /// Refines what the cache holds, as long as nothing was read or written.

@@ -82,6 +82,35 @@ async fn read_that_is_never_answered_ends_in_the_time_that_was_set() {
 }
 
 #[limited::test(start_paused = true)]
+async fn limits_of_a_manager_are_those_of_its_reads_writes_and_informers() {
+    let (_server, wire) = wire().await;
+    let policy = RequestPolicy::new().read_timeout(Duration::from_secs(5));
+    let policy = policy.write_timeout(Duration::from_secs(7));
+    let manager = Manager::new(wire.client()).requests(policy.silence(Duration::from_secs(3)));
+    let client = manager.client();
+    wire.plan(|call| match call.verb {
+        Verb::Get | Verb::Create => Fault::Silence,
+        Verb::Watch if call.number == 1 => Fault::Silence,
+        _ => Fault::None,
+    });
+    let start = Instant::now();
+    let answer = limit(client.live().get::<ConfigMap>(&key("a"))).await;
+    assert!(answer.expect_err("nobody answers").is_timeout());
+    assert_eq!(start.elapsed().as_secs(), 5);
+    let answer = limit(client.create(&config("a"))).await;
+    assert!(answer.expect_err("nobody answers").is_timeout());
+    assert_eq!(start.elapsed().as_secs(), 5 + 7);
+    let start = Instant::now();
+    let read = limit(client.get::<ConfigMap>(&key("b"))).await;
+    assert!(read.expect("the second watch is answered").is_none());
+    let took = start.elapsed();
+    assert!(
+        took >= Duration::from_secs(3) && took < Duration::from_secs(30),
+        "{took:?}"
+    );
+}
+
+#[limited::test(start_paused = true)]
 async fn write_that_is_never_answered_ends_with_its_name_and_in_the_time_that_was_set() {
     let (_server, wire) = wire().await;
     let policy = RequestPolicy::new().write_timeout(Duration::from_secs(7));

@@ -9,7 +9,7 @@ use kubewright_cache::Factory;
 use parking_lot::Mutex;
 
 use super::warnings::{self, WarningHandler, Warnings};
-use super::{Cache, Client, Consistency, RequestPolicy, Shared, WriteOptions};
+use super::{Cache, Client, Consistency, RequestPolicy, Settings, Shared, WriteOptions};
 use crate::cache::CacheOptions;
 use crate::gate::{Gate, Gates};
 
@@ -83,10 +83,12 @@ impl ClientBuilder {
         let shared = Shared {
             kube: self.kube,
             factory,
-            consistency: self.consistency,
             sync_timeout: self.sync_timeout,
-            requests: self.requests,
             warnings,
+            settings: Mutex::new(Settings {
+                consistency: self.consistency,
+                requests: self.requests,
+            }),
             gates: self.gates,
             lifetime: Mutex::default(),
             forms: Mutex::default(),

@@ -127,7 +127,7 @@ impl<K: Object> Objects<K> {
     pub fn informer(&self) -> Informers<K> {
         let mut informers = self.form.informers.lock();
         let informers =
-            informers.get_or_insert_with(|| self.form.start(&self.client.shared.factory));
+            informers.get_or_insert_with(|| self.form.start(&self.client.informer_factory()));
         informers.clone()
     }
 
@@ -447,7 +447,7 @@ impl<K: Object> Objects<K> {
         part: &Part<K>,
         behind: impl Fn() -> Option<Key>,
     ) -> Result<(), ClientError> {
-        let Consistency::ReadYourWrites { wait } = self.client.shared.consistency else {
+        let Consistency::ReadYourWrites { wait } = self.client.settings().consistency else {
             return Ok(());
         };
         // Mostly it is not, and then nothing needs to be registered.

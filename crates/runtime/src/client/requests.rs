@@ -21,16 +21,19 @@ const RETRIES: usize = 10;
 /// How long requests may take. A connection that is half open never ends by itself, so every request has a limit.
 ///
 /// The limit covers the whole call: connecting, the answer with its body, and the waits that the server asks for with
-/// `Retry-After`, which are honoured as long as they fit into it. Informers have limits of their own.
+/// `Retry-After`, which are honoured as long as they fit into it. The requests of informers go on for as long as the server says
+/// something now and then.
 ///
 /// ```no_run
 /// use std::time::Duration;
+/// use kubewright_runtime::Manager;
 /// use kubewright_runtime::client::{Client, RequestPolicy};
 ///
 /// # fn example(kube: kube::Client) {
 /// let patient = RequestPolicy::new().write_timeout(Duration::from_secs(60));
-/// let client = Client::builder(kube).requests(patient).build();
-/// # drop(client);
+/// let client = Client::builder(kube.clone()).requests(patient).build();
+/// let manager = Manager::new(kube).requests(patient.silence(Duration::from_secs(60)));
+/// # drop((client, manager));
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,8 @@ const RETRIES: usize = 10;
 pub struct RequestPolicy {
     pub(super) read: Duration,
     pub(super) write: Duration,
+    /// That of the factory, unless it is set.
+    pub(super) silence: Option<Duration>,
 }
 
 impl Default for RequestPolicy {
@@ -48,11 +53,12 @@ impl Default for RequestPolicy {
 }
 
 impl RequestPolicy {
-    /// A policy that gives each read and each write 30 seconds.
+    /// A policy that gives each read and each write 30 seconds, and informers the silence of their factory, 30 seconds as well.
     pub fn new() -> Self {
         Self {
             read: Duration::from_secs(30),
             write: Duration::from_secs(30),
+            silence: None,
         }
     }
 
@@ -65,6 +71,13 @@ impl RequestPolicy {
     /// Sets how long a write may take. A write that timed out may have happened.
     pub fn write_timeout(mut self, timeout: Duration) -> Self {
         self.write = timeout;
+        self
+    }
+
+    /// Sets how long a server may say nothing while an informer opens a watch or reads a list. After that the request counts as
+    /// failed and is made again. It is for informers that are made from then on.
+    pub fn silence(mut self, duration: Duration) -> Self {
+        self.silence = Some(duration);
         self
     }
 }
@@ -106,7 +119,7 @@ impl Client {
         call: Call<'_>,
         built: Built,
     ) -> Result<Answer, ClientError> {
-        self.send(call, self.shared.requests.read, built).await
+        self.send(call, self.settings().requests.read, built).await
     }
 
     /// Sends a request that writes, within the time limit of writes, unless the lease is lost.
@@ -129,7 +142,7 @@ impl Client {
             "create" | "update" | "patch" => validation.asked_for_by(built),
             _ => built,
         };
-        self.send(call, self.shared.requests.write, built).await
+        self.send(call, self.settings().requests.write, built).await
     }
 
     async fn send(

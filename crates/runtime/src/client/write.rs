@@ -314,7 +314,7 @@ impl<K: Object> Objects<K> {
 
     /// Whether reads wait for what is written.
     fn is_guarded(&self) -> bool {
-        self.client.shared.consistency != Consistency::Eventual
+        self.client.settings().consistency != Consistency::Eventual
     }
 
     pub(super) fn is_dry(&self) -> bool {

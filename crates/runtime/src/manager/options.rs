@@ -9,7 +9,7 @@ use super::serving::Serving;
 use super::{Manager, ManagerError, Runnable};
 use crate::States;
 use crate::cache::CacheOptions;
-use crate::client::ServerWarning;
+use crate::client::{Consistency, RequestPolicy, ServerWarning};
 use crate::controller::Controller;
 use crate::environment::Environment;
 use crate::events::RecorderOptions;
@@ -91,6 +91,34 @@ impl Manager {
         handler: impl Fn(&ServerWarning<'_>) + Send + Sync + 'static,
     ) -> Self {
         self.client.set_warning_handler(Arc::new(handler));
+        self
+    }
+
+    /// Sets how long requests of its client may take, and how silent the server may be to informers that are made from now on.
+    ///
+    /// It is about the manager's own cluster. Further ones have the limits of the [client](crate::client::ClientBuilder::requests)
+    /// that they were added with.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use kubewright_runtime::Manager;
+    /// use kubewright_runtime::client::RequestPolicy;
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let patient = RequestPolicy::new().write_timeout(Duration::from_secs(60));
+    /// let manager = Manager::from_env().await?.requests(patient);
+    /// # drop(manager);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn requests(self, policy: RequestPolicy) -> Self {
+        self.client.set_requests(policy);
+        self
+    }
+
+    /// Sets whether cached reads wait for what this manager wrote, and for how long. By default they wait for five seconds.
+    pub fn consistency(self, consistency: Consistency) -> Self {
+        self.client.set_consistency(consistency);
         self
     }
 
