@@ -6,8 +6,8 @@
 //!   ([`ClientError::Stale`]).
 //! - The first read of a kind starts its informer and waits for its first state; a refusal is an error, not silence.
 //!   Informers are shared by everything in the manager, and hold what the [policy](crate::cache) of the kind says.
-//! - An object that exists is never shown as absent because it does not decode, or because the cache does not hold its
-//!   namespace: both are errors.
+//! - An object that exists is never shown as absent to a read by its key: one that does not decode, or that the cache does not
+//!   hold because of its namespace, of selectors or of shards, is an error.
 //! - Objects from the cache are shared and cannot be changed in place: no copy is made that is not asked for.
 //!
 //! Deliberately absent: a way to list from a cache page by page; it is all in memory.

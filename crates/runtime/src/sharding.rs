@@ -77,9 +77,9 @@ pub enum Caches {
     /// Every object, as without sharding: a reconcile can read the objects of other replicas.
     #[default]
     Everything,
-    /// Only the objects of the replica's own shards. Its memory is then its share of the whole; reads do not find the
-    /// objects of other replicas, and whenever shards change hands the kind is listed once. Caches that are used before
-    /// the manager runs keep everything.
+    /// Only the objects of the replica's own shards. Its memory is then its share of the whole; lists lack the objects of
+    /// other replicas, and reads of one by its key are [out of scope](crate::ClientError::is_out_of_scope). Whenever shards
+    /// change hands the kind is listed once. Caches that are used before the manager runs keep everything.
     OwnShards,
 }
 

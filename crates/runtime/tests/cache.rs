@@ -1,5 +1,8 @@
 //! What the cache holds, and what reads, watches and controllers make of it.
 
+#[path = "cache/absent.rs"]
+mod absent;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,7 +129,7 @@ async fn several_namespaces_are_one_cache_and_others_are_out_of_scope() {
     assert!(matches!(error, ClientError::OutOfScope { .. }), "{error}");
     assert_eq!(
         error.to_string(),
-        "the cache of configmaps holds the namespaces team-a, team-b, not that of default/c"
+        "the cache of configmaps holds the namespaces team-a, team-b, and not default/c"
     );
     let outside = client.list::<ConfigMap>(Query::all().namespace("default"));
     assert!(limit(outside).await.is_err_and(|e| e.is_out_of_scope()));
@@ -294,7 +297,7 @@ async fn scope_that_is_wider_than_the_cache_is_an_error_at_start() {
     let here = Scope::all().namespace("default");
     let controller = Controller::of::<ConfigMap>("wide").scope(here.clone());
     let error = refusal(cache(), controller.reconciler(tell().0)).await;
-    let expected = "the cache of configmaps holds the namespaces team-a, not that of default";
+    let expected = "the cache of configmaps holds the namespaces team-a, and not default";
     assert!(error.contains(expected), "{error}");
     let watch = Watch::of::<Secret>().scope(here);
     let controller = Controller::of::<ConfigMap>("wide").watches(watch);

@@ -12,8 +12,8 @@ use kube::{CustomResource, Resource};
 use kubewright_runtime::client::{Consistency, TypedObject};
 use kubewright_runtime::environment::VirtualClock;
 use kubewright_runtime::{
-    CacheOptions, CachePolicy, Client, Context, Controller, Delete, Environment, Error, Key,
-    Manager, Outcome, Query, Reconciler, Scope,
+    CacheOptions, CachePolicy, Client, ClientError, Context, Controller, Delete, Environment,
+    Error, Key, Manager, Outcome, Query, Reconciler, Scope,
 };
 use kubewright_server::Server;
 use kubewright_testing::{Wire, limit};
@@ -110,8 +110,16 @@ impl Truth {
 /// Reads the key as a type, and all of them.
 async fn read<K: TypedObject>(client: &Client, key: &Key, truth: &Truth) {
     let before = truth.of(key);
-    let read = client.get::<K>(key).await.expect("the cache catches up");
+    let read = shown(client.get::<K>(key).await);
     truth.check(key, before, read.as_deref().map(version));
+}
+
+/// What a read shows. An object that the selectors leave out is not shown, and that is an error which says so.
+fn shown<T>(read: Result<Option<T>, ClientError>) -> Option<T> {
+    match read {
+        Err(error) if error.is_out_of_scope() => None,
+        read => read.expect("the cache catches up"),
+    }
 }
 
 struct Look(Arc<Truth>);
@@ -191,8 +199,7 @@ async fn reads(
         read::<Widget>(&client, &key, &truth).await;
         read::<v2::Widget>(&client, &key, &truth).await;
         let before = truth.of(&key);
-        let metadata = client.metadata(&resource).get(&key).await;
-        let metadata = metadata.expect("the cache catches up");
+        let metadata = shown(client.metadata(&resource).get(&key).await);
         truth.check(&key, before, metadata.as_deref().map(version));
         if step % 10 == 0 {
             let here = Query::all().namespace("default");

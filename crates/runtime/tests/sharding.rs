@@ -204,6 +204,44 @@ async fn caches_keep_the_objects_of_their_own_shards_only() {
 }
 
 #[limited::test(start_paused = true)]
+async fn objects_of_other_replicas_are_out_of_scope_and_not_absent() {
+    let server = Server::builder().start().await.expect("a server starts");
+    objects(&server).await;
+    let clock = VirtualClock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+    let (random, log) = (Environment::seeded(clock, 3), Shared::default());
+    let replicas = ["one", "two"].map(|name| {
+        let options = ShardingOptions::new("default", "operator", name).caches(Caches::OwnShards);
+        replica_with(&server, options, name, &random, &log)
+    });
+    until_cached(&replicas.each_ref(), |counts| {
+        counts.iter().sum::<usize>() == OBJECTS && !counts.contains(&0)
+    })
+    .await;
+    let found = async |replica: &Replica, name: &str| {
+        let key = Key::new("default", name);
+        match limit(replica.client.get::<ConfigMap>(&key)).await {
+            Err(error) if error.is_out_of_scope() => None,
+            read => Some(read.expect("it is read").is_some()),
+        }
+    };
+    let [one, two] = &replicas;
+    for number in 0..OBJECTS {
+        for (name, exists) in [
+            (format!("object-{number}"), true),
+            (format!("x-{number}"), false),
+        ] {
+            let mut both = [found(one, &name).await, found(two, &name).await];
+            both.sort();
+            assert_eq!(both, [None, Some(exists)], "{name}");
+        }
+        // Whoever writes is no stranger to the objects of the other.
+        let key = Key::new("default", &format!("object-{number}"));
+        let written = limit(one.client.create_or_update::<ConfigMap>(&key, |_| {})).await;
+        assert!(!written.expect("it is there").is_changed());
+    }
+}
+
+#[limited::test(start_paused = true)]
 async fn leases_of_shards_are_written_under_the_name_of_the_operator() {
     let server = Server::builder().start().await.expect("a server starts");
     let user = Client::new(kube::Client::new(server.service(), "default"));

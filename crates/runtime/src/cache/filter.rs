@@ -20,6 +20,13 @@ struct Requirement {
     is_equal: bool,
 }
 
+impl Requirement {
+    /// Whether a field with this text is as it is required.
+    fn holds(&self, text: &str) -> bool {
+        (text == self.value) == self.is_equal
+    }
+}
+
 impl Filter {
     pub(crate) fn new(labels: Option<&str>, fields: Option<&str>) -> Result<Self, PolicyError> {
         let labels = labels.map(Selector::parse).transpose();
@@ -57,6 +64,16 @@ impl Filter {
         self.has_fields(object)
     }
 
+    /// Whether the object of a key passes, where the key is enough to say so.
+    pub(crate) fn admits_key(&self, key: &Key) -> Option<bool> {
+        let of_key = self.fields.iter().filter(|field| is_in_key(&field.path));
+        let mut of_key = of_key.map(|field| field.holds(text_in_key(key, &field.path)));
+        if !of_key.all(|holds| holds) {
+            return Some(false);
+        }
+        (!self.needs_labels() && !self.needs_body()).then_some(true)
+    }
+
     fn has_fields(&self, object: &Object) -> bool {
         let body: Value = if self.needs_body() {
             serde_json::from_slice(object.json()).unwrap_or_default()
@@ -64,12 +81,11 @@ impl Filter {
             Value::Null
         };
         self.fields.iter().all(|field| {
-            let value = match field.path.as_str() {
-                "metadata.name" => object.key().name().to_owned(),
-                "metadata.namespace" => object.key().namespace().unwrap_or_default().to_owned(),
-                path => text_at(&body, path),
-            };
-            (value == field.value) == field.is_equal
+            if is_in_key(&field.path) {
+                field.holds(text_in_key(object.key(), &field.path))
+            } else {
+                field.holds(&text_at(&body, &field.path))
+            }
         })
     }
 }
@@ -133,6 +149,14 @@ fn is_in_key(path: &str) -> bool {
     matches!(path, "metadata.name" | "metadata.namespace")
 }
 
+/// Returns the text of a field that is in the key.
+fn text_in_key<'a>(key: &'a Key, path: &str) -> &'a str {
+    match path {
+        "metadata.name" => key.name(),
+        _ => key.namespace().unwrap_or_default(),
+    }
+}
+
 /// Returns the text of a field, or an empty text where the object lacks the field, as the field sets of kinds do.
 fn text_at(body: &Value, path: &str) -> String {
     let mut at = body;
@@ -192,6 +216,22 @@ mod tests {
         check("app", "spec.nodeName=", false);
         check("", "spec.schedulerName=,spec.nodeName!=", true);
         check("", "spec.count=3,spec.on=true", true);
+    }
+
+    #[test]
+    fn key_says_what_it_can_about_its_object() {
+        let key = Key::new("n", "a");
+        for (labels, fields, expected) in [
+            (None, "", Some(true)),
+            (None, "metadata.name=a,metadata.namespace=n", Some(true)),
+            (None, "metadata.name=b,spec.nodeName=n1", Some(false)),
+            (Some("app"), "metadata.namespace!=n", Some(false)),
+            (Some("app"), "metadata.name=a", None),
+            (None, "spec.nodeName=n1", None),
+        ] {
+            let filter = Filter::new(labels, Some(fields)).expect("they are selectors");
+            assert_eq!(filter.admits_key(&key), expected, "{labels:?} {fields}");
+        }
     }
 
     #[test]

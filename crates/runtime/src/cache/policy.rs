@@ -190,7 +190,8 @@ impl CachePolicy {
     }
 
     /// Caches objects that a label selector chooses: text such as `app=web,tier in (a,b)`, pairs, a [`Selector`], or one of the
-    /// API or of `kube`. To readers the others do not exist. Text that is none is an error when the kind is first used.
+    /// API or of `kube`. The others are in no list and lead to no event; a read of one by its key is
+    /// [out of scope](crate::ClientError::is_out_of_scope). Text that is none is an error when the kind is first used.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -205,7 +206,8 @@ impl CachePolicy {
         self
     }
 
-    /// Caches objects that a field selector chooses, `spec.nodeName=n1`. To readers the others do not exist.
+    /// Caches objects that a field selector chooses, `spec.nodeName=n1`. The others are in no list and lead to no event; a read of
+    /// one by its key is [out of scope](crate::ClientError::is_out_of_scope).
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -320,9 +322,12 @@ impl Resolved {
         Filter::new(self.labels.as_deref(), self.fields.as_deref())
     }
 
-    /// Whether an object can exist that the cache does not hold, in a namespace that it does.
-    pub(crate) fn is_selective(&self) -> bool {
-        self.labels.is_some() || self.fields.is_some()
+    /// The selectors in words, if there are any.
+    pub(crate) fn selectors(&self) -> Option<String> {
+        let labels = self.labels.iter().map(|text| format!("the labels {text}"));
+        let fields = self.fields.iter().map(|text| format!("the fields {text}"));
+        let all: Vec<String> = labels.chain(fields).collect();
+        (!all.is_empty()).then(|| all.join(" and "))
     }
 
     pub(crate) fn is_read_live(&self) -> bool {

@@ -137,14 +137,10 @@ impl<K: Object + Default> Objects<K> {
         key: &Key,
         fill: impl Mutate<K>,
     ) -> Result<Written<K>, ClientError> {
-        let present = match self.get(key).await? {
-            // A cache with selectors does not hold everything that exists.
-            None if self.form.entry.policy.is_selective() => self.get_live(key).await?,
-            present => present.map(|present| (*present).clone()),
-        };
+        let present = self.present(key).await?;
         let refused = |error: OwnerError| self.refused(key, error.into());
         if let Some(present) = present.as_ref().filter(|it| !is_controlled_by(owner, *it)) {
-            return Err(refused(not_controlled(owner, key, present)));
+            return Err(refused(not_controlled(owner, key, &**present)));
         }
         let mut object = self.blank(key);
         if let Some(present) = present {

@@ -19,8 +19,8 @@ pub(crate) struct Entry {
     pub(crate) policy: Resolved,
     /// The selectors of the policy, or why they cannot be read.
     filter: Result<Filter, PolicyError>,
-    /// Whether the caches keep the object of a key.
-    selects: Box<dyn Fn(&Key) -> bool + Send + Sync>,
+    /// Whether the key is one of this replica's, if caches are kept to those.
+    is_own: Box<dyn Fn(&Key) -> bool + Send + Sync>,
     writes: Mutex<Writes>,
     last_applied: Mutex<LastApplied>,
     /// How many things the guard remembers, or did a moment ago. Whoever wrote has stored it before it reads.
@@ -62,10 +62,10 @@ impl Drop for Watched {
 impl Entry {
     pub(crate) fn new(
         policy: Resolved,
-        selects: impl Fn(&Key) -> bool + Send + Sync + 'static,
+        is_own: impl Fn(&Key) -> bool + Send + Sync + 'static,
     ) -> Self {
         Self {
-            selects: Box::new(selects),
+            is_own: Box::new(is_own),
             name: policy.name.as_str().into(),
             filter: policy.filter(),
             policy,
@@ -78,6 +78,18 @@ impl Entry {
     /// Whether the policy can be followed.
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         self.filter.as_ref().map(|_| ()).map_err(Clone::clone)
+    }
+
+    /// Whether the selectors of the policy choose the object of a key, where the key says so.
+    pub(super) fn selects_key(&self, key: &Key) -> Option<bool> {
+        let filter = self.filter.as_ref().ok()?;
+        filter.admits_key(key)
+    }
+
+    /// Whether the selectors of the policy choose an object.
+    pub(super) fn selects(&self, object: &Object) -> bool {
+        let filter = self.filter.as_ref();
+        filter.is_ok_and(|filter| filter.admits(object))
     }
 
     /// Whether no read can show the past. Mostly it is so, and to see that takes no lock.
@@ -173,7 +185,7 @@ impl Entry {
         let absence = match &self.filter {
             _ if ids.is_empty() => return Vec::new(),
             // Another replica has it.
-            _ if !(self.selects)(key) => Absence::Expected,
+            _ if !(self.is_own)(key) => Absence::Expected,
             Ok(filter) if filter.admits_all() => Absence::Telling,
             Ok(filter) => {
                 let object = Object::parse(&answer(), &self.policy.shape).ok();

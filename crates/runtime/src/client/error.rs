@@ -127,15 +127,16 @@ pub enum ClientError {
         #[source]
         source: Box<Undecodable>,
     },
-    /// The cache does not hold the namespace of what was asked for, so it cannot say whether it exists.
-    #[error("the cache of {resource} holds the namespaces {namespaces}, not that of {what}")]
+    /// The cache does not hold what was asked for: another namespace, an object that exists and that the selectors of its policy do
+    /// not choose, or one of another replica's shard, which may exist.
+    #[error("the cache of {resource} holds {holds}, and not {what}")]
     OutOfScope {
         /// The resource.
         resource: Arc<str>,
         /// The key or the namespace that was asked for.
         what: String,
-        /// The namespaces that are cached.
-        namespaces: String,
+        /// What is cached, in words: which namespaces, labels and fields, or shards.
+        holds: String,
     },
     /// The kind is not cached in the way that it was asked for.
     #[error("{resource} cannot be read from the cache: {problem}")]

@@ -1,5 +1,6 @@
 //! Reads straight from the server, past the cache.
 
+use bytes::Bytes;
 use kube::core::params::{GetParams, ListParams};
 use kube::core::request::Request;
 use kube::core::{DynamicObject, ObjectList, ObjectMeta, Resource};
@@ -57,6 +58,13 @@ impl<K: Object> Objects<K> {
     /// # Errors
     /// What the server answers; absence is not an error.
     pub async fn get_live(&self, key: &Key) -> Result<Option<K>, ClientError> {
+        let found = self.fetch(key).await?;
+        let call = self.call("get", key.as_str());
+        found.map(|body| call.decode(&body)).transpose()
+    }
+
+    /// The object as the server sends it.
+    pub(super) async fn fetch(&self, key: &Key) -> Result<Option<Bytes>, ClientError> {
         let built = self.at(key).get(key.name(), &GetParams::default());
         let call = self.call("get", key.as_str());
         let answer = self
@@ -64,12 +72,10 @@ impl<K: Object> Objects<K> {
             .send_read(call, built)
             .await
             .ignore_not_found()?;
-        let found = answer.map(|answer| call.decode::<K>(&answer.body));
-        let found = found.transpose()?;
-        self.note_read(usize::from(found.is_some()), || {
+        self.note_read(usize::from(answer.is_some()), || {
             ReadSubject::Key(key.clone())
         });
-        Ok(found)
+        Ok(answer.map(|answer| answer.body))
     }
 
     /// Objects as the server has them now, read in pages as by [`Live::list`].

@@ -31,9 +31,12 @@ impl Client {
     /// # }
     /// ```
     ///
+    /// What a cache with selectors does not hold is looked up at the server: absent is what does not exist.
+    ///
     /// # Errors
-    /// When the cache cannot be filled, does not hold the key's namespace, or does not reach this manager's own writes in time;
-    /// and when the object exists and does not decode.
+    /// When the cache cannot be filled, does not hold the object although it exists or may exist
+    /// ([`ClientError::is_out_of_scope`]), or does not reach this manager's own writes in time; and when the object exists and
+    /// does not decode.
     pub async fn get<K: TypedObject>(&self, key: &Key) -> Result<Option<Arc<K>>, ClientError> {
         self.of().get(key).await
     }

@@ -17,7 +17,7 @@ impl<K: Object + Default> Objects<K> {
         key: &Key,
         change: impl Mutate<K>,
     ) -> Result<Written<K>, ClientError> {
-        let Some(present) = self.get(key).await? else {
+        let Some(present) = self.present(key).await? else {
             return self.create_at(key, change).await;
         };
         let wanted = self.mutated(&present, change)?;
@@ -39,7 +39,7 @@ impl<K: Object + Default> Objects<K> {
         key: &Key,
         change: impl Mutate<K>,
     ) -> Result<Written<K>, ClientError> {
-        let Some(present) = self.get(key).await? else {
+        let Some(present) = self.present(key).await? else {
             return self.create_at(key, change).await;
         };
         let wanted = self.mutated(&present, change)?;
