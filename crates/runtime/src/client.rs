@@ -13,6 +13,7 @@
 //! Deliberately absent: a way to list from a cache page by page; it is all in memory.
 
 mod apply;
+mod blank;
 mod builder;
 mod clusters;
 mod delete;
@@ -48,6 +49,7 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use blank::Blank;
 pub use builder::ClientBuilder;
 pub(crate) use clusters::OfCluster;
 pub use error::{ClientError, IgnoreNotFound, Refusal};

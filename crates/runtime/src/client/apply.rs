@@ -1,12 +1,12 @@
 //! Server-side apply: the fields of an object that this operator is about, and no others.
 
 use kube::api::Patch;
-use kubewright_cache::Key;
+use kubewright_cache::{AsObject, Key};
 use serde_json::Value;
 
 use super::last_applied::Fingerprint;
 use super::written::{Change, Mutate, Written};
-use super::{ClientError, Locking, Object, Objects};
+use super::{Blank, ClientError, Locking, Object, Objects};
 use crate::described::Described;
 use crate::owners::{OwnerError, controller_of, is_controlled_by, set_controller_reference};
 
@@ -126,17 +126,18 @@ impl<K: Object> Objects<K> {
     }
 }
 
-impl<K: Object + Default> Objects<K> {
+impl<K: Blank> Objects<K> {
     /// Applies an object that `owner` controls, on the server's side: see [`Client::apply_owned`](super::Client::apply_owned).
     ///
     /// # Errors
     /// When the object exists and `owner` does not control it, the closure refuses, or the server does.
     pub async fn apply_owned<O: Described>(
         &self,
-        owner: &O,
+        owner: impl AsObject<O>,
         key: &Key,
         fill: impl Mutate<K>,
     ) -> Result<Written<K>, ClientError> {
+        let owner = owner.as_object();
         let present = self.present(key).await?;
         let refused = |error: OwnerError| self.refused(key, error.into());
         if let Some(present) = present.as_ref().filter(|it| !is_controlled_by(owner, *it)) {

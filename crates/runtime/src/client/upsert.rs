@@ -4,9 +4,9 @@ use kubewright_cache::Key;
 
 use super::merge::difference;
 use super::written::{Change, Mutate, Written};
-use super::{ClientError, Object, Objects};
+use super::{Blank, ClientError, Objects};
 
-impl<K: Object + Default> Objects<K> {
+impl<K: Blank> Objects<K> {
     /// Creates the object if it does not exist, else replaces it if the closure changes anything.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl<K: Object + Default> Objects<K> {
 
     /// An object with nothing but this name.
     pub(super) fn blank(&self, key: &Key) -> K {
-        let mut object = K::default();
+        let mut object = K::blank(&self.form.resource);
         let meta = object.meta_mut();
         meta.name = Some(key.name().to_owned());
         meta.namespace = key.namespace().map(str::to_owned);

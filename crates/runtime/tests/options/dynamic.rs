@@ -6,10 +6,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::core::{ApiResource, DynamicObject};
 use kubewright_runtime::watch::{OwnedBy, OwnerScope};
 use kubewright_runtime::{
-    Client, Context, Controller, Index, Manager, Outcome, Query, Reconciler, Watch, from_fn,
-    set_controller_reference, set_owner_reference,
+    Change, Client, Context, Controller, Index, Key, Manager, Outcome, Query, Reconciler, Watch,
+    from_fn, is_controlled_by, set_controller_reference, set_owner_reference,
 };
 use kubewright_testing::limit;
+use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::{config, here, run, server};
@@ -66,6 +67,49 @@ async fn dynamic_objects_that_are_owned_lead_to_their_owner() {
             "{which:?}"
         );
         running.end().await;
+    }
+}
+
+#[limited::test(start_paused = true)]
+async fn dynamic_children_are_applied_created_and_changed() {
+    let (_server, kube) = server().await;
+    let client = Client::new(kube);
+    let [configs, secrets] = kinds();
+    let owner = limit(client.create(&config("owner"))).await;
+    let owner = owner.expect("created");
+    let (owners, children) = (client.dynamic(&configs), client.dynamic(&secrets));
+    let key = |name| Key::new("default", name);
+    let dynamic = limit(owners.get(&key("owner"))).await.expect("read");
+    let dynamic = dynamic.expect("it is there");
+    let fill = |value: &'static str| {
+        move |child: &mut DynamicObject| child.data["stringData"]["a"] = json!(value)
+    };
+    let mark = |child: &mut DynamicObject| child.data["immutable"] = json!(false);
+
+    for (name, expected) in [("typed", Change::Created), ("typed", Change::Unchanged)] {
+        let applied = limit(children.apply_owned(&owner, &key(name), mark)).await;
+        assert_eq!(applied.expect("it is applied").change, expected);
+    }
+    let applied = limit(children.apply_owned(&dynamic, &key("dynamic"), fill("1"))).await;
+    let applied = applied.expect("it is applied");
+    assert!(is_controlled_by(&owner, &*applied));
+    let foreign = limit(children.apply_owned(&applied.object, &key("typed"), mark)).await;
+    assert!(foreign.expect_err("it is the owner's").is_not_owned());
+
+    for expected in [Change::Created, Change::Unchanged] {
+        let updated = limit(children.create_or_update(&key("updated"), mark)).await;
+        assert_eq!(updated.expect("it is written").change, expected);
+        let patched = limit(children.create_or_patch(&key("patched"), mark)).await;
+        assert_eq!(patched.expect("it is written").change, expected);
+    }
+    let updated = limit(children.create_or_update(&key("updated"), fill("2"))).await;
+    assert_eq!(updated.expect("it is written").change, Change::Updated);
+    let patched = limit(children.create_or_patch(&key("patched"), fill("3"))).await;
+    assert_eq!(patched.expect("it is written").change, Change::Updated);
+    for (name, value) in [("dynamic", "1"), ("updated", "2"), ("patched", "3")] {
+        let read = limit(client.get::<Secret>(&key(name))).await.expect("read");
+        let data = read.expect("it is there").data.clone().unwrap_or_default();
+        assert_eq!(data["a"].0, value.as_bytes(), "{name}");
     }
 }
 
