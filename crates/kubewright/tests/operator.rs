@@ -133,6 +133,11 @@ fn main() -> kubewright::Result {
         )
         .await;
         check(
+            "caches of replicas hold their own shares where that is asked for",
+            caches_hold_their_shares(),
+        )
+        .await;
+        check(
             "an operator whose thread is blocked ends at the second signal",
             blocked_thread_does_not_keep_the_operator(),
         )
@@ -206,6 +211,7 @@ async fn command_line() {
     for flag in [
         "--leader-elect",
         "--shard",
+        "--shard-caches",
         "--health-probe-bind-address",
         "--metrics-secure",
         "--namespace",
@@ -219,6 +225,8 @@ async fn command_line() {
     assert!(!help.contains("inventory"), "{help}");
     let both = output(&["--leader-elect", "--shard"]).await;
     assert_eq!(both.status.code(), Some(2), "one leads or all share");
+    let alone = output(&["--shard-caches"]).await;
+    assert_eq!(alone.status.code(), Some(2), "nothing is shared");
 }
 
 async fn without_cluster() {
@@ -401,6 +409,51 @@ async fn replicas_share_objects() {
     make(&configs, "later").await;
     until(async || seen(&configs, "later").await.then_some(())).await;
     other.stop().await;
+}
+
+async fn caches_hold_their_shares() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_server, admin) = cluster(directory.path()).await;
+    let configs: Api<ConfigMap> = Api::namespaced(admin, "default");
+    for number in 0..30 {
+        make(&configs, &format!("config-{number}")).await;
+    }
+    let arguments = [
+        "--shard",
+        "--shard-caches",
+        "--namespace=default",
+        "--metrics-bind-address=127.0.0.1:0",
+        "--metrics-secure=false",
+        "--health-probe-bind-address=0",
+    ];
+    let mut replicas = [(), ()].map(|()| Running::start(directory.path(), &arguments));
+    let mut metrics = Vec::new();
+    for replica in &mut replicas {
+        let address = replica.address("metrics").await;
+        metrics.push(reader(&format!("http://{address}"), None));
+    }
+    until(async || {
+        let mut held = Vec::new();
+        for replica in &metrics {
+            let text = read(replica, "/metrics").await.ok()?;
+            let lines = text
+                .lines()
+                .filter(|line| line.starts_with("informer_objects{"));
+            let count = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok());
+            held.push(count.sum::<usize>());
+        }
+        let all = configs
+            .list(&ListParams::default())
+            .await
+            .expect("they are read")
+            .items
+            .len();
+        (held.iter().sum::<usize>() == all && held.iter().all(|count| *count > 0)).then_some(())
+    })
+    .await;
+    for replica in replicas {
+        replica.stop().await;
+    }
 }
 
 /// How many shards a replica may be working on, as its lease says.

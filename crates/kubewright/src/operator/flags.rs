@@ -29,6 +29,8 @@ pub(super) struct Flags {
     pub(super) leader_elect: bool,
     /// Whether replicas share the objects. Never together with an election.
     pub(super) shard: bool,
+    /// Whether caches hold the replica's own share alone. Never without `shard`.
+    pub(super) shard_caches: bool,
     pub(super) kubeconfig: Option<PathBuf>,
     pub(super) context: Option<String>,
     pub(super) namespaces: Vec<String>,
@@ -80,6 +82,11 @@ pub(super) fn parse(
             "--shard takes the place of --leader-elect: with one leader there is nothing to share";
         return Err(command.error(ErrorKind::ArgumentConflict, problem));
     }
+    if flags.shard_caches && !flags.shard {
+        let problem =
+            "--shard-caches needs --shard: a replica that shares nothing reads everything";
+        return Err(command.error(ErrorKind::MissingRequiredArgument, problem));
+    }
     let mut states = States::default();
     for own in own {
         own.read(&matches, &mut states)?;
@@ -123,6 +130,7 @@ fn command(name: &'static str, version: &'static str) -> Command {
         .arg(text("health-probe-bind-address", "ADDRESS").default_value(":8081").help("Where /healthz and /readyz are served; `0` serves none"))
         .arg(switch("leader-elect", "false").help("Run controllers only while holding the lease of this operator"))
         .arg(switch("shard", "false").help("Share the objects among all replicas: each reconciles its part and takes over from those that end; instead of --leader-elect, and the same in all replicas"))
+        .arg(switch("shard-caches", "false").help("Keep only the objects of this replica's share in memory, of the kinds that controllers reconcile; with --shard"))
         .arg(text("kubeconfig", "FILE").value_parser(value_parser!(PathBuf)).help("The kubeconfig; by default $KUBECONFIG, ~/.kube/config or the service account"))
         .arg(text("context", "CONTEXT").help("The context of the kubeconfig; by default its current one"))
         .arg(text("namespace", "NAMESPACE").action(ArgAction::Append).value_delimiter(',').help("Watch this namespace alone; by default $WATCH_NAMESPACE, or all"))
@@ -161,6 +169,7 @@ fn flags(matches: &ArgMatches, watched: Option<String>) -> Flags {
         probes_address: text("health-probe-bind-address"),
         leader_elect: on("leader-elect"),
         shard: on("shard"),
+        shard_caches: on("shard-caches"),
         kubeconfig: path("kubeconfig"),
         context: matches.get_one::<String>("context").cloned(),
         namespaces,
@@ -330,6 +339,15 @@ mod tests {
         let both = ["operator", "--leader-elect", "--shard"].map(OsString::from);
         let refused = parse(NAMES, &[], both, None).expect_err("one of them");
         assert!(refused.to_string().contains("takes the place"), "{refused}");
+    }
+
+    #[test]
+    fn caches_are_shared_where_objects_are() {
+        assert!(!read(&["--shard"], None).shard_caches);
+        assert!(read(&["--shard", "--shard-caches"], None).shard_caches);
+        let alone = ["operator", "--shard-caches"].map(OsString::from);
+        let refused = parse("operator", "1", alone, None).expect_err("nothing is shared");
+        assert!(refused.to_string().contains("needs --shard"), "{refused}");
     }
 
     #[test]

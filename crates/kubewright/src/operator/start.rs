@@ -3,6 +3,7 @@
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kubewright_runtime::manager::{ManagerError, user_agent};
 use kubewright_runtime::serving::{AccessGuard, Listener, Tls};
+use kubewright_runtime::sharding::Caches;
 use kubewright_runtime::webhook::Webhooks;
 use kubewright_runtime::{
     CacheOptions, Client, Environment, Error, LeaseOptions, Manager, ShardingOptions,
@@ -72,7 +73,12 @@ pub(super) async fn manager(
 fn coordinated(manager: Manager, namespace: &str, lease: &str, flags: &Flags) -> Manager {
     if flags.shard {
         let (name, member) = (label_value(lease), member(&identity()));
-        manager.sharded(ShardingOptions::new(namespace, name, &member))
+        let caches = if flags.shard_caches {
+            Caches::OwnShards
+        } else {
+            Caches::Everything
+        };
+        manager.sharded(ShardingOptions::new(namespace, name, &member).caches(caches))
     } else if flags.leader_elect {
         manager.leader_election(LeaseOptions::new(namespace, lease, &identity()))
     } else {
