@@ -18,6 +18,8 @@ pub(crate) enum Operation {
     Create,
     Update,
     Delete,
+    /// A connection is opened, with options that are nowhere stored.
+    Connect,
 }
 
 impl Operation {
@@ -27,14 +29,17 @@ impl Operation {
             Operation::Create => "CREATE",
             Operation::Update => "UPDATE",
             Operation::Delete => "DELETE",
+            Operation::Connect => "CONNECT",
         }
     }
 
-    fn options_kind(self) -> &'static str {
+    /// The kind of the options besides the object. Those of a connection are the object.
+    fn options_kind(self) -> Option<&'static str> {
         match self {
-            Operation::Create => "CreateOptions",
-            Operation::Update => "UpdateOptions",
-            Operation::Delete => "DeleteOptions",
+            Operation::Create => Some("CreateOptions"),
+            Operation::Update => Some("UpdateOptions"),
+            Operation::Delete => Some("DeleteOptions"),
+            Operation::Connect => None,
         }
     }
 }
@@ -67,10 +72,13 @@ impl Requester {
         Self { user, options }
     }
 
-    /// The options as an object of their own.
+    /// The options as an object of their own, null where there are none.
     pub(crate) fn options(&self, operation: Operation) -> Value {
+        let Some(kind) = operation.options_kind() else {
+            return Value::Null;
+        };
         let mut options = self.options.clone();
-        options.insert("kind".into(), json!(operation.options_kind()));
+        options.insert("kind".into(), json!(kind));
         options.insert("apiVersion".into(), json!("meta.k8s.io/v1"));
         Value::Object(options)
     }

@@ -8,7 +8,7 @@ use super::pod_security::{self, Concern, Policy};
 use super::quota::{QuotaCheck, QuotaError};
 use super::webhook::Reinvocation;
 use super::{
-    AdmissionChain, AdmissionContext, Plugin, PluginRefusal, certificates, claim_resize,
+    AdmissionChain, AdmissionContext, Plugin, PluginRefusal, certificates, claim_resize, connect,
     ingress_class, limit_range, lookup, matching, namespace, node_taint, priority, runtime_class,
     service_account, storage_class, storage_protection, tolerations,
 };
@@ -104,6 +104,10 @@ impl AdmissionChain {
         check_size(object)?;
         object::copy_meta(object, before, "managedFields");
         let kind = request.kind();
+        if request.operation == Operation::Connect {
+            let conformed = connect::conform(&kind.kind, object);
+            return conformed.map_err(ApiError::internal);
+        }
         if kind.kind != *request.served.resource.kind {
             let table = Table::builtin();
             let ty = table.kind(&kind.group, &kind.version, &kind.kind);
@@ -131,7 +135,9 @@ impl AdmissionChain {
         object: &Value,
         old: &Value,
     ) -> Result<Option<QuotaCheck>, ApiError> {
-        self.validating_plugins(request, object, old)?;
+        if request.operation != Operation::Connect {
+            self.validating_plugins(request, object, old)?;
+        }
         if !matching::is_exempt(request) {
             self.inspect_from_outside(request, object, old).await?;
         }
@@ -144,6 +150,10 @@ impl AdmissionChain {
         object: &mut Value,
         old: &Value,
     ) -> Result<(), ApiError> {
+        // Of all plugins only webhooks and policies are about connections.
+        if request.operation == Operation::Connect {
+            return Ok(());
+        }
         let has = |plugin| self.has(plugin);
         if has(Plugin::NamespaceLifecycle) {
             namespace::admit(self, request, object)?;

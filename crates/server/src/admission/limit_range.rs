@@ -21,7 +21,7 @@ pub(super) fn concerns(request: &AdmissionRequest<'_>, old: &Value) -> bool {
         return false;
     }
     match request.operation {
-        Operation::Delete => false,
+        Operation::Delete | Operation::Connect => false,
         Operation::Create => {
             request.is_whole("", "Pod") || request.is_whole("", "PersistentVolumeClaim")
         }

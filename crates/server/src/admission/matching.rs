@@ -150,7 +150,7 @@ impl Criteria {
         let Some(shown) = self.ruled(chain, request) else {
             return Ok(None);
         };
-        if self.is_excluded(chain, request) || !self.selects_object(object, old) {
+        if self.is_excluded(chain, request) || !self.selects(request, object, old) {
             return Ok(None);
         }
         let selected = self.selects_namespace(chain, request, object, old)?;
@@ -169,7 +169,7 @@ impl Criteria {
             return Ok(self.matches(chain, request, object, old)?.is_some());
         }
         Ok(!self.is_excluded(chain, request)
-            && self.selects_object(object, old)
+            && self.selects(request, object, old)
             && self.selects_namespace(chain, request, object, old)?)
     }
 
@@ -179,6 +179,14 @@ impl Criteria {
 
     fn is_excluded(&self, chain: &AdmissionChain, request: &AdmissionRequest<'_>) -> bool {
         first_match(&self.excluded, self.equivalence, chain, request).is_some()
+    }
+
+    /// Options of connections have no labels, not even none: a selector leaves them out whatever it selects.
+    fn selects(&self, request: &AdmissionRequest<'_>, object: &Value, old: &Value) -> bool {
+        match request.operation {
+            Operation::Connect => self.objects.is_everything(),
+            _ => self.selects_object(object, old),
+        }
     }
 
     fn selects_object(&self, object: &Value, old: &Value) -> bool {

@@ -13,6 +13,7 @@ mod cache;
 mod certificates;
 mod chain;
 mod claim_resize;
+mod connect;
 mod errors;
 mod expression;
 mod hooks;
@@ -49,6 +50,7 @@ use crate::resource::Served;
 use crate::status::ApiError;
 
 pub(crate) use attributes::{AdmissionRequest, Operation, Requester};
+pub(crate) use connect::read as connect_options;
 pub(crate) use errors::{PluginRefusal, PolicyError};
 pub(crate) use hooks::Hooks;
 pub(crate) use quota::{Ledger, QuotaCheck, QuotaError};

@@ -96,6 +96,19 @@ impl Call {
         }
     }
 
+    /// Admits the options of a connection to the object. They come back as admission changed them.
+    pub(crate) async fn admit_connection(
+        &self,
+        subresource: &'static str,
+        options: Value,
+    ) -> Result<Value, ApiError> {
+        let request = self.write_request(Persist::Store, Part::Own(subresource));
+        match request.admission(Operation::Connect, &self.name) {
+            Some(admission) => self.core.admit_posted(&admission, options).await,
+            None => Ok(options),
+        }
+    }
+
     /// Deals with unknown and duplicate fields as the client wished.
     pub(crate) fn strict(
         &self,

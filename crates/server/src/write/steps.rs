@@ -51,8 +51,8 @@ impl Core {
         Box::pin(self.admission.inspect(request, &scale, &before)).await
     }
 
-    /// Admits an object that is posted to a subresource and is not stored, such as an Eviction. It comes back as
-    /// admission changed it.
+    /// Admits an object of a subresource that is not stored, such as an Eviction or the options of a connection. It
+    /// comes back as admission changed it.
     pub(crate) async fn admit_posted(
         &self,
         request: &AdmissionRequest<'_>,

@@ -2,6 +2,7 @@
 
 #[path = "../client/mod.rs"]
 mod client;
+mod connect;
 mod conversion;
 mod hooks;
 mod plugins;

@@ -19,7 +19,7 @@ fn rules(group: &str, resource: &str) -> Value {
 }
 
 /// Makes a policy and a binding of the same name.
-async fn policy(server: &Server, sort: &str, name: &str, spec: Value, binding: Value) {
+pub(crate) async fn policy(server: &Server, sort: &str, name: &str, spec: Value, binding: Value) {
     let object = |kind: String, spec: Value| json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec});
     let lower = sort.to_lowercase();
     let path = format!("{GROUP}/{lower}admissionpolicies");

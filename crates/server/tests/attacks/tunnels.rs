@@ -18,6 +18,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
+use crate::call::Ask;
 use crate::socket::{Identity, Site};
 
 /// Longest wait for anything that must happen.
@@ -172,6 +173,32 @@ async fn command_reads_writes_and_ends_with_its_code() {
         status["details"]["causes"][0],
         json!({"reason": "ExitCode", "message": "3"})
     );
+}
+
+/// Admission changes the options of a connection, and what is opened is what it made of them.
+#[tokio::test]
+async fn command_is_the_one_that_a_policy_made_of_it() {
+    let site = site().await;
+    let group = "/apis/admissionregistration.k8s.io/v1";
+    let rule = json!({"operations": ["CONNECT"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/exec"]});
+    let patch = "[JSONPatch{op: 'replace', path: '/command/1', value: 'c'}]";
+    let policy = json!({"metadata": {"name": "x"}, "spec": {
+        "matchConstraints": {"resourceRules": [rule]}, "reinvocationPolicy": "Never",
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}],
+    }});
+    let binding = json!({"metadata": {"name": "x"}, "spec": {"policyName": "x"}});
+    for (plural, object) in [
+        ("mutatingadmissionpolicies", policy),
+        ("mutatingadmissionpolicybindings", binding),
+    ] {
+        let ask = Ask::post(format!("{group}/{plural}"), object);
+        let answer = ask.send(&site.server.service()).await;
+        assert_eq!(answer.code, 201, "{}", answer.text());
+    }
+    let mut socket = open(&site, EXEC, "v5.channel.k8s.io")
+        .await
+        .expect("upgraded");
+    assert_eq!(next(&mut socket).await, (2, "a c".to_owned()));
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ impl<'a> Measure<'a> {
     ) -> bool {
         let terminates = |pod: &Value| !pod["spec"]["activeDeadlineSeconds"].is_null();
         match (request.operation, self.core(), request.subresource) {
-            (Operation::Delete, ..) => false,
+            (Operation::Delete | Operation::Connect, ..) => false,
             (Operation::Create, _, part) => part.is_empty(),
             (Operation::Update, Some("pods"), "resize") => true,
             (Operation::Update, Some("pods"), "") => terminates(new) != terminates(old),

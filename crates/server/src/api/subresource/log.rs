@@ -39,7 +39,7 @@ pub(crate) fn log(call: &Call) -> Result<Answer, ApiError> {
         .ok_or_else(|| call.not_found())?;
     let pod = call.served.revive(&record)?;
     let wanted = Wanted::read(call)?;
-    let container = container(call, &pod)?;
+    let container = container(&call.name, call.query.get("container"), &pod)?;
     let node = pod["spec"]["nodeName"].as_str().unwrap_or("");
     let Some(logs) = &call.core.pod_logs else {
         return Err(no_provider(call, node));
@@ -95,16 +95,15 @@ fn refusal(of: &LogOf, why: &NoLog) -> ApiError {
     }
 }
 
-/// The container that is meant.
-pub(super) fn container(call: &Call, pod: &Value) -> Result<String, ApiError> {
+/// The container that is meant in the pod of this name: the one that was asked for, or the only one.
+pub(super) fn container(name: &str, asked: Option<&str>, pod: &Value) -> Result<String, ApiError> {
     let names = |list: &str| -> Vec<&str> {
         let containers = pod["spec"][list].as_array().into_iter().flatten();
         containers.filter_map(|c| c["name"].as_str()).collect()
     };
     let (main, init) = (names("containers"), names("initContainers"));
     let ephemeral = names("ephemeralContainers");
-    let name = &call.name;
-    match call.query.get("container") {
+    match asked {
         Some(asked)
             if [&main, &init, &ephemeral]
                 .iter()

@@ -1,6 +1,7 @@
 //! Parts of objects with an address of their own.
 
 mod budget;
+mod connect;
 mod log;
 mod namespace;
 mod pod;
@@ -38,9 +39,9 @@ pub(crate) async fn dispatch(
     match part {
         // Served where the server has a source of logs; elsewhere the answer is an error that says so.
         "log" => log::log(call),
-        "exec" => stream::exec(call),
-        "attach" => stream::attach(call),
-        "portforward" => stream::port_forward(call),
+        "exec" => stream::exec(call).await,
+        "attach" => stream::attach(call).await,
+        "portforward" => stream::port_forward(call).await,
         _ if name == "proxy" => proxy::proxy(call, verb, behind, body).await,
         "scale" => scale::dispatch(call, verb, body).await,
         "status" => whole_or_part(call, verb, body, Part::Status).await,

@@ -8,6 +8,7 @@ use http::{HeaderMap, Method, Request, Response, Uri};
 use kubewright_schema::catalog::Verb;
 use serde_json::Value;
 
+use super::connect::ConnectOptions;
 use super::stream::{refused, target_of};
 use crate::agents::{AgentError, PodTarget};
 use crate::api::call::Call;
@@ -49,7 +50,13 @@ pub(super) async fn proxy(
     behind: &str,
     body: &[u8],
 ) -> Result<Answer, ApiError> {
-    let request = request(call, verb, behind, body)?;
+    let path = if behind.is_empty() {
+        String::new()
+    } else {
+        format!("/{behind}")
+    };
+    let options = ConnectOptions::admitted(call, "proxy", &path).await?;
+    let request = request(call, verb, options.text("path").unwrap_or("/"), body)?;
     let address = Address::read(&call.name)?;
     let Some(agents) = call.core.agents.clone() else {
         return Err(refused(&AgentError::Unreachable(call.name.clone())));
@@ -77,7 +84,8 @@ fn unavailable(error: &AgentError) -> ApiError {
     ApiError::service_unavailable(format!("error trying to reach service: {error}"))
 }
 
-fn request(call: &Call, verb: Verb, behind: &str, body: &[u8]) -> Result<Request<Bytes>, ApiError> {
+/// The request as it is passed on, for this path.
+fn request(call: &Call, verb: Verb, path: &str, body: &[u8]) -> Result<Request<Bytes>, ApiError> {
     let method = match verb {
         Verb::Create => Method::POST,
         Verb::Update => Method::PUT,
@@ -87,7 +95,8 @@ fn request(call: &Call, verb: Verb, behind: &str, body: &[u8]) -> Result<Request
     };
     let query = call.query.encode();
     let path = format!(
-        "/{behind}{}{query}",
+        "/{}{}{query}",
+        path.trim_start_matches('/'),
         if query.is_empty() { "" } else { "?" }
     );
     let uri: Uri = path

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use serde_json::Value;
 
+use super::connect::ConnectOptions;
 use super::log;
 use crate::agents::{AgentError, ContainerTarget, NodeAgents, PodTarget, Wanted};
 use crate::api::call::Call;
@@ -18,10 +19,11 @@ use crate::status::ApiError;
 const MOST_PORTS: usize = 64;
 
 /// Runs a command in a container.
-pub(super) fn exec(call: &Call) -> Result<Answer, ApiError> {
-    let (agents, target) = container(call)?;
-    let wanted = wanted(call)?;
-    let command: Vec<String> = call.query.all("command").map(str::to_owned).collect();
+pub(super) async fn exec(call: &Call) -> Result<Answer, ApiError> {
+    let options = ConnectOptions::admitted(call, "exec", "").await?;
+    let (agents, target) = container(call, &options)?;
+    let wanted = wanted(&options)?;
+    let command = options.command();
     if command.is_empty() {
         return Err(ApiError::bad_request(
             "you must specify at least one command for the container",
@@ -37,9 +39,10 @@ pub(super) fn exec(call: &Call) -> Result<Answer, ApiError> {
 }
 
 /// Connects to what a container runs.
-pub(super) fn attach(call: &Call) -> Result<Answer, ApiError> {
-    let (agents, target) = container(call)?;
-    let wanted = wanted(call)?;
+pub(super) async fn attach(call: &Call) -> Result<Answer, ApiError> {
+    let options = ConnectOptions::admitted(call, "attach", "").await?;
+    let (agents, target) = container(call, &options)?;
+    let wanted = wanted(&options)?;
     Ok(tunnel(Purpose::Process {
         wanted,
         run: Box::new(move |streams| agents.attach(target, streams)),
@@ -47,12 +50,10 @@ pub(super) fn attach(call: &Call) -> Result<Answer, ApiError> {
 }
 
 /// Connects to ports of a pod.
-pub(super) fn port_forward(call: &Call) -> Result<Answer, ApiError> {
+pub(super) async fn port_forward(call: &Call) -> Result<Answer, ApiError> {
+    let options = ConnectOptions::admitted(call, "portforward", "").await?;
     let (agents, pod, _) = pod(call)?;
-    let ports = call.query.all("ports").flat_map(|list| list.split(','));
-    let ports: Result<Vec<u16>, _> = ports.map(str::parse).collect();
-    let ports =
-        ports.map_err(|_| ApiError::bad_request("ports must be numbers from 1 to 65535"))?;
+    let ports = options.ports();
     if ports.len() > MOST_PORTS {
         return Err(ApiError::bad_request(format!(
             "more than {MOST_PORTS} ports"
@@ -65,8 +66,8 @@ pub(super) fn port_forward(call: &Call) -> Result<Answer, ApiError> {
 }
 
 /// Which streams a client wants. A terminal has no stream of errors of its own.
-fn wanted(call: &Call) -> Result<Wanted, ApiError> {
-    let flag = |name: &str| call.query.flag(name);
+fn wanted(options: &ConnectOptions) -> Result<Wanted, ApiError> {
+    let flag = |name: &str| options.flag(name);
     let wanted = Wanted {
         stdin: flag("stdin"),
         stdout: flag("stdout"),
@@ -81,9 +82,12 @@ fn wanted(call: &Call) -> Result<Wanted, ApiError> {
     Ok(wanted)
 }
 
-fn container(call: &Call) -> Result<(Arc<dyn NodeAgents>, ContainerTarget), ApiError> {
+fn container(
+    call: &Call,
+    options: &ConnectOptions,
+) -> Result<(Arc<dyn NodeAgents>, ContainerTarget), ApiError> {
     let (agents, target, pod) = pod(call)?;
-    let name = log::container(call, &pod)?;
+    let name = log::container(&call.name, options.text("container"), &pod)?;
     Ok((agents, ContainerTarget::new(target, &name)))
 }
 
