@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use crate::access::Authorization;
 use crate::aggregation::REQUEST_HEADERS;
 use crate::core::Core;
-use crate::definitions::{ConditionUpdate, set_condition};
 use crate::network::ServiceNetwork;
 use crate::object;
 use crate::request::Part;
@@ -37,10 +36,6 @@ const ENDPOINT_SLICES: Builtin = ("discovery.k8s.io", "v1", "endpointslices");
 const NAMESPACE: Builtin = ("", "v1", "namespaces");
 const PRIORITY_CLASSES: Builtin = ("scheduling.k8s.io", "v1", "priorityclasses");
 const SERVICES: Builtin = ("", "v1", "services");
-const SERVICE_CIDRS: Builtin = ("networking.k8s.io", "v1", "servicecidrs");
-
-/// The name of the ServiceCIDR that the server makes.
-const DEFAULT_RANGE: &str = "kubernetes";
 
 impl Core {
     /// Makes sure that what every cluster has is there, and finishes what an earlier run left unfinished.
@@ -63,7 +58,7 @@ impl Core {
             self.ensure(COMPONENT_STATUSES, component_status(name))
                 .await?;
         }
-        self.ensure_service_cidr().await?;
+        self.ensure_service_cidr();
         self.ensure_flow_control().await?;
         self.reconcile_all().await;
         Ok(())
@@ -95,30 +90,6 @@ impl Core {
         };
         self.put(ENDPOINTS, kubernetes_endpoints(address)).await?;
         self.put(ENDPOINT_SLICES, kubernetes_slice(address)).await
-    }
-
-    /// Makes sure that the range of the network is a ServiceCIDR, and that it says it is ready
-    /// (controlplane/controller/defaultservicecidr).
-    async fn ensure_service_cidr(&self) -> Result<(), ApiError> {
-        self.ensure(SERVICE_CIDRS, service_cidr(self.network()))
-            .await?;
-        let (group, version, plural) = SERVICE_CIDRS;
-        let served = self.registry.now().builtin(group, version, plural);
-        let now = self.environment.now_rfc3339();
-        let ready = ConditionUpdate {
-            kind: "Ready",
-            status: "True",
-            reason: "",
-            message: "Kubernetes default Service CIDR is ready",
-        };
-        let change = |old: &Value| {
-            let mut new = old.clone();
-            set_condition(&mut new["status"], &now, &ready);
-            Ok(new)
-        };
-        let request = WriteRequest::by_server(&served, DEFAULT_RANGE, Part::Status);
-        Box::pin(self.update(&request, change)).await?;
-        Ok(())
     }
 
     /// Creates an object that is missing.
@@ -229,12 +200,5 @@ fn component_status(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ComponentStatus", "metadata": { "name": name },
         "conditions": [{ "type": "Healthy", "status": "True", "message": "ok" }],
-    })
-}
-
-fn service_cidr(network: ServiceNetwork) -> Value {
-    json!({
-        "apiVersion": "networking.k8s.io/v1", "kind": "ServiceCIDR",
-        "metadata": { "name": DEFAULT_RANGE }, "spec": { "cidrs": [network.cidr()] },
     })
 }

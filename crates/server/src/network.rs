@@ -83,20 +83,8 @@ impl ServiceNetwork {
     }
 
     /// How many addresses there are.
-    pub(crate) fn size(&self) -> u32 {
+    fn size(&self) -> u32 {
         1 << (32 - self.bits)
-    }
-
-    /// The address at this offset, as a number.
-    pub(crate) fn at(&self, offset: u32) -> u32 {
-        self.first + offset
-    }
-
-    /// An address of the range as a number. Nothing when it is not in the range.
-    pub(crate) fn number(&self, address: &str) -> Option<u32> {
-        let number = u32::from(address.parse::<Ipv4Addr>().ok()?);
-        let offset = number.checked_sub(self.first)?;
-        (offset < self.size()).then_some(number)
     }
 }
 
@@ -157,8 +145,6 @@ mod tests {
             network.api_port(6443).api_service().to_string(),
             "127.64.0.1:6443"
         );
-        assert!(network.number("127.64.255.255").is_some());
-        assert_eq!(network.number("127.65.0.0"), None);
         assert!(!ServiceNetwork::default().is_loopback());
         for text in [
             "",

@@ -22,8 +22,8 @@ pub(crate) struct Count {
     pub(crate) deleted: u32,
 }
 
-/// The objects that were created or changed since the run began, as they are now. Events, leases and nodes are not among
-/// them.
+/// The objects that were created or changed since the run began, as they are now. Events, leases, nodes and IPAddresses are
+/// not among them.
 #[derive(Debug, Clone, Default)]
 pub struct State {
     objects: BTreeMap<ObjectId, Arc<Record>>,

@@ -78,11 +78,15 @@ pub(crate) fn of_collection(collection: &str) -> String {
     }
 }
 
-/// Resources that change by themselves and say nothing about an operator.
+/// Resources that change by themselves and say nothing about an operator. IPAddresses repeat what Services say.
 pub(crate) fn is_noise(resource: &str) -> bool {
     matches!(
         plain(resource),
-        "events" | "events.events.k8s.io" | "leases.coordination.k8s.io" | "nodes"
+        "events"
+            | "events.events.k8s.io"
+            | "ipaddresses.networking.k8s.io"
+            | "leases.coordination.k8s.io"
+            | "nodes"
     )
 }
 

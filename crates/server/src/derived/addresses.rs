@@ -2,7 +2,11 @@
 //!
 //! What stored Services use follows the commit log: a create takes, an update gives back what it no longer has, a
 //! delete gives back everything. A write that wants an address reserves it first, so that no other write can have it
-//! until the first is stored or has failed.
+//! until the first is stored or has failed. So do the ranges that addresses come from, and the addresses that somebody
+//! else has: an IPAddress that the server did not make keeps its address from Services.
+//!
+//! The IPAddresses of Services are objects that the server writes because of them: tasks of the queue, as is what
+//! becomes of ServiceCIDRs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -11,36 +15,51 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::{body, new_body};
+use super::claims::Claim;
+use super::ranges::{Ranges, ServiceRange};
+use super::{Task, body, new_body};
 use crate::environment::Environment;
 use crate::kinds::service;
 use crate::network::ServiceNetwork;
-use crate::storage::{Event, Record};
+use crate::storage::{Event, Record, Snapshot};
 
 /// Ports of nodes that Services may use.
 const PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
 /// The cluster IPs and node ports of one server. Clones are the same.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Addresses {
     network: ServiceNetwork,
     allocations: Arc<Mutex<Allocations>>,
 }
 
 /// What is not free.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Allocations {
-    addresses: Pool<u32>,
-    ports: Pool<u16>,
+    ranges: Ranges,
+    /// The keys of the stored Services that have an address. More than one can come from a data directory alone.
+    services: BTreeMap<u32, BTreeSet<String>>,
+    /// Addresses that writes under way have taken. They may be in `services` already when the write is done.
+    reserved: BTreeSet<u32>,
+    /// Addresses of IPAddresses that are not those of Services.
+    claimed: BTreeSet<u32>,
+    ports: Ports,
 }
 
-/// The numbers of one range that are not free.
-#[derive(Debug)]
-struct Pool<T> {
-    /// How many stored Services use a number. More than one can come from a data directory alone.
-    stored: BTreeMap<T, usize>,
-    /// Numbers that writes under way have taken. They may be in `stored` already when the write is done.
-    reserved: BTreeSet<T>,
+/// The node ports that are not free.
+#[derive(Debug, Default)]
+struct Ports {
+    /// How many stored Services use a port. More than one can come from a data directory alone.
+    stored: BTreeMap<u16, usize>,
+    /// Ports that writes under way have taken. They may be in `stored` already when the write is done.
+    reserved: BTreeSet<u16>,
+}
+
+/// The objects that addresses follow from.
+pub(super) struct AddressObjects<'a> {
+    pub(super) services: &'a Snapshot,
+    pub(super) ranges: &'a Snapshot,
+    pub(super) claims: &'a Snapshot,
 }
 
 /// What one write has reserved. It is given back when this is dropped; what the write stored stays taken.
@@ -58,73 +77,113 @@ pub(crate) enum Refusal {
     OutOfRange,
 }
 
+/// Who has addresses that are of one ServiceCIDR and of no other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RangeUse {
+    Free,
+    /// Writes that are under way.
+    Reserved,
+    Stored,
+}
+
 /// What one Service uses.
 #[derive(Debug, Default)]
 struct InUse {
+    key: String,
     address: Option<u32>,
     /// A port may serve TCP and UDP under one number, so this is a set.
     ports: BTreeSet<u16>,
 }
 
 impl InUse {
-    fn read(service: &Value, network: &ServiceNetwork) -> Self {
-        let address = service::cluster_ip(service);
+    fn of(record: &Record) -> Option<Self> {
+        Some(Self::read(record, &body(record)?))
+    }
+
+    fn read(record: &Record, service: &Value) -> Self {
         Self {
-            address: address.and_then(|address| network.number(address)),
+            key: record.key().to_owned(),
+            address: service::cluster_ip(service).and_then(number),
             ports: service::node_ports(service).into_iter().collect(),
         }
     }
 }
 
-impl<T> Default for Pool<T> {
-    fn default() -> Self {
-        Self {
-            stored: BTreeMap::new(),
-            reserved: BTreeSet::new(),
-        }
-    }
+/// An IPv4 address as a number.
+pub(super) fn number(address: &str) -> Option<u32> {
+    address.parse::<Ipv4Addr>().ok().map(u32::from)
 }
 
-impl<T: Ord + Copy> Pool<T> {
-    fn is_free(&self, number: T) -> bool {
-        !self.stored.contains_key(&number) && !self.reserved.contains(&number)
+fn text(address: u32) -> String {
+    Ipv4Addr::from(address).to_string()
+}
+
+impl Ports {
+    fn is_free(&self, port: u16) -> bool {
+        !self.stored.contains_key(&port) && !self.reserved.contains(&port)
     }
 
-    fn reserve(&mut self, number: T) -> Result<(), Refusal> {
-        if !self.is_free(number) {
-            return Err(Refusal::Taken);
-        }
-        self.reserved.insert(number);
-        Ok(())
-    }
-
-    fn store(&mut self, number: T) {
-        *self.stored.entry(number).or_default() += 1;
-    }
-
-    fn release(&mut self, number: T) {
-        if let Some(users) = self.stored.get_mut(&number) {
+    fn release(&mut self, port: u16) {
+        if let Some(users) = self.stored.get_mut(&port) {
             *users -= 1;
             if *users == 0 {
-                self.stored.remove(&number);
+                self.stored.remove(&port);
             }
         }
     }
 }
 
 impl Allocations {
+    fn new(network: ServiceNetwork) -> Self {
+        Self {
+            ranges: Ranges::new(network),
+            services: BTreeMap::new(),
+            reserved: BTreeSet::new(),
+            claimed: BTreeSet::new(),
+            ports: Ports::default(),
+        }
+    }
+
+    fn is_free(&self, address: u32) -> bool {
+        !self.services.contains_key(&address)
+            && !self.reserved.contains(&address)
+            && !self.claimed.contains(&address)
+    }
+
     fn store(&mut self, used: &InUse) {
-        used.address
-            .into_iter()
-            .for_each(|a| self.addresses.store(a));
-        used.ports.iter().for_each(|p| self.ports.store(*p));
+        if let Some(address) = used.address {
+            let users = self.services.entry(address).or_default();
+            users.insert(used.key.clone());
+        }
+        for port in &used.ports {
+            *self.ports.stored.entry(*port).or_default() += 1;
+        }
     }
 
     fn release(&mut self, used: &InUse) {
-        used.address
-            .into_iter()
-            .for_each(|a| self.addresses.release(a));
-        used.ports.iter().for_each(|p| self.ports.release(*p));
+        if let Some(address) = used.address
+            && let Some(users) = self.services.get_mut(&address)
+        {
+            users.remove(&used.key);
+            if users.is_empty() {
+                self.services.remove(&address);
+            }
+        }
+        used.ports.iter().for_each(|port| self.ports.release(*port));
+    }
+
+    fn claim(&mut self, address: u32, claim: Option<&Claim>) {
+        if claim.is_some_and(|claim| !claim.is_managed) {
+            self.claimed.insert(address);
+        } else {
+            self.claimed.remove(&address);
+        }
+    }
+
+    /// What the server has to write because a Service has or had this address.
+    fn tasks_of(&self, address: u32) -> impl Iterator<Item = Task> {
+        let waiting = self.ranges.waiting_for(address).map(Task::service_cidr);
+        waiting.chain([Task::IpAddress(text(address))])
     }
 }
 
@@ -133,7 +192,7 @@ impl Addresses {
     pub(super) fn new(network: ServiceNetwork) -> Self {
         Self {
             network,
-            allocations: Arc::default(),
+            allocations: Arc::new(Mutex::new(Allocations::new(network))),
         }
     }
 
@@ -152,72 +211,162 @@ impl Addresses {
     }
 
     /// Follows a change of a Service.
-    pub(super) fn apply(&self, event: &Event) {
-        let old = event
-            .previous()
-            .and_then(|r| body(r))
-            .map(|v| InUse::read(&v, &self.network));
-        let new = new_body(event).map(|v| InUse::read(&v, &self.network));
+    pub(super) fn apply(&self, event: &Event) -> Vec<Task> {
+        let old = event.previous().and_then(|record| InUse::of(record));
+        let new = new_body(event).map(|body| InUse::read(event.record(), &body));
+        let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
         let mut allocations = self.allocations.lock();
-        allocations.release(&old.unwrap_or_default());
-        allocations.store(&new.unwrap_or_default());
+        allocations.release(&old);
+        allocations.store(&new);
+        if old.address == new.address {
+            return Vec::new();
+        }
+        let changed = [old.address, new.address].into_iter().flatten();
+        changed
+            .flat_map(|address| allocations.tasks_of(address))
+            .collect()
     }
 
-    /// What these Services use, and nothing else.
-    pub(super) fn read<'a>(
-        network: ServiceNetwork,
-        services: impl Iterator<Item = &'a Arc<Record>>,
-    ) -> Self {
-        let mut allocations = Allocations::default();
-        for service in services.filter_map(|record| body(record)) {
-            allocations.store(&InUse::read(&service, &network));
+    /// Follows a change of a ServiceCIDR. One that comes or goes can let others go.
+    pub(super) fn apply_range(&self, event: &Event) -> Vec<Task> {
+        let name = event.record().name();
+        let range = new_body(event).map(|object| ServiceRange::read(&object));
+        let is_update = event.previous().is_some() && range.is_some();
+        let mut allocations = self.allocations.lock();
+        allocations.ranges.put(name, range);
+        let others = allocations.ranges.names();
+        let others = others.filter(|other| !is_update && *other != name);
+        let all = others.chain([name]).map(Task::service_cidr);
+        all.collect()
+    }
+
+    /// Follows a change of an IPAddress. What somebody did to the one of a Service is undone.
+    pub(super) fn apply_claim(&self, event: &Event) -> Vec<Task> {
+        let name = event.record().name();
+        let Some(address) = number(name) else {
+            return Vec::new();
+        };
+        let claim = new_body(event).map(|object| Claim::read(&object));
+        let mut allocations = self.allocations.lock();
+        allocations.claim(address, claim.as_ref());
+        let is_managed = claim.is_some_and(|claim| claim.is_managed);
+        let concerns = is_managed || allocations.services.contains_key(&address);
+        let task = concerns.then(|| Task::IpAddress(name.to_owned()));
+        task.into_iter().collect()
+    }
+
+    /// What these objects come to and nothing else, and what the server has to write because of them.
+    pub(super) fn read(network: ServiceNetwork, objects: &AddressObjects<'_>) -> (Self, Vec<Task>) {
+        let mut allocations = Allocations::new(network);
+        for record in objects.services.range("", None) {
+            if let Some(used) = InUse::of(record) {
+                allocations.store(&used);
+            }
         }
-        Self {
+        for record in objects.ranges.range("", None) {
+            let range = body(record).map(|object| ServiceRange::read(&object));
+            allocations.ranges.put(record.name(), range);
+        }
+        let mut parents = BTreeMap::new();
+        for record in objects.claims.range("", None) {
+            if let (Some(address), Some(object)) = (number(record.name()), body(record)) {
+                let claim = Claim::read(&object);
+                allocations.claim(address, Some(&claim));
+                parents.insert(address, claim);
+            }
+        }
+        let tasks = allocations.unfinished(&parents);
+        let addresses = Self {
             network,
             allocations: Arc::new(Mutex::new(allocations)),
-        }
+        };
+        (addresses, tasks)
     }
 
-    /// Takes over what another set of Services uses. Reservations stay: their writes are still under way.
+    /// Takes over what another set of objects comes to. Reservations stay: their writes are still under way.
     pub(super) fn replace(&self, with: &Self) {
         let mut with = with.allocations.lock();
         let mut own = self.allocations.lock();
-        own.addresses.stored = std::mem::take(&mut with.addresses.stored);
-        own.ports.stored = std::mem::take(&mut with.ports.stored);
+        let taken = std::mem::replace(&mut *with, Allocations::new(self.network));
+        let reserved = std::mem::take(&mut own.reserved);
+        let ports = std::mem::take(&mut own.ports.reserved);
+        *own = taken;
+        own.reserved = reserved;
+        own.ports.reserved = ports;
     }
 
-    /// The addresses and ports that stored Services use, with the number of their users.
-    pub(super) fn stored(&self) -> (BTreeMap<u32, usize>, BTreeMap<u16, usize>) {
+    /// The Service that has an address.
+    pub(crate) fn owner(&self, address: &str) -> Option<String> {
+        let allocations = self.allocations.lock();
+        let users = allocations.services.get(&number(address)?)?;
+        users.first().cloned()
+    }
+
+    /// Who has addresses that are of this ServiceCIDR alone.
+    pub(crate) fn use_of(&self, service_cidr: &str) -> RangeUse {
+        let allocations = self.allocations.lock();
+        let depends = |address: &u32| allocations.ranges.is_only_in(service_cidr, *address);
+        if allocations.services.keys().any(depends) {
+            RangeUse::Stored
+        } else if allocations.reserved.iter().any(depends) {
+            RangeUse::Reserved
+        } else {
+            RangeUse::Free
+        }
+    }
+
+    /// The addresses, ranges and ports of stored objects as text, for tests that compare.
+    pub(super) fn describe(&self) -> String {
         let own = self.allocations.lock();
-        (own.addresses.stored.clone(), own.ports.stored.clone())
+        let (services, claimed, ports) = (&own.services, &own.claimed, &own.ports.stored);
+        format!(
+            "{services:?} {claimed:?} {ports:?} {}",
+            own.ranges.describe()
+        )
+    }
+}
+
+impl Allocations {
+    /// What was not written before the server stopped.
+    fn unfinished(&self, claims: &BTreeMap<u32, Claim>) -> Vec<Task> {
+        let missing = self.services.iter().filter(|&(address, users)| {
+            let claim = claims.get(address);
+            claim.is_none_or(|claim| claim.is_managed && Some(&claim.parent) != users.first())
+        });
+        let left = claims
+            .iter()
+            .filter(|&(address, claim)| claim.is_managed && !self.services.contains_key(address));
+        let addresses = missing.map(|(address, _)| *address);
+        let addresses = addresses.chain(left.map(|(address, _)| *address));
+        let addresses = addresses.map(|address| Task::IpAddress(text(address)));
+        let ranges = self.ranges.unsettled().map(Task::service_cidr);
+        ranges.chain(addresses).collect()
     }
 }
 
 impl Reservation {
     /// Reserves any free address; none when all are taken.
     pub(crate) fn any_address(&mut self, environment: &Environment) -> Option<String> {
-        let (network, size) = (self.from.network, self.from.network.size());
         let mut allocations = self.from.allocations.lock();
-        // The first address names the network, the last is for broadcasts. Those next to the first are given out last, so
-        // that Services can ask for them by name (ipallocator.go: calculateRangeOffset).
-        let by_name = (size / 16).clamp(16, 256).min(size - 2);
-        let any = size - 1 - by_name;
-        let start = environment.below(u64::from(any)) as u32;
-        let candidates = (0..any).map(|i| by_name + (start + i) % any);
-        let mut candidates = candidates.chain(1..by_name);
-        let offset =
-            candidates.find(|offset| allocations.addresses.is_free(network.at(*offset)))?;
-        let address = network.at(offset);
-        allocations.addresses.reserved.insert(address);
+        let ranges = allocations.ranges.open();
+        let address = ranges.into_iter().find_map(|range| {
+            let mut candidates = range.candidates(environment);
+            candidates.find(|address| allocations.is_free(*address))
+        })?;
+        allocations.reserved.insert(address);
         self.addresses.push(address);
-        Some(Ipv4Addr::from(address).to_string())
+        Some(text(address))
     }
 
     /// Reserves this address.
     pub(crate) fn address(&mut self, address: &str) -> Result<(), Refusal> {
-        let number = self.from.network.number(address);
+        let mut allocations = self.from.allocations.lock();
+        let number = number(address).filter(|number| allocations.ranges.has(*number));
         let number = number.ok_or(Refusal::OutOfRange)?;
-        self.from.allocations.lock().addresses.reserve(number)?;
+        if !allocations.is_free(number) {
+            return Err(Refusal::Taken);
+        }
+        allocations.reserved.insert(number);
         self.addresses.push(number);
         Ok(())
     }
@@ -243,7 +392,11 @@ impl Reservation {
         if !PORTS.contains(&port) {
             return Err(Refusal::OutOfRange);
         }
-        self.from.allocations.lock().ports.reserve(port)?;
+        let mut allocations = self.from.allocations.lock();
+        if !allocations.ports.is_free(port) {
+            return Err(Refusal::Taken);
+        }
+        allocations.ports.reserved.insert(port);
         self.ports.push(port);
         Ok(())
     }
@@ -253,7 +406,7 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         let mut allocations = self.from.allocations.lock();
         for address in &self.addresses {
-            allocations.addresses.reserved.remove(address);
+            allocations.reserved.remove(address);
         }
         for port in &self.ports {
             allocations.ports.reserved.remove(port);
@@ -262,44 +415,4 @@ impl Drop for Reservation {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_reserved_is_taken_until_the_write_fails_or_the_service_goes() {
-        let (addresses, environment) = (Addresses::default(), Environment::system());
-        let mut failed = addresses.reservation();
-        failed.address("10.96.0.7").expect("free");
-        let mut other = addresses.reservation();
-        assert_eq!(other.address("10.96.0.7"), Err(Refusal::Taken));
-        assert_eq!(other.address("10.0.0.7"), Err(Refusal::OutOfRange));
-        assert_eq!(other.port(80), Err(Refusal::OutOfRange));
-        drop(failed);
-        other.address("10.96.0.7").expect("given back");
-        let used = InUse {
-            address: addresses.network.number("10.96.0.7"),
-            ports: BTreeSet::new(),
-        };
-        addresses.allocations.lock().store(&used);
-        drop(other);
-        let taken = addresses.reservation().address("10.96.0.7");
-        assert_eq!(taken, Err(Refusal::Taken), "stored");
-        addresses.allocations.lock().release(&used);
-        let mut all = addresses.reservation();
-        all.address("10.96.0.7").expect("the Service is gone");
-        let ports: BTreeSet<u16> = std::iter::from_fn(|| all.any_port(&environment)).collect();
-        assert_eq!(ports.len(), PORTS.count());
-    }
-
-    #[test]
-    fn addresses_next_to_the_first_are_given_out_last() {
-        let network = "127.64.0.0/24".parse().expect("a range");
-        let (addresses, environment) = (Addresses::new(network), Environment::system());
-        let mut all = addresses.reservation();
-        let given: Vec<String> = std::iter::from_fn(|| all.any_address(&environment)).collect();
-        let last = |address: &String| address.parse::<Ipv4Addr>().expect("an address").octets()[3];
-        let given: Vec<u8> = given.iter().map(last).collect();
-        assert!(given[..239].iter().all(|last| (16..255).contains(last)));
-        assert_eq!(given[239..], Vec::from_iter(1..16));
-    }
-}
+mod tests;

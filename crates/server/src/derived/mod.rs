@@ -10,11 +10,13 @@
 //!
 //! The locks in here are leaves: `apply` takes them under the store's lock, so nobody calls the store while holding one.
 //! Objects that the server itself has to write because of another write (a definition's status, its tear-down, the
-//! rules of an aggregated role) are tasks in the [`queue`], which the server works off by itself.
+//! rules of an aggregated role, the IPAddress of a Service) are tasks in the [`queue`], which the server works off by itself.
 
 mod addresses;
+mod claims;
 mod definitions;
 mod queue;
+mod ranges;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -30,13 +32,17 @@ use crate::network::ServiceNetwork;
 use crate::registry::{Defined, Registry};
 use crate::storage::{At, Change, Event, Observed, Record, RestoreError, Snapshot, Store};
 
-use addresses::Addresses;
-pub(crate) use addresses::{Refusal, Reservation};
+use addresses::{AddressObjects, Addresses};
+pub(crate) use addresses::{RangeUse, Refusal, Reservation};
+pub(crate) use claims::{Claim, ip_address};
 pub(crate) use definitions::Prepared;
 use queue::Queue;
 pub(crate) use queue::{Outcome, Task};
+pub(crate) use ranges::{RANGE_FINALIZER, is_ready};
 
-const SERVICES: &str = "services";
+pub(crate) const SERVICES: &str = "services";
+const IP_ADDRESSES: &str = "networking.k8s.io/ipaddresses";
+pub(crate) const SERVICE_CIDRS: &str = "networking.k8s.io/servicecidrs";
 const QUOTAS: &str = "resourcequotas";
 pub(crate) const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions";
 
@@ -116,7 +122,9 @@ impl Derived {
     /// Follows one change. Called under the store's lock.
     fn apply(&self, collection: &str, event: &Event) {
         match collection {
-            SERVICES => self.addresses.apply(event),
+            SERVICES => self.queue.extend(self.addresses.apply(event)),
+            SERVICE_CIDRS => self.queue.extend(self.addresses.apply_range(event)),
+            IP_ADDRESSES => self.queue.extend(self.addresses.apply_claim(event)),
             DEFINITIONS => self.apply_definition(event),
             aggregation::COLLECTION => self.aggregation.apply(event),
             _ if follow::is_policy_collection(collection) => {
@@ -174,8 +182,8 @@ impl Derived {
         };
         compare(
             "addresses",
-            format!("{:?}", self.addresses.stored()),
-            format!("{:?}", contents.addresses.stored()),
+            self.addresses.describe(),
+            contents.addresses.describe(),
         );
         compare(
             "roles",
@@ -229,13 +237,18 @@ impl Contents {
                 hooks.put(&collection, record);
             }
         }
+        let (addresses, mut tasks) = Addresses::read(
+            network,
+            &AddressObjects {
+                services: &latest(objects, SERVICES),
+                ranges: &latest(objects, SERVICE_CIDRS),
+                claims: &latest(objects, IP_ADDRESSES),
+            },
+        );
+        tasks.extend(policy.all_outdated().into_iter().map(Task::ClusterRole));
         let mut contents = Self {
-            addresses: Addresses::read(network, latest(objects, SERVICES).range("", None)),
-            tasks: policy
-                .all_outdated()
-                .into_iter()
-                .map(Task::ClusterRole)
-                .collect(),
+            addresses,
+            tasks,
             policy,
             hooks,
             quotas: Ledger::read(latest(objects, QUOTAS).range("", None)),

@@ -25,6 +25,16 @@ pub(crate) enum Task {
     Definition(String),
     /// Computes the rules of an aggregated ClusterRole.
     ClusterRole(String),
+    /// Makes the IPAddress of this name, or takes it away, as the Services have it.
+    IpAddress(String),
+    /// Says in a ServiceCIDR that it is ready, or lets one go that is deleted.
+    ServiceCidr(String),
+}
+
+impl Task {
+    pub(crate) fn service_cidr(name: &str) -> Self {
+        Task::ServiceCidr(name.to_owned())
+    }
 }
 
 /// How a task ended.
@@ -46,17 +56,17 @@ pub(crate) struct Queue {
     roles_done: Notify,
 }
 
-/// Every entry is in exactly one of `definitions`, `roles` and `delayed`, under its sequence.
+/// Every entry is in exactly one of `objects`, `roles` and `delayed`, under its sequence.
 #[derive(Debug, Default)]
 struct State {
     entries: HashMap<Task, Entry>,
-    /// Tasks about definitions that can be done now, in order.
-    definitions: BTreeMap<u64, Task>,
+    /// Tasks about anything but ClusterRoles that can be done now, in order.
+    objects: BTreeMap<u64, Task>,
     /// Tasks about ClusterRoles that can be done now, in order.
     roles: BTreeMap<u64, Task>,
     /// Tasks that wait for another attempt.
     delayed: BTreeMap<(Instant, u64), Task>,
-    /// Those who wait until all definitions up to a sequence were tried.
+    /// Those who wait until all `objects` up to a sequence were tried.
     waiting: BTreeMap<u64, Vec<oneshot::Sender<()>>>,
     /// Grows with each addition.
     sequence: u64,
@@ -109,8 +119,8 @@ impl State {
     /// The tasks like this one that can be done now.
     fn ready(&mut self, task: &Task) -> &mut BTreeMap<u64, Task> {
         match task {
-            Task::Definition(_) => &mut self.definitions,
             Task::ClusterRole(_) => &mut self.roles,
+            Task::Definition(_) | Task::IpAddress(_) | Task::ServiceCidr(_) => &mut self.objects,
         }
     }
 
@@ -129,14 +139,14 @@ impl State {
 
     /// The task that was added first of those that can be done now.
     fn first(&self) -> Option<(u64, &Task)> {
-        let firsts = [&self.definitions, &self.roles].map(BTreeMap::first_key_value);
+        let firsts = [&self.objects, &self.roles].map(BTreeMap::first_key_value);
         let first = firsts.into_iter().flatten().min_by_key(|(at, _)| **at);
         first.map(|(sequence, task)| (*sequence, task))
     }
 
-    /// Tells those who wait for definitions that were all tried.
+    /// Tells those who wait for tasks that were all tried.
     fn release_waiting(&mut self) {
-        let untried = self.definitions.first_key_value().map(|(at, _)| *at);
+        let untried = self.objects.first_key_value().map(|(at, _)| *at);
         while let Some(first) = self.waiting.first_entry()
             && untried.is_none_or(|untried| *first.key() < untried)
         {
@@ -151,6 +161,10 @@ impl State {
 impl Queue {
     /// Adds tasks. One that is being done will be done again.
     pub(crate) fn extend(&self, tasks: impl IntoIterator<Item = Task>) {
+        let mut tasks = tasks.into_iter().peekable();
+        if tasks.peek().is_none() {
+            return;
+        }
         let mut state = self.state.lock();
         for task in tasks {
             let circles = matches!(task, Task::ClusterRole(_)) && state.streak >= MAX_STREAK;
@@ -235,12 +249,12 @@ impl Queue {
         }
     }
 
-    /// Waits until every task about a definition that is in the queue now was tried.
-    pub(crate) async fn definitions_tried(&self) {
+    /// Waits until every task that is in the queue now was tried, but for those about ClusterRoles.
+    pub(crate) async fn objects_tried(&self) {
         let tried = {
             let mut state = self.state.lock();
             let last = state.sequence;
-            let first = state.definitions.first_key_value();
+            let first = state.objects.first_key_value();
             if first.is_none_or(|(first, _)| *first > last) {
                 return;
             }
@@ -299,7 +313,7 @@ mod tests {
         };
         queue.finish(again, Outcome::Done);
         assert!(queue.take().is_none());
-        queue.definitions_tried().await;
+        queue.objects_tried().await;
     }
 
     #[tokio::test(start_paused = true)]

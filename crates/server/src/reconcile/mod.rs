@@ -1,5 +1,6 @@
 //! Works off the queue: what the server itself writes because of other writes.
 
+mod addresses;
 mod api_services;
 mod availability;
 mod definition;
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::follow;
 use crate::core::Core;
-use crate::derived::{DEFINITIONS, Outcome, Task};
+use crate::derived::{DEFINITIONS, Outcome, SERVICE_CIDRS, SERVICES, Task};
 use crate::request::Part;
 use crate::resource::Served;
 use crate::status::ApiError;
@@ -42,10 +43,11 @@ pub(crate) async fn run(core: Weak<Core>, stopping: CancellationToken) {
 
 impl Core {
     /// Waits until the server has done what follows from a write of this resource, so that whoever has the answer finds
-    /// definitions established and aggregated roles up to date. A courtesy: it is done whether or not anybody waits.
+    /// definitions established, aggregated roles up to date and the IPAddresses of Services there. A courtesy: it is done whether or not anybody waits.
     pub(crate) async fn wait_for_tasks(&self, served: &Served) {
-        if served.collection.name() == DEFINITIONS || served.is_terminating() {
-            self.derived.queue.definitions_tried().await;
+        let is_awaited = [DEFINITIONS, SERVICES, SERVICE_CIDRS].contains(&served.collection.name());
+        if is_awaited || served.is_terminating() {
+            self.derived.queue.objects_tried().await;
         } else if follow::is_policy(served) {
             self.derived.queue.roles_done().await;
         }
@@ -77,6 +79,8 @@ impl Core {
         match task {
             Task::Definition(name) => self.reconcile_definition(name).await,
             Task::ClusterRole(name) => self.reconcile_cluster_role(name).await,
+            Task::IpAddress(name) => self.reconcile_ip_address(name).await,
+            Task::ServiceCidr(name) => self.reconcile_service_cidr(name).await,
         }
     }
 

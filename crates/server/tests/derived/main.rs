@@ -15,5 +15,6 @@ mod held;
 mod many;
 mod objects;
 mod quotas;
+mod ranges;
 mod restore;
 mod stress;

@@ -3,6 +3,7 @@
 //!
 //! `KUBEWRIGHT_STRESS=60` runs for so many seconds instead of a few.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -226,13 +227,50 @@ async fn settled(server: &Server, when: &str) {
             let (_, roles) = get(server, &format!("{RBAC}/clusterroles")).await;
             let (_, definitions) = get(server, DEFINITIONS).await;
             let unfinished = unfinished(&roles, &definitions);
-            let seen = format!("{unfinished:?} {}", differences.join("\n"));
-            (differences.is_empty() && unfinished.is_none())
+            let (used, claimed) = (cluster_ips(server).await, ip_addresses(server).await);
+            let seen = format!(
+                "{unfinished:?} {used:?} {claimed:?} {}",
+                differences.join("\n")
+            );
+            (differences.is_empty() && unfinished.is_none() && used == claimed)
                 .then_some(())
                 .ok_or(seen)
         },
     )
     .await;
+}
+
+/// The addresses that Services have, with their namespaces and names.
+async fn cluster_ips(server: &Server) -> BTreeSet<(String, String)> {
+    let (_, services) = get(server, "/api/v1/services").await;
+    let services = services["items"].as_array().expect("a list").iter();
+    let has_address = |service: &&Value| {
+        let address = service["spec"]["clusterIP"].as_str().unwrap_or("None");
+        address != "None" && !address.is_empty()
+    };
+    let pairs = services.filter(has_address).map(|service| {
+        let meta = &service["metadata"];
+        let address = service["spec"]["clusterIP"].as_str().unwrap_or("");
+        (
+            address.to_owned(),
+            format!("{} {}", meta["namespace"], meta["name"]),
+        )
+    });
+    pairs.collect()
+}
+
+/// The addresses that IPAddresses stand for, with the Services that they refer to.
+async fn ip_addresses(server: &Server) -> BTreeSet<(String, String)> {
+    let (_, addresses) = get(server, "/apis/networking.k8s.io/v1/ipaddresses").await;
+    let addresses = addresses["items"].as_array().expect("a list").iter();
+    let pairs = addresses.map(|address| {
+        let (name, parent) = (&address["metadata"]["name"], &address["spec"]["parentRef"]);
+        (
+            name.as_str().unwrap_or("").to_owned(),
+            format!("{} {}", parent["namespace"], parent["name"]),
+        )
+    });
+    pairs.collect()
 }
 
 /// What the server has yet to write.
