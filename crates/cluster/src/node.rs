@@ -18,6 +18,7 @@ pub(crate) mod script;
 mod shell;
 mod signal;
 mod spec;
+mod state;
 mod status;
 mod step;
 mod writes;

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::kubelet::shutdown;
 use super::run::{Ended, Volumes};
 use super::script::Role;
 use super::status::View;
@@ -15,7 +16,7 @@ pub(crate) const OWN_CONDITIONS: [&str; 6] = [
     "Ready",
     "ContainersReady",
     "PodScheduled",
-    // Only when the node evicts the pod.
+    // Only when the node evicts the pod or shuts down.
     "DisruptionTarget",
 ];
 
@@ -37,7 +38,8 @@ impl View<'_> {
     ) -> Vec<PodCondition> {
         let initialized = match phase {
             "Succeeded" => Truth::yes_because("PodCompleted"),
-            _ if self.run.is_initialized() => Truth::yes(),
+            // Init containers that run again take nothing back.
+            _ if self.run.is_initialized() || self.run.has_started() => Truth::yes(),
             _ => Truth::no("ContainersNotInitialized", incomplete(init)),
         };
         let ready = containers_ready(phase, init, main);
@@ -51,12 +53,15 @@ impl View<'_> {
             },
         };
         let mut truths = vec![sandbox, initialized, gates, ready, Truth::yes()];
-        if let Some(Ended::Evicted { message }) = &self.run.ended {
-            truths.push(Truth {
-                message: Some(message.clone()),
-                ..Truth::yes_because("TerminationByKubelet")
-            });
-        }
+        let disruption = match &self.run.ended {
+            Some(Ended::Evicted { message }) => Some(message.clone()),
+            Some(Ended::ShutDown(_)) => Some(shutdown::MESSAGE.to_owned()),
+            _ => None,
+        };
+        truths.extend(disruption.map(|message| Truth {
+            message: Some(message),
+            ..Truth::yes_because("TerminationByKubelet")
+        }));
         let (now, generation) = (self.now, self.pod.metadata.generation);
         let marks = &mut self.run.marks;
         let conditions = OWN_CONDITIONS.into_iter().zip(truths);

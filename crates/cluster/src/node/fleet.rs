@@ -1,10 +1,11 @@
 //! All simulated nodes and their pods: who is where, and when to look at what again. Time comes in as an argument and
 //! nothing is written from here.
 
+mod changes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -14,19 +15,16 @@ use kubewright_cache::Key;
 use super::addresses::{Addresses, Networks};
 use super::handle::{NodesError, NodesOptions};
 use super::kubelet::admission::{NodeView, Promise, Taken, admit};
-use super::kubelet::eviction::Pressure;
 use super::kubelet::sources::Sources;
 use super::machine::{PodMachine, Surroundings};
 use super::run::Run;
 use super::runtime::{ContainerId, PodId};
 use super::signal::Signal;
 use super::spec::NodeSpec;
+use super::state::NodeState;
 use super::status::{self, Host, Published};
 use super::step::{Fate, Step};
 use crate::scheduler::resources::Resources;
-
-/// How often a node that is low on something lets a pod go: `evictionMonitoringPeriod` of a kubelet.
-const EVICT_EVERY: Duration = Duration::from_secs(10);
 
 /// Nodes and pods.
 #[derive(Debug)]
@@ -49,6 +47,8 @@ pub(crate) enum Alarm {
     Report(String),
     /// A node that is low on something looks for a pod that can go.
     Evict(String),
+    /// A node that shuts down looks at what still runs.
+    ShutDown(String),
     Pod(Key),
 }
 
@@ -61,20 +61,20 @@ pub(crate) struct Simulated {
     pub(crate) uid: String,
     /// The lease as it was written last; nothing when the server has to be asked.
     pub(crate) lease: Option<Arc<Lease>>,
-    /// What it is low on.
-    pub(crate) pressures: BTreeSet<Pressure>,
+    pub(crate) state: NodeState,
+    /// Whether it has reported that it is ready; nothing when its object has to be asked.
+    pub(crate) reported: Option<Readiness>,
     addresses: Addresses,
-    power: Power,
     pods: BTreeSet<Key>,
     /// What the pods on it were promised.
     taken: Taken,
 }
 
-/// Whether a node does anything.
+/// What a node has reported of itself last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Power {
-    On,
-    Off,
+pub(crate) enum Readiness {
+    Ready,
+    NotReady,
 }
 
 /// A pod on one of the nodes.
@@ -154,36 +154,14 @@ impl Fleet {
             uid: String::new(),
             lease: None,
             addresses: Addresses::new(block),
-            power: if self.options.memory.is_silent(&name) {
-                Power::Off
-            } else {
-                Power::On
-            },
-            pressures: self.options.memory.pressures(&name),
+            state: self.options.memory.state(&name),
+            reported: None,
             pods: BTreeSet::new(),
             taken: Taken::default(),
             spec,
         };
         self.options.memory.added(&name);
         Ok(self.nodes.entry(name).or_insert(node))
-    }
-
-    /// The node has registered: it reports from now on.
-    pub(crate) fn registered(&mut self, name: &str, uid: &str, now: Timestamp) {
-        if let Some(node) = self.nodes.get_mut(name) {
-            node.uid = uid.to_owned();
-            node.lease = None;
-            if node.power == Power::Off {
-                return;
-            }
-            if !node.pressures.is_empty() {
-                let soon = now + EVICT_EVERY;
-                self.alarms.insert((soon, Alarm::Evict(name.to_owned())));
-            }
-            self.alarms.insert((now, Alarm::Lease(name.to_owned())));
-            let later = now + self.options.status_interval;
-            self.alarms.insert((later, Alarm::Report(name.to_owned())));
-        }
     }
 
     /// The pods that were put on a node before it was there.
@@ -212,48 +190,6 @@ impl Fleet {
         Some(left)
     }
 
-    /// A node falls silent.
-    pub(crate) fn stop(&mut self, name: &str) -> bool {
-        let Some(node) = self.nodes.get_mut(name) else {
-            return false;
-        };
-        node.power = Power::Off;
-        self.options.memory.silenced(name);
-        self.silence(name);
-        true
-    }
-
-    /// What a node is low on from now on. It reports at once, and lets pods go until it is low on nothing.
-    pub(crate) fn press(
-        &mut self,
-        name: &str,
-        pressures: BTreeSet<Pressure>,
-        now: Timestamp,
-    ) -> bool {
-        let Some(node) = self.nodes.get_mut(name) else {
-            return false;
-        };
-        self.options.memory.set_pressures(name, &pressures);
-        let low = !pressures.is_empty();
-        node.pressures = pressures;
-        let evicts = Alarm::Evict(name.to_owned());
-        self.alarms.retain(|(_, alarm)| *alarm != evicts);
-        if node.power == Power::On {
-            self.alarms.insert((now, Alarm::Report(name.to_owned())));
-            if low {
-                self.alarms.insert((now + EVICT_EVERY, evicts));
-            }
-        }
-        true
-    }
-
-    /// The pods of a node that is low on something, and what it is low on; nothing when it is not.
-    pub(crate) fn tenants(&self, name: &str) -> Option<(Pressure, Vec<Key>)> {
-        let node = self.nodes.get(name)?;
-        let pressure = *node.pressures.first()?;
-        Some((pressure, node.pods.iter().cloned().collect()))
-    }
-
     /// Something happens to a pod; says whether it is on one of the nodes.
     pub(crate) fn signal(&mut self, key: &Key, signal: Signal) -> bool {
         let Some(tenant) = self.pods.get_mut(key) else {
@@ -268,7 +204,7 @@ impl Fleet {
     pub(crate) fn running(&self, pod: &PodId) -> Option<Vec<ContainerId>> {
         let tenant = self.pods.get(&Key::new(&pod.namespace, &pod.name))?;
         let node = self.nodes.get(&tenant.node)?;
-        if tenant.run.uid != pod.uid || node.power == Power::Off {
+        if tenant.run.uid != pod.uid || node.state.is_off() {
             return None;
         }
         let containers = tenant.run.containers.iter();
@@ -287,27 +223,6 @@ impl Fleet {
         let tenant = self.pods.get(key)?;
         let node = self.nodes.get(&tenant.node)?;
         Some((tenant.run.address, node.host()))
-    }
-
-    /// A node goes on: it reports at once. Gives the pods to look at.
-    pub(crate) fn start(&mut self, name: &str, now: Timestamp) -> Option<Vec<Key>> {
-        let node = self.nodes.get_mut(name)?;
-        node.power = Power::On;
-        self.options.memory.revived(name);
-        let pods: Vec<Key> = node.pods.iter().cloned().collect();
-        for key in &pods {
-            if let Some(tenant) = self.pods.get_mut(key) {
-                // Others may have written the status in the meantime.
-                tenant.run.published = None;
-            }
-        }
-        self.alarms.insert((now, Alarm::Lease(name.to_owned())));
-        self.alarms.insert((now, Alarm::Report(name.to_owned())));
-        if !self.nodes.get(name)?.pressures.is_empty() {
-            let soon = now + EVICT_EVERY;
-            self.alarms.insert((soon, Alarm::Evict(name.to_owned())));
-        }
-        Some(pods)
     }
 
     /// A node.
@@ -332,8 +247,8 @@ impl Fleet {
     ) -> Option<Look> {
         self.take_up(key, pod, world, now);
         let tenant = self.pods.get_mut(key)?;
-        let node = self.nodes.get(&tenant.node)?;
-        if node.power == Power::Off {
+        let node = self.nodes.get_mut(&tenant.node)?;
+        if node.state.is_off() {
             return None;
         }
         match &mut tenant.stage {
@@ -343,6 +258,13 @@ impl Fleet {
                 return None;
             }
             Stage::Idle => {}
+        }
+        if tenant.run.address.is_none() && !status::is_terminal(pod) {
+            // Its sandbox is a new one.
+            if let Some(old) = tenant.address.take() {
+                node.addresses.release(old);
+            }
+            tenant.address = node.house(pod, &mut tenant.run);
         }
         let around = Surroundings {
             behaviour: &self.options.behaviour,
@@ -430,7 +352,8 @@ impl Fleet {
         let next = match &alarm {
             Alarm::Lease(_) => self.options.lease_interval,
             Alarm::Report(_) => self.options.status_interval,
-            Alarm::Evict(_) => EVICT_EVERY,
+            Alarm::Evict(_) => changes::EVICT_EVERY,
+            Alarm::ShutDown(_) => changes::SHUT_DOWN_EVERY,
             Alarm::Pod(key) => {
                 if let Some(tenant) = self.pods.get_mut(key) {
                     tenant.alarm = None;
@@ -473,16 +396,11 @@ impl Fleet {
             }
             promised = Some(Promise::of(pod));
         }
-        let mut own = None;
-        if spec.and_then(|s| s.host_network) == Some(true) {
-            run.address = Some(node.address);
-        } else if !ended {
-            match run.address {
-                Some(address) => node.addresses.adopt(address),
-                None => run.address = node.addresses.take(),
-            }
-            own = run.address;
-        }
+        let own = if ended {
+            None
+        } else {
+            node.house(pod, &mut run)
+        };
         node.pods.insert(key.clone());
         if let Some(promised) = &promised {
             node.taken.add(promised);
@@ -502,14 +420,6 @@ impl Fleet {
         if let Some(at) = alarm {
             self.alarms.remove(&(at, Alarm::Pod(key.clone())));
         }
-    }
-
-    /// Drops the alarms of a node itself.
-    fn silence(&mut self, name: &str) {
-        self.alarms.retain(|(_, alarm)| match alarm {
-            Alarm::Lease(of) | Alarm::Report(of) | Alarm::Evict(of) => of != name,
-            Alarm::Pod(_) => true,
-        });
     }
 }
 
@@ -544,7 +454,8 @@ impl Simulated {
             taints: spec.and_then(|s| s.taints.clone()).unwrap_or_default(),
             allocatable,
             pod_limit,
-            pressures: self.pressures.iter().copied().collect(),
+            pressures: self.state.pressures.iter().copied().collect(),
+            is_shutting_down: self.state.shutdown.is_some(),
         };
         if admit(pod, &view, &self.taken).is_ok() {
             return None;
@@ -564,6 +475,20 @@ impl Simulated {
             taken.add(&Promise::of(&pod));
         }
         taken
+    }
+
+    /// Gives a pod an address, or the one that it has. What it gives back in the end is its own.
+    fn house(&mut self, pod: &Pod, run: &mut Run) -> Option<Ipv4Addr> {
+        let spec = pod.spec.as_ref();
+        if spec.and_then(|spec| spec.host_network) == Some(true) {
+            run.address = Some(self.address);
+            return None;
+        }
+        match run.address {
+            Some(address) => self.addresses.adopt(address),
+            None => run.address = self.addresses.take(),
+        }
+        run.address
     }
 
     fn give_back(&mut self, promised: &mut Option<Promise>) {

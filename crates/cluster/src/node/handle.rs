@@ -1,6 +1,7 @@
 //! The nodes as programs see them: added and removed, stopped and started while the cluster runs.
 
-use std::collections::BTreeSet;
+mod changes;
+
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use super::runtime::{ContainerId, Exit, ImagePattern, PodId, Program, Runtime};
 use super::shell;
 use super::signal::Signal;
 use super::spec::NodeSpec;
+use super::state::NodeChange;
 use super::status::Host;
 
 /// How many commands may wait.
@@ -193,10 +195,8 @@ struct Shared {
 pub(crate) enum Command {
     Add(NodeSpec, Reply),
     Remove(String, Reply),
-    Stop(String, Reply),
-    Start(String, Reply),
-    /// What a node is low on from now on.
-    Press(String, BTreeSet<Pressure>, Reply),
+    /// Something happens to the node of this name.
+    Change(String, NodeChange, Reply),
     Signal(Key, Signal, Reply),
     Find(PodId, oneshot::Sender<Option<Found>>),
 }
@@ -291,39 +291,6 @@ impl Nodes {
     /// When there is no such node, or the API server refuses.
     pub async fn remove(&self, name: &str) -> Result<(), NodesError> {
         self.ask(|reply| Command::Remove(name.to_owned(), reply))
-            .await
-    }
-
-    /// Lets a node fall silent: it renews nothing, reports nothing and does nothing for its pods.
-    ///
-    /// # Errors
-    /// When there is no such node.
-    pub async fn stop(&self, name: &str) -> Result<(), NodesError> {
-        self.ask(|reply| Command::Stop(name.to_owned(), reply))
-            .await
-    }
-
-    /// Lets a silent node go on.
-    ///
-    /// # Errors
-    /// When there is no such node.
-    pub async fn start(&self, name: &str) -> Result<(), NodesError> {
-        self.ask(|reply| Command::Start(name.to_owned(), reply))
-            .await
-    }
-
-    /// Makes a node low on these from now on, or on nothing. It reports the conditions at once, takes no pods that a
-    /// kubelet would not take, and every ten seconds evicts the pod that a kubelet would evict first.
-    ///
-    /// # Errors
-    /// When there is no such node.
-    pub async fn pressure(
-        &self,
-        name: &str,
-        pressures: impl IntoIterator<Item = Pressure>,
-    ) -> Result<(), NodesError> {
-        let (name, pressures) = (name.to_owned(), pressures.into_iter().collect());
-        self.ask(|reply| Command::Press(name, pressures, reply))
             .await
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod mounts;
 pub(crate) mod plain_probes;
 pub(crate) mod prober;
 pub(crate) mod restart;
+pub(crate) mod shutdown;
 pub(crate) mod sources;
 pub(crate) mod sub_path;
 pub(crate) mod volume_error;

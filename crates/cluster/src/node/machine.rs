@@ -7,6 +7,7 @@ mod containers;
 mod ending;
 mod hooks;
 mod probing;
+mod reboot;
 mod starting;
 
 use std::borrow::Cow;
@@ -117,7 +118,11 @@ impl<'a> PodMachine<'a> {
         self.complain(problems);
         self.hear_signals();
         self.begin_stopping();
-        self.step.wake = self.settle();
+        self.step.wake = if self.run.rebooting {
+            self.boot()
+        } else {
+            self.settle()
+        };
         let view = status::View {
             pod: self.pod,
             run: self.run,
@@ -163,6 +168,8 @@ impl<'a> PodMachine<'a> {
                     self.note(EventKind::Warning, "Evicted", message.clone(), None);
                     self.run.ended = Some(Ended::Evicted { message });
                 }
+                Signal::ShutDown { grace } => self.shut_down(grace),
+                Signal::Rebooted => self.reboot(),
                 Signal::Crash { container, exit } => {
                     if let Some(index) = self.running(container.as_deref()) {
                         self.crash(index, exit);
@@ -228,6 +235,22 @@ impl<'a> PodMachine<'a> {
             since: self.now,
             deadline,
         });
+        self.announce_stop();
+    }
+
+    /// The node shuts down: everything has to end within this time, if it does not end already.
+    fn shut_down(&mut self, grace: Duration) {
+        if self.run.ended.is_some() || self.run.stopping.is_some() {
+            return;
+        }
+        self.run.ended = Some(Ended::ShutDown(Stopping {
+            since: self.now,
+            deadline: self.now + grace,
+        }));
+        self.announce_stop();
+    }
+
+    fn announce_stop(&mut self) {
         for index in 0..self.run.containers.len() {
             if matches!(self.run.containers[index].state, State::Running { .. }) {
                 let text = format!("Stopping container {}", self.run.containers[index].name);

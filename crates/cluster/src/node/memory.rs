@@ -1,15 +1,14 @@
-//! What nodes know that no object tells: which were removed, which are silent or low on something, how far back-offs are.
-//! It outlives the task of the nodes, and goes with forks and snapshots.
+//! What nodes know that no object tells: which were removed, which are silent, unwell or low on something, how far back-offs
+//! are. It outlives the task of the nodes, and goes with forks and snapshots.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 use kubewright_cache::Key;
 use parking_lot::Mutex;
 
-use super::kubelet::eviction::Pressure;
 use super::run::{Run, State, Volumes};
+use super::state::NodeState;
 
 /// What nodes know. Clones are the same memory.
 #[derive(Debug, Clone, Default)]
@@ -19,8 +18,8 @@ pub(crate) struct Memory(Arc<Mutex<Contents>>);
 #[derive(Debug, Clone, Default)]
 struct Contents {
     removed: OrdSet<String>,
-    silent: OrdSet<String>,
-    pressures: OrdMap<String, BTreeSet<Pressure>>,
+    /// Nodes that are not as a new one is.
+    states: OrdMap<String, NodeState>,
     /// Pods of which their status does not tell everything.
     runs: OrdMap<Key, Run>,
 }
@@ -44,44 +43,33 @@ impl Memory {
     pub(crate) fn removed(&self, node: &str) {
         let mut contents = self.0.lock();
         contents.removed.insert(node.to_owned());
-        contents.silent.remove(node);
-        contents.pressures.remove(node);
+        contents.states.remove(node);
     }
 
     pub(crate) fn is_removed(&self, node: &str) -> bool {
         self.0.lock().removed.contains(node)
     }
 
-    pub(crate) fn silenced(&self, node: &str) {
-        self.0.lock().silent.insert(node.to_owned());
-    }
-
-    pub(crate) fn revived(&self, node: &str) {
-        self.0.lock().silent.remove(node);
-    }
-
-    pub(crate) fn is_silent(&self, node: &str) -> bool {
-        self.0.lock().silent.contains(node)
-    }
-
-    pub(crate) fn set_pressures(&self, node: &str, pressures: &BTreeSet<Pressure>) {
+    /// Remembers what a node is like.
+    pub(crate) fn keep(&self, node: &str, state: &NodeState) {
         let mut contents = self.0.lock();
-        if pressures.is_empty() {
-            contents.pressures.remove(node);
+        if *state == NodeState::default() {
+            contents.states.remove(node);
         } else {
-            contents
-                .pressures
-                .insert(node.to_owned(), pressures.clone());
+            contents.states.insert(node.to_owned(), state.clone());
         }
     }
 
-    pub(crate) fn pressures(&self, node: &str) -> BTreeSet<Pressure> {
+    pub(crate) fn state(&self, node: &str) -> NodeState {
+        self.0.lock().states.get(node).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn is_silent(&self, node: &str) -> bool {
         self.0
             .lock()
-            .pressures
+            .states
             .get(node)
-            .cloned()
-            .unwrap_or_default()
+            .is_some_and(NodeState::is_off)
     }
 
     /// Remembers what the status of a pod does not tell.
@@ -116,5 +104,5 @@ fn is_in_status(run: &Run) -> bool {
         settled && container.last.is_none() && !container.hung && container.pull_pause.is_none()
     });
     let mounting = matches!(run.volumes, Volumes::Unmounted { pause, .. } if !pause.is_zero());
-    plain && !mounting
+    plain && !mounting && !run.rebooting
 }

@@ -33,6 +33,8 @@ pub(crate) struct Run {
     pub(crate) stopping: Option<Stopping>,
     /// The pod was ended by the node, for this reason.
     pub(crate) ended: Option<Ended>,
+    /// The machine of the node was started again, and the runtime has not said yet that everything has ended.
+    pub(crate) rebooting: bool,
     /// The status that was written last.
     pub(crate) published: Option<Published>,
     /// What was reported about the annotations, so that it is reported once.
@@ -69,6 +71,8 @@ pub(crate) enum Ended {
     Rejected { reason: String, message: String },
     /// The node needed what it used.
     Evicted { message: String },
+    /// The node shuts down.
+    ShutDown(Stopping),
 }
 
 /// One container.
@@ -195,6 +199,7 @@ impl Run {
             },
             stopping: None,
             ended: None,
+            rebooting: false,
             published: None,
             complained: Vec::new(),
             signals: Vec::new(),
@@ -272,6 +277,25 @@ impl Run {
     /// The containers that the pod is for.
     pub(crate) fn main(&self) -> impl Iterator<Item = &ContainerRun> {
         self.containers.iter().filter(|c| c.role == Role::Main)
+    }
+
+    /// Why and until when everything in the pod may end in its own time.
+    pub(crate) fn graceful_stop(&self) -> Option<Stopping> {
+        match self.ended {
+            Some(Ended::ShutDown(stopping)) => Some(stopping),
+            Some(_) => None,
+            None => self.stopping,
+        }
+    }
+
+    /// Whether the pod was ended by the node, and at once.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.ended.is_some() && self.graceful_stop().is_none()
+    }
+
+    /// Whether a container that the pod is for has ever started.
+    pub(crate) fn has_started(&self) -> bool {
+        !self.main().all(ContainerRun::is_fresh)
     }
 
     /// Whether nothing runs.

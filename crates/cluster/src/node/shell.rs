@@ -1,6 +1,7 @@
 //! The task of all simulated nodes: hears of pods, nodes, commands and time, and sends what follows.
 
 mod live;
+mod machines;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use super::news::{News, NodeEar, PodEar};
 use super::recorders::Recorders;
 use super::runtime::{PodId, Runtime as _};
 use super::signal::Signal;
-use super::spec::{Network, NodeSpec, SIMULATE, lease};
+use super::spec::{Network, NodeSpec, Reporting, SIMULATE, lease};
 use super::step::{Fate, Note};
 use super::writes::{self, PodWrite};
 use crate::identity::{self, Acting};
@@ -249,6 +250,7 @@ impl Shell<'_> {
                 Alarm::Lease(name) => self.renew(name, now),
                 Alarm::Report(name) => self.report(&name, now),
                 Alarm::Evict(name) => self.evict_one(&name),
+                Alarm::ShutDown(name) => self.go_on_shutting_down(&name, now),
             }
         }
     }
@@ -263,21 +265,6 @@ impl Shell<'_> {
         self.writes.spawn(async move {
             let renewed = writes::renew(kubelet, held, wanted).await;
             Done::Renewed(name, uid, renewed.map(Arc::new))
-        });
-    }
-
-    fn report(&mut self, name: &str, now: Timestamp) {
-        let Some(node) = self.fleet.node(name) else {
-            return;
-        };
-        let before = self.views.node(name);
-        let before = before.and_then(|node| node.status.clone());
-        let status = node
-            .spec
-            .status(node.address, &node.pressures, before.as_ref(), now);
-        let (kubelet, name) = (self.kubelet(name), name.to_owned());
-        self.writes.spawn(async move {
-            Done::Reported(writes::report(kubelet, name, before, status).await)
         });
     }
 
@@ -448,15 +435,8 @@ impl Shell<'_> {
                 }
                 (Err(NodesError::Unknown(name)), reply)
             }
-            Command::Stop(name, reply) => (unknown(self.fleet.stop(&name), name), reply),
-            Command::Start(name, reply) => {
-                let pods = self.fleet.start(&name, self.now());
-                let known = pods.is_some();
-                self.stirred.extend(pods.into_iter().flatten());
-                (unknown(known, name), reply)
-            }
-            Command::Press(name, pressures, reply) => {
-                let known = self.fleet.press(&name, pressures, self.now());
+            Command::Change(name, change, reply) => {
+                let known = self.change_node(&name, change);
                 (unknown(known, name), reply)
             }
             Command::Signal(key, signal, reply) => {
@@ -494,8 +474,7 @@ impl Shell<'_> {
 
     fn add(&mut self, spec: NodeSpec, reply: Option<Reply>) {
         let name = spec.name.clone();
-        let existing = self.views.node(&name);
-        let now = self.now();
+        let (existing, now) = (self.views.node(&name), self.now());
         let node = match self.fleet.add(spec, existing.as_deref()) {
             Ok(node) => node,
             Err(error) => {
@@ -511,7 +490,17 @@ impl Shell<'_> {
             pods: node.cidr(),
             address: node.address,
         };
-        let object = node.spec.object(&node.zone, &network, now);
+        let reporting = Reporting {
+            state: &node.state,
+            before: existing.as_ref().and_then(|node| node.status.as_ref()),
+            now,
+        };
+        let object = node.spec.object(&node.zone, &network, &reporting);
+        let known = existing.and_then(|node| node.metadata.uid.clone());
+        if let Some(uid) = known.filter(|_| node.state.is_off()) {
+            // It says nothing.
+            return self.registered(&name, Ok(uid), reply);
+        }
         let kubelet = self.kubelet(&name);
         self.writes.spawn(async move {
             let registered = match reply {

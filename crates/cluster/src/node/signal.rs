@@ -11,6 +11,10 @@ pub(crate) enum Signal {
     Rejected { reason: String, message: String },
     /// The node needs what it uses.
     Evicted { message: String },
+    /// The node shuts down: everything has to end within this time.
+    ShutDown { grace: Duration },
+    /// The machine of the node was started again: nothing runs any more.
+    Rebooted,
     /// A container, or the first one that runs, ends now.
     Crash {
         container: Option<String>,

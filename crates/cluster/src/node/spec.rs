@@ -1,6 +1,6 @@
 //! How a simulated node is to be, and the Node object that follows.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -15,6 +15,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference, Time};
 
 use super::kubelet::eviction::Pressure;
+use super::state::NodeState;
 
 /// The port that agents of nodes listen on.
 const KUBELET_PORT: i32 = 10250;
@@ -127,7 +128,7 @@ impl NodeSpec {
     }
 
     /// The Node as it registers.
-    pub(crate) fn object(&self, zone: &str, network: &Network, now: Timestamp) -> Node {
+    pub(crate) fn object(&self, zone: &str, network: &Network, reporting: &Reporting<'_>) -> Node {
         let mut labels: BTreeMap<String, String> = [
             ("kubernetes.io/hostname", self.name.as_str()),
             ("kubernetes.io/arch", "amd64"),
@@ -157,18 +158,12 @@ impl NodeSpec {
                 taints: (!self.taints.is_empty()).then(|| self.taints.clone()),
                 ..Spec::default()
             }),
-            status: Some(self.status(network.address, &BTreeSet::new(), None, now)),
+            status: Some(self.status(network.address, reporting)),
         }
     }
 
     /// The status as the node reports it. Conditions keep the time of their last change.
-    pub(crate) fn status(
-        &self,
-        address: Ipv4Addr,
-        pressures: &BTreeSet<Pressure>,
-        before: Option<&NodeStatus>,
-        now: Timestamp,
-    ) -> NodeStatus {
+    pub(crate) fn status(&self, address: Ipv4Addr, reporting: &Reporting<'_>) -> NodeStatus {
         let resources = self.amounts();
         let address_of = |type_: &str, address: String| NodeAddress {
             type_: type_.to_owned(),
@@ -181,16 +176,16 @@ impl NodeSpec {
                 address_of("InternalIP", address.to_string()),
                 address_of("Hostname", self.name.clone()),
             ]),
-            conditions: Some(conditions(pressures, before, now)),
+            conditions: Some(conditions(reporting)),
             daemon_endpoints: Some(NodeDaemonEndpoints {
                 kubelet_endpoint: Some(DaemonEndpoint { port: KUBELET_PORT }),
             }),
-            node_info: Some(self.info()),
+            node_info: Some(self.info(reporting.state.reboots)),
             ..NodeStatus::default()
         }
     }
 
-    fn info(&self) -> NodeSystemInfo {
+    fn info(&self, reboots: u32) -> NodeSystemInfo {
         let version = format!("v1.{}.0", kubewright_server::KUBERNETES_MINOR);
         NodeSystemInfo {
             architecture: "amd64".to_owned(),
@@ -202,8 +197,16 @@ impl NodeSpec {
             kube_proxy_version: version,
             machine_id: self.id("machine"),
             system_uuid: self.id("system"),
-            boot_id: self.id("boot"),
+            boot_id: self.boot_id(reboots),
             ..NodeSystemInfo::default()
+        }
+    }
+
+    /// The identity of the machine since it was started the last time.
+    pub(crate) fn boot_id(&self, reboots: u32) -> String {
+        match reboots {
+            0 => self.id("boot"),
+            count => self.id(&format!("boot {count}")),
         }
     }
 
@@ -225,12 +228,18 @@ pub(crate) struct Network {
     pub(crate) address: Ipv4Addr,
 }
 
+/// What the report of a node is made from, besides its spec.
+#[derive(Debug)]
+pub(crate) struct Reporting<'a> {
+    pub(crate) state: &'a NodeState,
+    /// The status that its object has.
+    pub(crate) before: Option<&'a NodeStatus>,
+    pub(crate) now: Timestamp,
+}
+
 /// What a node says of itself.
-fn conditions(
-    pressures: &BTreeSet<Pressure>,
-    before: Option<&NodeStatus>,
-    now: Timestamp,
-) -> Vec<NodeCondition> {
+fn conditions(reporting: &Reporting<'_>) -> Vec<NodeCondition> {
+    let (now, before) = (reporting.now, reporting.before);
     let healthy = |pressure: Pressure| match pressure {
         Pressure::Memory => (
             "KubeletHasSufficientMemory",
@@ -243,7 +252,7 @@ fn conditions(
         ),
     };
     let pressed = Pressure::ALL.map(|pressure| {
-        let holds = pressures.contains(&pressure);
+        let holds = reporting.state.pressures.contains(&pressure);
         let status = if holds { "True" } else { "False" };
         let (reason, message) = if holds {
             pressure.reason()
@@ -252,16 +261,12 @@ fn conditions(
         };
         (pressure.condition(), status, reason, message)
     });
-    let ready = (
-        "Ready",
-        "True",
-        "KubeletReady",
-        "kubelet is posting ready status",
-    );
+    let (status, reason, message) = reporting.state.ready();
+    let ready = ("Ready", status, reason, message);
     let all = pressed.into_iter().chain([ready]);
     all.map(|(type_, status, reason, message)| {
-        let known = before.iter().flat_map(|s| s.conditions.iter().flatten());
-        let mut same = known.filter(|c| c.type_ == type_ && c.status == status);
+        let reported = before.iter().flat_map(|s| s.conditions.iter().flatten());
+        let mut same = reported.filter(|c| c.type_ == type_ && c.status == status);
         let since = same.find_map(|c| c.last_transition_time.clone());
         NodeCondition {
             type_: type_.to_owned(),

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::kubelet::prober;
+use super::kubelet::{prober, shutdown};
 use super::run::{ContainerRun, End, Ended, Run, State, Volumes};
 use super::runtime::Life;
 use super::script::{Role, Script};
@@ -156,6 +156,7 @@ impl View<'_> {
                 (reason.as_str(), format!("Pod was rejected: {message}"))
             }
             Some(Ended::Evicted { message }) => ("Evicted", message.clone()),
+            Some(Ended::ShutDown(_)) => (shutdown::REASON, shutdown::MESSAGE.to_owned()),
         };
         (Some(reason.to_owned()), Some(message))
     }
@@ -169,7 +170,7 @@ impl View<'_> {
             return "Failed";
         }
         let stopped = self.run.stopping.is_some() && self.run.is_still();
-        if !self.run.is_initialized() && !stopped {
+        if !self.run.is_initialized() && !self.run.has_started() && !stopped {
             return "Pending";
         }
         let mut all = self.run.main();

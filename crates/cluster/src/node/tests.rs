@@ -4,6 +4,7 @@ mod conditions;
 mod ending;
 mod hooks;
 mod legality;
+mod machines;
 mod probes;
 mod sources;
 mod stages;

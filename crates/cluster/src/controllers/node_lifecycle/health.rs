@@ -253,6 +253,11 @@ pub(super) fn is_ready(node: &Node) -> bool {
     condition(node, "Ready").is_some_and(|c| c.status == "True")
 }
 
+/// Whether nobody knows how a node is.
+pub(super) fn is_unknown(node: &Node) -> bool {
+    condition(node, "Ready").is_some_and(|c| c.status == "Unknown")
+}
+
 fn condition<'a>(node: &'a Node, type_: &str) -> Option<&'a NodeCondition> {
     let conditions = node.status.as_ref()?.conditions.as_ref()?;
     conditions.iter().find(|c| c.type_ == type_)

@@ -377,9 +377,9 @@ impl Shell {
         before.unwrap_or_default() != taints
     }
 
-    /// Pods of a node that turns not ready are not ready either.
+    /// Pods of a node that has fallen silent are not ready either. One that speaks says itself how they are, ready or not.
     fn tell_pods(&mut self, node: &Arc<Node>, name: &str) {
-        if health::is_ready(node) {
+        if !health::is_unknown(node) {
             self.unready.remove(name);
             return;
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Pod, Taint};
 
 use super::eviction::{Pressure, admit_under_pressure};
+use super::shutdown;
 use crate::scheduler::demand::{Demand, HostPort, host_ports};
 use crate::scheduler::resources::{Requests, Resources};
 use crate::scheduler::selector::{Labels, term_matches};
@@ -26,6 +27,7 @@ pub(crate) struct NodeView {
     pub(crate) allocatable: Resources,
     pub(crate) pod_limit: i64,
     pub(crate) pressures: Vec<Pressure>,
+    pub(crate) is_shutting_down: bool,
 }
 
 /// What the pods on a node take of it.
@@ -75,8 +77,8 @@ impl Taken {
 
 /// Looks whether a node can take a pod beside those that are there.
 ///
-/// Mirrors `predicateAdmitHandler.Admit` with `generalFilter`, `scheduler/eventhandlers.go: AdmissionCheck` and
-/// `eviction.managerImpl.Admit`, in their order and with their texts.
+/// Mirrors `eviction.managerImpl.Admit`, `predicateAdmitHandler.Admit` with `generalFilter`, `scheduler/eventhandlers.go:
+/// AdmissionCheck` and `nodeshutdown.managerImpl.Admit`, in their order and with their texts.
 ///
 /// # Errors
 /// Why it cannot.
@@ -120,6 +122,13 @@ pub(crate) fn admit(pod: &Pod, node: &NodeView, taken: &Taken) -> Result<(), Rej
             "TaintToleration",
             "node(s) had taints that the pod didn't tolerate",
         ));
+    }
+    if node.is_shutting_down {
+        let (reason, message) = shutdown::REJECTION;
+        return Err(Rejection {
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+        });
     }
     Ok(())
 }
@@ -205,6 +214,7 @@ mod tests {
             allocatable: resources,
             pod_limit: 2,
             pressures: Vec::new(),
+            is_shutting_down: false,
         };
         let taken = Taken {
             resources: Resources {
@@ -280,6 +290,12 @@ mod tests {
         };
         let rejection = admit(&pod(tolerant(json!({}))), &node, &full).expect_err("it is full");
         assert_eq!(rejection.reason, "OutOfpods");
+        let leaving = NodeView {
+            is_shutting_down: true,
+            ..node.clone()
+        };
+        let rejection = admit(&pod(tolerant(json!({}))), &leaving, &taken).expect_err("it leaves");
+        assert_eq!(rejection.reason, "NodeShutdown");
         let low = NodeView {
             pressures: vec![Pressure::Memory],
             ..node

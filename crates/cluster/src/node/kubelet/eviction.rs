@@ -146,7 +146,7 @@ fn quality(pod: &Pod) -> Quality {
 }
 
 /// Mirrors `kubelettypes.IsCriticalPod`: static pods, and priorities of the system.
-fn is_critical(pod: &Pod) -> bool {
+pub(crate) fn is_critical(pod: &Pod) -> bool {
     let priority = pod
         .spec
         .as_ref()

@@ -48,13 +48,13 @@ impl PodMachine<'_> {
             return None;
         }
         let now = self.now;
-        if self.run.ended.is_some() {
+        if self.run.is_killed() {
             return Some(Stopping {
                 since: now,
                 deadline: now,
             });
         }
-        if let Some(stopping) = self.run.stopping {
+        if let Some(stopping) = self.run.graceful_stop() {
             return Some(match self.turn_to_stop(index) {
                 Some(at) => Stopping {
                     since: at.max(stopping.since),
@@ -120,7 +120,7 @@ impl PodMachine<'_> {
             0
         };
         Some(match stops {
-            Some(at) if at <= stop.deadline && self.run.ended.is_none() => (at, Change::Stop(code)),
+            Some(at) if at <= stop.deadline && !self.run.is_killed() => (at, Change::Stop(code)),
             _ => (stop.deadline, Change::Stop(KILLED)),
         })
     }

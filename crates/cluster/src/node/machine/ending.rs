@@ -43,7 +43,9 @@ impl PodMachine<'_> {
             // It was over before the node heard that it began.
             self.start(index);
         }
-        if self.goes_on() {
+        if self.run.rebooting {
+            self.end(index, &super::reboot::lost())
+        } else if self.goes_on() {
             self.exit(index, exit)
         } else {
             self.end(index, exit)

@@ -71,7 +71,8 @@ impl PodMachine<'_> {
         index: usize,
         stop: Stopping,
     ) -> Result<Stopping, (Timestamp, Change)> {
-        let begins = self.run.stopping.map_or(stop.since, |all| all.since);
+        let begins = self.run.graceful_stop();
+        let begins = begins.map_or(stop.since, |all| all.since);
         let hook = self.scripts[index].pre_stop;
         let Some(Hook { takes, fails }) = hook.filter(|_| stop.deadline > begins) else {
             return Ok(stop);
