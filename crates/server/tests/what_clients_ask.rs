@@ -439,6 +439,40 @@ async fn claims_grow_where_their_class_allows_it() {
 }
 
 #[tokio::test]
+async fn pods_are_resized_within_what_their_node_has() {
+    let server = server().await;
+    create(&server, "/api/v1/nodes", json!({"metadata": {"name": "n"}})).await;
+    let has = json!({"allocatable": {"cpu": "4", "memory": "1Gi"}});
+    patch_status(&server, "/api/v1/nodes/n", has).await;
+    let asks =
+        |cpu: &str| json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}});
+    let pods = "/api/v1/namespaces/default/pods";
+    for (name, node) in [("p", "n"), ("lost", "nowhere")] {
+        let spec = json!({"nodeName": node, "containers": [asks("1")]});
+        create(
+            &server,
+            pods,
+            json!({"metadata": {"name": name}, "spec": spec}),
+        )
+        .await;
+    }
+    let resized = |cpu: &str| json!({"spec": {"containers": [asks(cpu)]}});
+    let path = format!("{pods}/p/resize");
+    let larger = patch(&server, &path, resized("4")).await;
+    assert_eq!(larger["metadata"]["generation"], 2);
+    let text = refused(&server, 403, "PATCH", &path, resized("5")).await;
+    let why =
+        "node didn't have enough allocatable resources: cpu, requested: 5000, allocatable: 4000";
+    assert_eq!(text, format!("pods \"p\" is forbidden: {why}"));
+    let path = format!("{pods}/lost/resize");
+    let text = refused(&server, 403, "PATCH", &path, resized("2")).await;
+    assert_eq!(
+        text,
+        "pods \"lost\" is forbidden: node \"nowhere\" not found"
+    );
+}
+
+#[tokio::test]
 async fn secrets_of_an_account_bind_containers_that_are_added_later() {
     let admission = Admission::default().enable(Plugin::ServiceAccount);
     let server = Server::builder()

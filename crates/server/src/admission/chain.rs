@@ -9,8 +9,8 @@ use super::quota::{QuotaCheck, QuotaError};
 use super::webhook::Reinvocation;
 use super::{
     AdmissionChain, AdmissionContext, Plugin, PluginRefusal, certificates, claim_resize, connect,
-    ingress_class, limit_range, lookup, matching, namespace, node_taint, priority, runtime_class,
-    service_account, storage_class, storage_protection, tolerations,
+    ingress_class, limit_range, lookup, matching, namespace, node_taint, pod_resize, priority,
+    runtime_class, service_account, storage_class, storage_protection, tolerations,
 };
 use crate::http::body::check_size;
 use crate::object;
@@ -22,6 +22,7 @@ const PRIORITY_CLASSES: (&str, &str, &str) = ("scheduling.k8s.io", "v1", "priori
 const STORAGE_CLASSES: (&str, &str, &str) = ("storage.k8s.io", "v1", "storageclasses");
 const INGRESS_CLASSES: (&str, &str, &str) = ("networking.k8s.io", "v1", "ingressclasses");
 const RUNTIME_CLASSES: (&str, &str, &str) = ("node.k8s.io", "v1", "runtimeclasses");
+const NODES: (&str, &str, &str) = ("", "v1", "nodes");
 const ACCOUNTS: (&str, &str, &str) = ("", "v1", "serviceaccounts");
 
 impl AdmissionChain {
@@ -310,6 +311,10 @@ impl AdmissionChain {
         }
         if has(Plugin::CertificateSubjectRestriction) {
             certificates::check_subject(request, object).map_err(forbidden)?;
+        }
+        if has(Plugin::PodResizeValidator) && pod_resize::concerns(request, object, old) {
+            let node = lookup::one(self, NODES, None, pod_resize::node_name(object))?;
+            pod_resize::check(request, object, node.as_ref())?;
         }
         Ok(())
     }

@@ -23,6 +23,7 @@ mod lookup;
 mod matching;
 mod namespace;
 mod node_taint;
+mod pod_resize;
 mod pod_security;
 mod policy;
 mod priority;
@@ -91,6 +92,8 @@ pub enum Plugin {
     CertificateSubjectRestriction,
     /// Ingresses get the class that is marked as the default.
     DefaultIngressClass,
+    /// Pods are resized no further than their node has resources.
+    PodResizeValidator,
     /// Calls the MutatingAdmissionPolicies that match.
     MutatingAdmissionPolicy,
     /// Calls the webhooks of MutatingWebhookConfigurations that match.
@@ -122,6 +125,7 @@ impl Plugin {
         Plugin::ClusterTrustBundleAttest,
         Plugin::CertificateSubjectRestriction,
         Plugin::DefaultIngressClass,
+        Plugin::PodResizeValidator,
         Plugin::MutatingAdmissionPolicy,
         Plugin::MutatingAdmissionWebhook,
         Plugin::ValidatingAdmissionPolicy,
@@ -148,6 +152,7 @@ impl Plugin {
             Plugin::ClusterTrustBundleAttest => "ClusterTrustBundleAttest",
             Plugin::CertificateSubjectRestriction => "CertificateSubjectRestriction",
             Plugin::DefaultIngressClass => "DefaultIngressClass",
+            Plugin::PodResizeValidator => "PodResizeValidator",
             Plugin::MutatingAdmissionPolicy => "MutatingAdmissionPolicy",
             Plugin::MutatingAdmissionWebhook => "MutatingAdmissionWebhook",
             Plugin::ValidatingAdmissionPolicy => "ValidatingAdmissionPolicy",
