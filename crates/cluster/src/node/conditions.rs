@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::kubelet::shutdown;
+use super::kubelet::{resize, shutdown};
 use super::run::{Ended, Volumes};
 use super::script::Role;
 use super::status::View;
@@ -65,7 +65,7 @@ impl View<'_> {
         let (now, generation) = (self.now, self.pod.metadata.generation);
         let marks = &mut self.run.marks;
         let conditions = OWN_CONDITIONS.into_iter().zip(truths);
-        conditions
+        let mut conditions: Vec<PodCondition> = conditions
             .map(|(type_, truth)| {
                 let mark = marks.entry(type_).or_insert((truth.holds, now));
                 if mark.0 != truth.holds {
@@ -73,7 +73,27 @@ impl View<'_> {
                 }
                 truth.condition(type_, mark.1, generation)
             })
-            .collect()
+            .collect();
+        if !matches!(phase, "Succeeded" | "Failed") {
+            conditions.extend(self.resize_conditions());
+        }
+        conditions
+    }
+
+    /// How far the pod is with being resized.
+    fn resize_conditions(&self) -> impl Iterator<Item = PodCondition> {
+        let resize = &self.run.resize;
+        let pending = resize.pending.as_ref().map(|pending| {
+            let truth = Truth {
+                message: Some(pending.message.clone()),
+                ..Truth::yes_because(pending.reason)
+            };
+            truth.condition(resize::PENDING, pending.since, pending.generation)
+        });
+        let progress = resize.progress.as_ref().map(|progress| {
+            Truth::yes().condition(resize::IN_PROGRESS, progress.since, progress.generation)
+        });
+        pending.into_iter().chain(progress)
     }
 }
 

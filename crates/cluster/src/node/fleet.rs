@@ -2,6 +2,8 @@
 //! nothing is written from here.
 
 mod changes;
+mod resizes;
+mod room;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -14,7 +16,8 @@ use kubewright_cache::Key;
 
 use super::addresses::{Addresses, Networks};
 use super::handle::{NodesError, NodesOptions};
-use super::kubelet::admission::{NodeView, Promise, Taken, admit};
+use super::kubelet::admission::{Promise, Taken};
+use super::kubelet::resize;
 use super::kubelet::sources::Sources;
 use super::machine::{PodMachine, Surroundings};
 use super::run::Run;
@@ -24,7 +27,6 @@ use super::spec::NodeSpec;
 use super::state::NodeState;
 use super::status::{self, Host, Published};
 use super::step::{Fate, Step};
-use crate::scheduler::resources::Resources;
 
 /// Nodes and pods.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub(crate) struct Fleet {
     strays: BTreeMap<String, BTreeSet<Key>>,
     networks: Networks,
     alarms: BTreeSet<(Timestamp, Alarm)>,
+    /// Nodes on which something has become free since deferred resizes were tried.
+    freed: BTreeSet<String>,
     /// How many nodes there have been, to give each the next zone.
     count: usize,
 }
@@ -66,6 +70,8 @@ pub(crate) struct Simulated {
     pub(crate) reported: Option<Readiness>,
     addresses: Addresses,
     pods: BTreeSet<Key>,
+    /// Pods whose resizes wait for room.
+    deferred: BTreeSet<Key>,
     /// What the pods on it were promised.
     taken: Taken,
 }
@@ -118,6 +124,7 @@ impl Fleet {
             pods: BTreeMap::new(),
             strays: BTreeMap::new(),
             alarms: BTreeSet::new(),
+            freed: BTreeSet::new(),
             count: 0,
         }
     }
@@ -148,15 +155,19 @@ impl Fleet {
         let zones = &self.options.zones;
         let zone = zones.get(self.count % zones.len().max(1)).cloned();
         self.count += 1;
+        let mut state = self.options.memory.state(&name);
+        state.has_static_cpus |= spec.has_static_cpus;
+        self.options.memory.keep(&name, &state);
         let node = Simulated {
             zone: zone.unwrap_or_default(),
             address,
             uid: String::new(),
             lease: None,
             addresses: Addresses::new(block),
-            state: self.options.memory.state(&name),
+            state,
             reported: None,
             pods: BTreeSet::new(),
+            deferred: BTreeSet::new(),
             taken: Taken::default(),
             spec,
         };
@@ -266,6 +277,9 @@ impl Fleet {
             }
             tenant.address = node.house(pod, &mut tenant.run);
         }
+        self.consider_resize(key, pod, world);
+        let tenant = self.pods.get_mut(key)?;
+        let node = self.nodes.get(&tenant.node)?;
         let around = Surroundings {
             behaviour: &self.options.behaviour,
             host: &node.host(),
@@ -303,6 +317,7 @@ impl Fleet {
             && let Some(node) = self.nodes.get_mut(&tenant.node)
         {
             node.give_back(&mut tenant.promised);
+            self.freed.insert(tenant.node.clone());
             if let Some(address) = tenant.address.take() {
                 node.addresses.release(address);
             }
@@ -334,7 +349,9 @@ impl Fleet {
         self.disarm(key, tenant.alarm);
         if let Some(node) = self.nodes.get_mut(&tenant.node) {
             node.pods.remove(key);
+            node.deferred.remove(key);
             node.give_back(&mut tenant.promised);
+            self.freed.insert(tenant.node.clone());
             if let Some(address) = tenant.address {
                 node.addresses.release(address);
             }
@@ -392,9 +409,11 @@ impl Fleet {
         let mut promised = None;
         if !ended {
             if !Run::is_admitted(pod) && pod.metadata.deletion_timestamp.is_none() {
-                run.signals.extend(node.rejection(pod, world));
+                let exactly = || room::exactly_taken(&self.pods, &node.pods, world);
+                run.signals.extend(node.rejection(pod, world, exactly));
             }
-            promised = Some(Promise::of(pod));
+            resize::is_wanted(pod, &mut run);
+            promised = Some(Promise::of(&resize::allocated(pod, &run)));
         }
         let own = if ended {
             None
@@ -430,77 +449,6 @@ pub(crate) trait World {
     fn pod(&self, key: &Key) -> Option<Arc<Pod>>;
     /// A node as it is now.
     fn node(&self, name: &str) -> Option<Arc<Node>>;
-}
-
-impl Simulated {
-    /// The node as pods on it see it.
-    fn host(&self) -> Host {
-        let amounts = Resources::of(Some(&self.spec.amounts()));
-        Host {
-            address: self.address.to_string(),
-            allocatable: (amounts.cpu, amounts.memory),
-        }
-    }
-
-    /// Why the node does not take a pod, if it does not.
-    fn rejection(&self, pod: &Pod, world: &dyn World) -> Option<Signal> {
-        let object = world.node(&self.spec.name);
-        let meta = object.as_ref().map(|node| &node.metadata);
-        let spec = object.as_ref().and_then(|node| node.spec.as_ref());
-        let (allocatable, pod_limit) = Resources::of_node(Some(&self.spec.amounts()));
-        let view = NodeView {
-            name: self.spec.name.clone(),
-            labels: meta.and_then(|m| m.labels.clone()).unwrap_or_default(),
-            taints: spec.and_then(|s| s.taints.clone()).unwrap_or_default(),
-            allocatable,
-            pod_limit,
-            pressures: self.state.pressures.iter().copied().collect(),
-            is_shutting_down: self.state.shutdown.is_some(),
-        };
-        if admit(pod, &view, &self.taken).is_ok() {
-            return None;
-        }
-        // Pods that have ended, and whose end is on its way here, take nothing.
-        let rejection = admit(pod, &view, &self.exactly_taken(world)).err()?;
-        Some(Signal::Rejected {
-            reason: rejection.reason,
-            message: rejection.message,
-        })
-    }
-
-    fn exactly_taken(&self, world: &dyn World) -> Taken {
-        let mut taken = Taken::default();
-        let pods = self.pods.iter().filter_map(|key| world.pod(key));
-        for pod in pods.filter(|pod| !status::is_terminal(pod)) {
-            taken.add(&Promise::of(&pod));
-        }
-        taken
-    }
-
-    /// Gives a pod an address, or the one that it has. What it gives back in the end is its own.
-    fn house(&mut self, pod: &Pod, run: &mut Run) -> Option<Ipv4Addr> {
-        let spec = pod.spec.as_ref();
-        if spec.and_then(|spec| spec.host_network) == Some(true) {
-            run.address = Some(self.address);
-            return None;
-        }
-        match run.address {
-            Some(address) => self.addresses.adopt(address),
-            None => run.address = self.addresses.take(),
-        }
-        run.address
-    }
-
-    fn give_back(&mut self, promised: &mut Option<Promise>) {
-        if let Some(promised) = promised.take() {
-            self.taken.subtract(&promised);
-        }
-    }
-
-    /// The network of the node's pods.
-    pub(crate) fn cidr(&self) -> String {
-        self.addresses.block().cidr()
-    }
 }
 
 /// What came of a write about a pod.

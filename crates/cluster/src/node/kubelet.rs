@@ -9,6 +9,7 @@ pub(crate) mod hooks;
 pub(crate) mod mounts;
 pub(crate) mod plain_probes;
 pub(crate) mod prober;
+pub(crate) mod resize;
 pub(crate) mod restart;
 pub(crate) mod shutdown;
 pub(crate) mod sources;

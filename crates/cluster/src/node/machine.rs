@@ -8,6 +8,7 @@ mod ending;
 mod hooks;
 mod probing;
 mod reboot;
+mod resizing;
 mod starting;
 
 use std::borrow::Cow;
@@ -137,6 +138,7 @@ impl<'a> PodMachine<'a> {
                 && !published.is_overwritten(self.pod, &status)
         });
         if !is_published {
+            self.step.gone = status::gone(self.run, &status);
             self.step.status = Some(status);
         }
         if self.run.stopping.is_some() && self.run.is_still() {
@@ -168,6 +170,7 @@ impl<'a> PodMachine<'a> {
                     self.note(EventKind::Warning, "Evicted", message.clone(), None);
                     self.run.ended = Some(Ended::Evicted { message });
                 }
+                Signal::Resized(verdict) => self.resized(verdict),
                 Signal::ShutDown { grace } => self.shut_down(grace),
                 Signal::Rebooted => self.reboot(),
                 Signal::Crash { container, exit } => {
@@ -278,6 +281,13 @@ impl<'a> PodMachine<'a> {
                 }
                 next = earliest(next, Some(at));
             }
+            if let Some(at) = self.next_resize() {
+                if at <= self.now {
+                    self.go_on_resizing();
+                    continue;
+                }
+                next = earliest(next, Some(at));
+            }
             for index in 0..self.run.containers.len() {
                 let Some((at, change)) = self.change(index) else {
                     continue;
@@ -290,7 +300,7 @@ impl<'a> PodMachine<'a> {
             }
             match due {
                 Some((index, change)) => self.apply(index, change),
-                None => return earliest(next, self.next_ready()),
+                None => return self.wake(earliest(next, self.next_ready())),
             }
         }
         // Pauses between restarts make this unreachable; a second later is early enough to be wrong again.

@@ -104,5 +104,6 @@ fn is_in_status(run: &Run) -> bool {
         settled && container.last.is_none() && !container.hung && container.pull_pause.is_none()
     });
     let mounting = matches!(run.volumes, Volumes::Unmounted { pause, .. } if !pause.is_zero());
-    plain && !mounting && !run.rebooting
+    let resizing = run.resize.pending.is_some() || run.resize.progress.is_some();
+    plain && !mounting && !run.rebooting && !resizing
 }

@@ -5,9 +5,12 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{ContainerState, ContainerStateTerminated, ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::{
+    Container, ContainerState, ContainerStateTerminated, ContainerStatus, Pod,
+};
 
 use super::kubelet::prober::Prober;
+use super::kubelet::resize::{Allocation, CONDITIONS, Resize};
 use super::script::{Role, containers};
 use super::signal::Signal;
 use super::status::Published;
@@ -33,8 +36,9 @@ pub(crate) struct Run {
     pub(crate) stopping: Option<Stopping>,
     /// The pod was ended by the node, for this reason.
     pub(crate) ended: Option<Ended>,
-    /// The machine of the node was started again, and the runtime has not said yet that everything has ended.
+    /// The machine of the node was started again, and the runtime has not reported yet that everything has ended.
     pub(crate) rebooting: bool,
+    pub(crate) resize: Resize,
     /// The status that was written last.
     pub(crate) published: Option<Published>,
     /// What was reported about the annotations, so that it is reported once.
@@ -101,6 +105,10 @@ pub(crate) struct ContainerRun {
     pub(crate) killing: Option<Stopping>,
     /// It does nothing any more, and hears nothing.
     pub(crate) hung: bool,
+    /// What its node has set aside for it.
+    pub(crate) allocated: Allocation,
+    /// What the current run has, while that is something else.
+    pub(crate) actual: Option<Allocation>,
     /// How many lines of its output have been written.
     pub(crate) printed: usize,
     /// What the runtime knows of this run.
@@ -200,6 +208,7 @@ impl Run {
             stopping: None,
             ended: None,
             rebooting: false,
+            resize: Resize::default(),
             published: None,
             complained: Vec::new(),
             signals: Vec::new(),
@@ -207,11 +216,12 @@ impl Run {
         for (role, container) in containers(pod) {
             let before = known.iter().find(|status| status.name == container.name);
             run.containers.push(match before {
-                Some(status) => ContainerRun::revive(role, status, now),
-                None => ContainerRun::new(role, &container.name),
+                Some(status) => ContainerRun::revive(role, &container, status, now),
+                None => ContainerRun::new(role, &container),
             });
         }
         for condition in status.iter().flat_map(|s| s.conditions.iter().flatten()) {
+            run.resize.was_shown |= CONDITIONS.contains(&&*condition.type_);
             let own = super::conditions::OWN_CONDITIONS
                 .iter()
                 .find(|own| **own == condition.type_);
@@ -244,8 +254,7 @@ impl Run {
     /// Containers that were added to a pod that runs: ephemeral ones.
     pub(crate) fn follow(&mut self, pod: &Pod) {
         for (role, container) in containers(pod).skip(self.containers.len()) {
-            self.containers
-                .push(ContainerRun::new(role, &container.name));
+            self.containers.push(ContainerRun::new(role, &container));
         }
     }
 
@@ -311,9 +320,9 @@ impl Run {
 }
 
 impl ContainerRun {
-    pub(crate) fn new(role: Role, name: &str) -> Self {
+    pub(crate) fn new(role: Role, container: &Container) -> Self {
         Self {
-            name: name.to_owned(),
+            name: container.name.clone(),
             role,
             state: State::Waiting,
             last: None,
@@ -327,13 +336,15 @@ impl ContainerRun {
             pre_stop_reported: false,
             killing: None,
             hung: false,
+            allocated: Allocation::of(container),
+            actual: None,
             printed: 0,
             live: Live::Unknown,
         }
     }
 
     /// Goes on from what a status says.
-    fn revive(role: Role, status: &ContainerStatus, now: Timestamp) -> Self {
+    fn revive(role: Role, container: &Container, status: &ContainerStatus, now: Timestamp) -> Self {
         let restarts = u32::try_from(status.restart_count).unwrap_or(0);
         let ended = |state: &Option<ContainerState>, run: u32| {
             let terminated = state.as_ref()?.terminated.as_ref()?;
@@ -365,7 +376,8 @@ impl ContainerRun {
             pause,
             prober,
             printed: usize::MAX,
-            ..Self::new(role, &status.name)
+            allocated: Allocation::reported(status).unwrap_or_else(|| Allocation::of(container)),
+            ..Self::new(role, container)
         }
     }
 
@@ -427,6 +439,7 @@ impl ContainerRun {
         self.pre_stop_reported = false;
         self.killing = None;
         self.hung = false;
+        self.actual = None;
         self.printed = 0;
         self.pull_pause = None;
         self.mount_pause = Duration::ZERO;

@@ -288,6 +288,8 @@ impl Shell<'_> {
     }
 
     fn look_at_stirred(&mut self) {
+        let resized = self.fleet.retry_resizes(&self.views);
+        self.stirred.extend(resized);
         for _ in 0..TURN {
             if self.writes.len() >= WRITES {
                 return;
@@ -324,6 +326,7 @@ impl Shell<'_> {
             key: key.clone(),
             uid,
             status: step.status,
+            gone: step.gone,
             fate: step.fate,
         };
         let kubelet = self.kubelet(&node);

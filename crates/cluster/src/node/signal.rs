@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::kubelet::resize::Verdict;
 use super::runtime::{Exit, Health, ProbeKind};
 
 /// Something that happened to a pod.
@@ -11,6 +12,8 @@ pub(crate) enum Signal {
     Rejected { reason: String, message: String },
     /// The node needs what it uses.
     Evicted { message: String },
+    /// The node has looked whether the pod can have what it wants.
+    Resized(Verdict),
     /// The node shuts down: everything has to end within this time.
     ShutDown { grace: Duration },
     /// The machine of the node was started again: nothing runs any more.

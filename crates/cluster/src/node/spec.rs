@@ -43,6 +43,8 @@ pub struct NodeSpec {
     pub(crate) annotations: BTreeMap<String, String>,
     pub(crate) taints: Vec<Taint>,
     pub(crate) resources: BTreeMap<String, String>,
+    /// Whether containers of Guaranteed pods have processors of their own.
+    pub(crate) has_static_cpus: bool,
 }
 
 impl NodeSpec {
@@ -61,6 +63,7 @@ impl NodeSpec {
             annotations: BTreeMap::new(),
             taints: Vec::new(),
             resources: resources.into(),
+            has_static_cpus: false,
         }
     }
 
@@ -100,6 +103,20 @@ impl NodeSpec {
             effect: effect.into(),
             time_added: None,
         });
+        self
+    }
+
+    /// Gives containers of `Guaranteed` pods processors of their own, as a kubelet with the CPU manager policy `static` does. What
+    /// they have of those cannot be resized in place: the pod shows `PodResizePending` with the reason `Infeasible`.
+    ///
+    /// # Examples
+    /// ```
+    /// use kubewright_cluster::node::NodeSpec;
+    ///
+    /// let node = NodeSpec::new("pinned").resource("cpu", "16").static_cpus();
+    /// ```
+    pub fn static_cpus(mut self) -> Self {
+        self.has_static_cpus = true;
         self
     }
 

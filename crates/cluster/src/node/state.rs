@@ -17,6 +17,8 @@ pub(crate) struct NodeState {
     pub(crate) shutdown: Option<Shutdown>,
     /// How often it has been started again.
     pub(crate) reboots: u32,
+    /// Whether containers of Guaranteed pods have processors of their own.
+    pub(crate) has_static_cpus: bool,
 }
 
 /// Whether a node does anything.

@@ -6,11 +6,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated,
-    ContainerStateWaiting, ContainerStatus, HostIP, Pod, PodIP, PodStatus,
+    ContainerStateWaiting, ContainerStatus, HostIP, Pod, PodIP, PodStatus, ResourceRequirements,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::kubelet::{prober, shutdown};
+use super::kubelet::{prober, resize, shutdown};
 use super::run::{ContainerRun, End, Ended, Run, State, Volumes};
 use super::runtime::Life;
 use super::script::{Role, Script};
@@ -88,6 +88,16 @@ pub(crate) fn fingerprint(status: &PodStatus) -> u64 {
         .unwrap_or_default()
         .hash(&mut hasher);
     hasher.finish()
+}
+
+/// The conditions that a pod has had and that are not in its status any more.
+pub(crate) fn gone(run: &Run, status: &PodStatus) -> Vec<&'static str> {
+    if !run.resize.was_shown {
+        return Vec::new();
+    }
+    let has = |kind: &str| status.conditions.iter().flatten().any(|c| c.type_ == kind);
+    let all = resize::CONDITIONS.into_iter();
+    all.filter(|kind| !has(kind)).collect()
 }
 
 /// `name_namespace(uid)`, as nodes name pods in messages.
@@ -218,6 +228,7 @@ impl View<'_> {
             State::Ended(end) => end.run,
             _ => run.restarts,
         };
+        let allocated = self.allocated(spec, run).filter(|_| begun);
         ContainerStatus {
             name: run.name.clone(),
             ready: self.is_ready(spec, run, script),
@@ -230,13 +241,11 @@ impl View<'_> {
             },
             container_id: begun.then(|| self.container_id(&run.name, current)),
             image,
-            // What is asked for is given at once, also when it changes while the container runs.
-            resources: spec.resources.clone().filter(|_| running),
-            allocated_resources: spec
-                .resources
-                .as_ref()
-                .and_then(|resources| resources.requests.clone())
-                .filter(|_| running),
+            resources: match &run.actual {
+                Some(actual) if running => actual.resources(),
+                _ => allocated.clone(),
+            },
+            allocated_resources: allocated.and_then(|resources| resources.requests),
             state: Some(self.state(run)),
             last_state: Some(match &run.last {
                 Some(end) => self.ended(&run.name, end),
@@ -244,6 +253,14 @@ impl View<'_> {
             }),
             ..ContainerStatus::default()
         }
+    }
+
+    /// What the node has set aside for a container.
+    fn allocated(&self, spec: &Container, run: &ContainerRun) -> Option<ResourceRequirements> {
+        if self.run.is_settled(self.pod) {
+            return spec.resources.clone();
+        }
+        run.allocated.resources()
     }
 
     fn is_ready(&self, spec: &Container, run: &ContainerRun, script: &Script) -> bool {

@@ -21,6 +21,8 @@ pub(crate) struct Step {
     pub(crate) orders: Vec<Order>,
     /// When to step again if nothing happens before.
     pub(crate) wake: Option<Timestamp>,
+    /// The conditions that the pod has no longer.
+    pub(crate) gone: Vec<&'static str>,
     pub(crate) fate: Fate,
 }
 

@@ -6,6 +6,7 @@ mod hooks;
 mod legality;
 mod machines;
 mod probes;
+mod resizes;
 mod sources;
 mod stages;
 

@@ -45,6 +45,8 @@ pub(crate) struct PodWrite {
     pub(crate) key: Key,
     pub(crate) uid: String,
     pub(crate) status: Option<PodStatus>,
+    /// The conditions that the pod has no longer.
+    pub(crate) gone: Vec<&'static str>,
     pub(crate) fate: Fate,
 }
 
@@ -62,7 +64,7 @@ impl PodWrite {
             ended: Ending::Open,
         };
         if let Some(status) = &self.status {
-            let patch = Patch::Strategic(patch(&self.uid, status));
+            let patch = Patch::Strategic(patch(&self.uid, status, &self.gone));
             let pod = (Some(namespace), self.key.name());
             let params = patching();
             let written = kubelet.patch_status::<Pod, Written>(pod, &params, &patch);
@@ -151,17 +153,21 @@ impl Written {
     }
 }
 
-/// The status as a patch: what is empty now is taken away, what others wrote stays.
-fn patch(uid: &str, status: &PodStatus) -> Value {
+/// The status as a patch: what is empty or gone now is taken away, what others wrote stays.
+fn patch(uid: &str, status: &PodStatus, gone: &[&str]) -> Value {
     let mut status = serde_json::to_value(status).unwrap_or(Value::Null);
     if let Some(conditions) = status["conditions"].as_array_mut() {
-        for condition in conditions {
+        for condition in conditions.iter_mut() {
             for field in ["reason", "message"] {
                 if condition[field].is_null() {
                     condition[field] = Value::Null;
                 }
             }
         }
+        let gone = gone
+            .iter()
+            .map(|kind| json!({"$patch": "delete", "type": kind}));
+        conditions.extend(gone);
     }
     json!({"metadata": {"uid": uid}, "status": status})
 }

@@ -119,7 +119,7 @@ impl Demand {
         let mut demand = Self {
             namespace: pod.metadata.namespace.clone().unwrap_or_default(),
             labels: pod.metadata.labels.clone().unwrap_or_default(),
-            requests: Requests::of(pod),
+            requests: Requests::while_resized(pod),
             terminating: pod.metadata.deletion_timestamp.is_some(),
             ..Self::default()
         };

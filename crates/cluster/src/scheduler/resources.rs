@@ -101,10 +101,7 @@ impl Requests {
         let Some(spec) = &pod.spec else {
             return Self::default();
         };
-        let mut exact = total(spec, |container| {
-            let requests = container.resources.as_ref();
-            Resources::of(requests.and_then(|r| r.requests.as_ref()))
-        });
+        let mut exact = total(spec, asked);
         let of_pod = spec.resources.as_ref().and_then(|r| r.requests.as_ref());
         for (name, text) in of_pod.into_iter().flatten() {
             // Requests of the pod as a whole replace the sum of its containers.
@@ -129,6 +126,64 @@ impl Requests {
         );
         Self { exact, assumed }
     }
+}
+
+impl Requests {
+    /// What a pod takes that may be about to be resized: the most of what it wants, was promised and has. What its node can never
+    /// give counts for nothing.
+    ///
+    /// Mirrors `AggregateContainerRequests` of component-helpers with `UseStatusResources`.
+    pub(crate) fn while_resized(pod: &Pod) -> Self {
+        let mut wanted = Self::of(pod);
+        let (Some(spec), Some(status)) = (&pod.spec, &pod.status) else {
+            return wanted;
+        };
+        let all = || {
+            let main = status.container_statuses.iter().flatten();
+            main.chain(status.init_container_statuses.iter().flatten())
+        };
+        let promised = |container: &Container| {
+            let status = all().find(|status| status.name == container.name);
+            let allocated = status.and_then(|status| status.allocated_resources.as_ref());
+            allocated.map_or_else(|| asked(container), |some| Resources::of(Some(some)))
+        };
+        let has = |container: &Container| {
+            let status = all().find(|status| status.name == container.name);
+            let actual = status.and_then(|status| status.resources.as_ref()?.requests.as_ref());
+            actual.map_or_else(|| promised(container), |some| Resources::of(Some(some)))
+        };
+        let mut containers = spec
+            .containers
+            .iter()
+            .chain(spec.init_containers.iter().flatten());
+        let settled = containers.all(|container| {
+            let asked = asked(container);
+            promised(container) == asked && has(container) == asked
+        });
+        if settled {
+            return wanted;
+        }
+        let mut given = total(spec, promised);
+        given.at_least(&total(spec, has));
+        given.add(&Resources::of(spec.overhead.as_ref()));
+        let infeasible = status.conditions.iter().flatten().any(|condition| {
+            condition.type_ == "PodResizePending"
+                && condition.reason.as_deref() == Some("Infeasible")
+        });
+        if infeasible {
+            wanted.exact = given;
+        } else {
+            wanted.exact.at_least(&given);
+        }
+        let (cpu, memory) = wanted.assumed;
+        wanted.assumed = (cpu.max(wanted.exact.cpu), memory.max(wanted.exact.memory));
+        wanted
+    }
+}
+
+fn asked(container: &Container) -> Resources {
+    let requests = container.resources.as_ref();
+    Resources::of(requests.and_then(|r| r.requests.as_ref()))
 }
 
 /// The sum of containers and sidecars, and at least what any init container needs beside the sidecars before it.
@@ -175,4 +230,41 @@ fn amount(name: &str, text: &Text) -> i64 {
     };
     // An amount beyond 64 bits is as good as all there can be.
     value.unwrap_or(i64::MAX / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// `AggregateContainerRequests` with `UseStatusResources`.
+    #[test]
+    fn pod_that_is_resized_takes_the_most_of_what_it_wants_was_promised_and_has() {
+        let cpu = |amount: &str| json!({"requests": {"cpu": amount}});
+        let pod = |wanted: &str, allocated: &str, has: &str, reason: &str| -> Pod {
+            let pending = json!({"type": "PodResizePending", "status": "True", "reason": reason});
+            let status = json!({"name": "a", "image": "", "imageID": "", "ready": true, "restartCount": 0,
+                "allocatedResources": {"cpu": allocated}, "resources": cpu(has)});
+            let object: Value = json!({
+                "spec": {"containers": [{"name": "a", "resources": cpu(wanted)}], "overhead": {"cpu": "10m"}},
+                "status": {"containerStatuses": [status], "conditions": [pending]},
+            });
+            serde_json::from_value(object).expect("a pod")
+        };
+        for (wanted, allocated, has, reason, takes) in [
+            ("1", "1", "1", "", 1_010),
+            ("2", "1", "1", "Deferred", 2_010),
+            ("1", "2", "1", "", 2_010),
+            ("1", "1", "3", "", 3_010),
+            ("9", "1", "1", "Infeasible", 1_010),
+        ] {
+            let requests = Requests::while_resized(&pod(wanted, allocated, has, reason));
+            assert_eq!(
+                requests.exact.cpu, takes,
+                "{wanted} {allocated} {has} {reason}"
+            );
+            assert!(requests.assumed.0 >= takes);
+        }
+    }
 }

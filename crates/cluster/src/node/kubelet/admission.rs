@@ -92,7 +92,7 @@ pub(crate) fn admit(pod: &Pod, node: &NodeView, taken: &Taken) -> Result<(), Rej
         });
     }
     let demand = Demand::of(pod);
-    fits(&demand.requests.exact, node, taken)?;
+    fits(&Requests::of(pod).exact, node, taken)?;
     let failed = |name: &str, why: &str| Rejection {
         reason: name.to_owned(),
         message: format!("Predicate {name} failed: {why}"),

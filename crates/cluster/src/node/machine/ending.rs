@@ -14,12 +14,15 @@ use super::PodMachine;
 impl PodMachine<'_> {
     /// A container ends by itself; it stays so or comes back.
     pub(super) fn exit(&mut self, index: usize, exit: &Exit) {
+        let container = &self.run.containers[index];
+        let for_resize = container.killing.is_some() && container.actual.is_some();
         self.end(index, exit);
         let container = &self.run.containers[index];
         let Some(spec) = self.specs.get(index) else {
             return;
         };
         match again(spec, container.role, self.restart, exit.code) {
+            Again::No if for_resize => self.come_back(index),
             Again::No => {}
             Again::Yes => self.come_back(index),
             Again::Everybody => self.start_over(index),

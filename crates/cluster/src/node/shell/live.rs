@@ -41,7 +41,10 @@ impl Shell<'_> {
         let Some((_, container)) = found else {
             return;
         };
-        let container = container.into_owned();
+        let mut container = container.into_owned();
+        if let Some(allocated) = self.fleet.allocated(key, pod, &order.container) {
+            container.resources = Some(allocated);
+        }
         let runtime = self.options.engine.of(&container);
         let id = ContainerId::new(PodId::of(pod), &order.container, order.run);
         match order.what {

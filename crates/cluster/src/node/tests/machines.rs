@@ -17,7 +17,7 @@ fn pod_on_a_node_that_shuts_down_has_its_time_and_fails() {
         let mut life = Life::new(json!({"stop-delay": delay}), json!({}));
         life.until(1_000);
         for _ in 0..2 {
-            // The node asks again and again.
+            // The node asks every second.
             let grace = Duration::from_secs(20);
             life.run.signals.push(Signal::ShutDown { grace });
             life.until(1_500);
