@@ -1,18 +1,22 @@
 //! The agents of the nodes: what the server asks of kubelets, answered from the nodes and their runtimes.
 
+mod own;
+mod stats;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use http::{Request, Response, StatusCode};
+use http::{Request, Response};
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kubewright_server::{
     AgentError, ContainerTarget, Environment, LogOf, LogRun, MoreLog, NodeAgents, PodLogs,
     PodTarget, PodUsage, Streams, Usage,
 };
-use serde_json::{Value, json};
+use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::io::DuplexStream;
 
 use crate::metrics::Metrics;
@@ -28,6 +32,8 @@ pub(crate) struct Agents {
     pub(crate) nodes: Nodes,
     pub(crate) metrics: Metrics,
     pub(crate) environment: Environment,
+    /// Processor time by node.
+    pub(crate) counters: Arc<Mutex<BTreeMap<String, stats::Counters>>>,
 }
 
 /// A container that runs.
@@ -166,43 +172,22 @@ impl NodeAgents for Agents {
         node: String,
         request: Request<Bytes>,
     ) -> BoxFuture<'static, Result<Response<Bytes>, AgentError>> {
-        let known = self.nodes.options().memory.is_silent(&node);
+        let own = self.clone();
         async move {
-            if known {
-                return Err(AgentError::Unreachable(node));
+            let housed = own.nodes.housed(&node).await;
+            match housed {
+                Some(housed) => Ok(own.answer(&node, request.uri().path(), &housed)),
+                None => Err(AgentError::Unreachable(node)),
             }
-            let (code, text) = match request.uri().path() {
-                "/healthz" | "/livez" | "/readyz" => (StatusCode::OK, "ok".to_owned()),
-                "/configz" => (StatusCode::OK, json!({"kubeletconfig": {}}).to_string()),
-                path => (
-                    StatusCode::NOT_FOUND,
-                    format!("404 page not found: simulated nodes do not serve {path}\n"),
-                ),
-            };
-            let mut answer = Response::new(Bytes::from(text));
-            *answer.status_mut() = code;
-            Ok(answer)
         }
         .boxed()
     }
 
     fn pod_usage(&self, pod: &Value) -> Option<PodUsage> {
         let pod: Pod = kubewright_cache::decode(pod.to_string().as_bytes()).ok()?;
-        let mut used = BTreeMap::new();
-        for (role, container) in containers(&pod) {
-            if !matches!(role, Role::Main | Role::Sidecar) {
-                continue;
-            }
-            let of = |resource: &str| self.metrics.use_of(&pod, Some(&container.name), resource);
-            let usage = Usage {
-                cpu: of("cpu")?,
-                memory: of("memory").map(|milli| milli / 1000).unwrap_or(0),
-            };
-            used.insert(container.name.clone(), usage);
-        }
         Some(PodUsage {
             at: self.environment.now(),
-            containers: used,
+            containers: self.usage(&pod)?,
         })
     }
 
@@ -219,6 +204,23 @@ impl NodeAgents for Agents {
 }
 
 impl Agents {
+    /// What the containers of a pod use, by their names; nothing while the use of one of them is not known.
+    fn usage(&self, pod: &Pod) -> Option<BTreeMap<String, Usage>> {
+        let mut used = BTreeMap::new();
+        for (role, container) in containers(pod) {
+            if !matches!(role, Role::Main | Role::Sidecar) {
+                continue;
+            }
+            let of = |resource: &str| self.metrics.use_of(pod, Some(&container.name), resource);
+            let usage = Usage {
+                cpu: of("cpu")?,
+                memory: of("memory").map(|milli| milli / 1000).unwrap_or(0),
+            };
+            used.insert(container.name.clone(), usage);
+        }
+        Some(used)
+    }
+
     /// A pod and the runtime that answers for its ports.
     async fn view(&self, pod: &PodTarget) -> Result<(Arc<dyn Runtime>, PodView), AgentError> {
         let found = self.find(pod).await?;

@@ -291,6 +291,7 @@ impl Recipe {
             nodes: nodes.clone(),
             metrics: self.metrics.clone(),
             environment: self.server_environment(),
+            counters: Arc::default(),
         })
     }
 

@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kubewright_cache::Key;
 use kubewright_proxy::LoopbackNetwork;
@@ -199,6 +200,8 @@ pub(crate) enum Command {
     Change(String, NodeChange, Reply),
     Signal(Key, Signal, Reply),
     Find(PodId, oneshot::Sender<Option<Found>>),
+    /// What is on the node of this name.
+    House(String, oneshot::Sender<Option<Housed>>),
 }
 
 /// Where an answer goes.
@@ -212,6 +215,16 @@ pub(crate) struct Found {
     pub(crate) address: Option<Ipv4Addr>,
     pub(crate) host: Host,
     pub(crate) sources: Cached,
+}
+
+/// What is on a node that speaks.
+#[derive(Debug, Default)]
+pub(crate) struct Housed {
+    /// Since when the node is there.
+    pub(crate) since: Option<Timestamp>,
+    /// The memory that it has for pods, in bytes.
+    pub(crate) memory: i64,
+    pub(crate) pods: Vec<Arc<Pod>>,
 }
 
 /// Why nodes did not carry out a command.
@@ -343,6 +356,18 @@ impl Nodes {
     pub(crate) async fn find(&self, pod: PodId) -> Option<Found> {
         let (reply, answer) = oneshot::channel();
         let command = Command::Find(pod, reply);
+        self.0.commands.send(command).await.ok()?;
+        answer.await.ok()?
+    }
+
+    /// What is on a node; nothing when it is silent, or not there.
+    pub(crate) async fn housed(&self, node: &str) -> Option<Housed> {
+        if self.0.receiver.lock().is_some() {
+            // The nodes do not run: nobody would answer.
+            return None;
+        }
+        let (reply, answer) = oneshot::channel();
+        let command = Command::House(node.to_owned(), reply);
         self.0.commands.send(command).await.ok()?;
         answer.await.ok()?
     }

@@ -64,14 +64,6 @@ impl Memory {
         self.0.lock().states.get(node).cloned().unwrap_or_default()
     }
 
-    pub(crate) fn is_silent(&self, node: &str) -> bool {
-        self.0
-            .lock()
-            .states
-            .get(node)
-            .is_some_and(NodeState::is_off)
-    }
-
     /// Remembers what the status of a pod does not tell.
     pub(crate) fn looked_at(&self, key: &Key, run: &Run) {
         let mut contents = self.0.lock();

@@ -452,6 +452,11 @@ impl Shell<'_> {
                 self.stirred.insert(key);
                 (answer, reply)
             }
+            Command::House(name, reply) => {
+                // Whoever asked may have gone.
+                let _ = reply.send(self.housed(&name));
+                return;
+            }
             Command::Find(pod, reply) => {
                 // Whoever asked may have gone.
                 let _ = reply.send(self.find(&pod));

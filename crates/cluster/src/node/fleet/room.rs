@@ -15,7 +15,7 @@ use crate::scheduler::resources::Resources;
 
 impl Simulated {
     /// The node as pods on it see it.
-    pub(super) fn host(&self) -> Host {
+    pub(crate) fn host(&self) -> Host {
         let amounts = Resources::of(Some(&self.spec.amounts()));
         Host {
             address: self.address.to_string(),

@@ -7,6 +7,7 @@ use kubewright_runtime::EventKind;
 
 use super::{Done, Shell};
 use crate::node::fleet::World as _;
+use crate::node::handle::Housed;
 use crate::node::kubelet::shutdown::Next;
 use crate::node::signal::Signal;
 use crate::node::spec::Reporting;
@@ -37,6 +38,22 @@ impl Shell<'_> {
             self.record_node(name, EventKind::Normal, "Shutdown", text);
         }
         true
+    }
+
+    /// What is on a node; nothing when it is silent, or not there.
+    pub(super) fn housed(&self, name: &str) -> Option<Housed> {
+        let node = self.fleet.node(name).filter(|node| !node.state.is_off())?;
+        let object = self.views.node(name);
+        let created = object.and_then(|node| node.metadata.creation_timestamp.clone());
+        let keys = self.fleet.pods_on(name);
+        Some(Housed {
+            since: created.map(|at| at.0),
+            memory: node.host().allocatable.1,
+            pods: keys
+                .iter()
+                .filter_map(|key| self.views.pods.get(key))
+                .collect(),
+        })
     }
 
     /// A node writes its status.
