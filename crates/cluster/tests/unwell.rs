@@ -2,11 +2,15 @@
 
 mod world;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kubewright_cluster::Cluster;
+use kubewright_cluster::node::runtime::{ContainerConfig, ContainerId, Exit, Program};
+use kubewright_server::Usage;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -113,6 +117,53 @@ async fn rebooted_node_has_another_boot_id_and_its_pods_begin_again() {
     assert!(has_event(&cluster, "node-1", "Rebooted", &text).await);
     let text = "Pod sandbox changed, it will be killed and re-created.";
     assert!(has_event(&cluster, "p", "SandboxChanged", text).await);
+    cluster.stop().await;
+}
+
+/// A program that counts how often it was started.
+struct Counting(Arc<AtomicUsize>);
+
+impl Program for Counting {
+    async fn run(&self, container: ContainerConfig) -> Exit {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        container.stopped().await;
+        Exit::code(0)
+    }
+
+    fn usage(&self, container: &ContainerId) -> Option<Usage> {
+        let memory = if container.run == 1 { 2 << 20 } else { 0 };
+        Some(Usage { cpu: 0, memory })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn program_is_started_again_after_a_reboot_and_killed_when_it_uses_too_much() {
+    let cluster = start().await;
+    let count: Arc<AtomicUsize> = Arc::default();
+    cluster
+        .nodes()
+        .run_image("app:*", Counting(Arc::clone(&count)));
+    let mut counted = pod("p", json!({}), "Always");
+    counted["spec"]["containers"][0]["resources"] = json!({"limits": {"memory": "1Mi"}});
+    let pods: Api<Pod> = here(&cluster);
+    create(&pods, counted).await;
+    until(&pods, "p", |pod| is_true(pod, "Ready")).await;
+    cluster.nodes().reboot("node-1").await.expect("a node");
+    let ended = |pod: &Value, runs: i64| {
+        let status = &pod["status"]["containerStatuses"][0];
+        let same = status["restartCount"] == runs && is_true(pod, "Ready");
+        same.then(|| status["lastState"]["terminated"]["exitCode"].clone())
+    };
+    let after = until(&pods, "p", |pod| ended(pod, 1).is_some()).await;
+    assert_eq!(ended(&after, 1), Some(json!(255)));
+    // Its second run uses more memory than it may.
+    let after = until(&pods, "p", |pod| ended(pod, 2).is_some()).await;
+    let last = &after["status"]["containerStatuses"][0]["lastState"]["terminated"];
+    assert_eq!(
+        (&last["exitCode"], &last["reason"]),
+        (&json!(137), &json!("OOMKilled"))
+    );
+    assert_eq!(count.load(Ordering::SeqCst), 3);
     cluster.stop().await;
 }
 

@@ -14,5 +14,6 @@ pub(crate) mod restart;
 pub(crate) mod shutdown;
 pub(crate) mod sources;
 pub(crate) mod sub_path;
+pub(crate) mod termination;
 pub(crate) mod volume_error;
 pub(crate) mod volumes;

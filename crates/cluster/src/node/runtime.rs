@@ -229,6 +229,14 @@ impl Exit {
         }
     }
 
+    /// Killed because it used more memory than it may: 137, with the reason `OOMKilled`.
+    pub fn out_of_memory() -> Self {
+        Self {
+            reason: Some("OOMKilled".to_owned()),
+            ..Self::killed()
+        }
+    }
+
     /// Killed by the signal 9.
     pub fn killed() -> Self {
         Self::code(137)

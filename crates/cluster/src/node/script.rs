@@ -73,6 +73,8 @@ pub(crate) struct Script {
     /// What its hooks do, as far as that is plain.
     pub(crate) post_start: Option<Hook>,
     pub(crate) pre_stop: Option<Hook>,
+    /// How much memory it is declared to use, in bytes.
+    pub(crate) memory: Option<i64>,
     pub(crate) life: Life,
 }
 
@@ -231,6 +233,7 @@ impl<'a> Settings<'a> {
             }
         }
         let of = |setting: &str| self.get(role, &container.name, setting);
+        let memory = of("memory").and_then(|text| Quantity::parse(text).ok()?.value());
         let message = of("termination-message").map(str::to_owned);
         let annotated = |kind: ProbeKind| of(&kind.name().to_lowercase());
         let fails = |kind: &ProbeKind| annotated(*kind) == Some("fail");
@@ -273,6 +276,7 @@ impl<'a> Settings<'a> {
             hopeless,
             post_start: hooks::post_start(container).filter(|_| life == Life::Scripted),
             pre_stop: hooks::pre_stop(container).filter(|_| life == Life::Scripted),
+            memory,
             life,
         }
     }

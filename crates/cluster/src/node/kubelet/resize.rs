@@ -94,6 +94,13 @@ impl Allocation {
         serde_json::from_str(self.0.as_deref()?).ok()
     }
 
+    /// The most memory, in bytes; nothing when there is no limit.
+    pub(crate) fn memory_limit(&self) -> Option<i64> {
+        let limits = self.resources()?.limits?;
+        let limit = Quantity::parse(&limits.get("memory")?.0).ok()?.value();
+        limit.filter(|bytes| *bytes > 0)
+    }
+
     /// Whether both are the same amounts, however they are written.
     fn equals(&self, other: &Self) -> bool {
         self == other || self.amounts() == other.amounts()

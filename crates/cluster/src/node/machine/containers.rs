@@ -10,6 +10,8 @@ use super::super::script::{Role, Script};
 use super::super::signal::What;
 use super::{Change, PodMachine};
 
+/// How long a container takes to use more memory than it may.
+const OUT_OF_MEMORY_AFTER: Duration = Duration::from_secs(1);
 /// What exit codes of killed containers say: 128 and the signal.
 const KILLED: i32 = 137;
 
@@ -150,8 +152,24 @@ impl PodMachine<'_> {
         let probe = probe.map(|(at, kind)| (at, Change::Probe(kind)));
         // What was written before an end is in the log.
         let hooked = self.next_hooked(index);
-        let all = [print, exit, hooked, probe].into_iter().flatten();
+        let full = self.runs_out_of_memory(index).then(|| {
+            (
+                since + OUT_OF_MEMORY_AFTER,
+                Change::Exit(Exit::out_of_memory()),
+            )
+        });
+        let all = [print, exit, hooked, full, probe].into_iter().flatten();
         all.min_by_key(|(at, _)| *at)
+    }
+
+    /// Whether a scripted container is declared to use more memory than it may.
+    fn runs_out_of_memory(&self, index: usize) -> bool {
+        let (container, script) = (&self.run.containers[index], &self.scripts[index]);
+        let Some(used) = script.memory.filter(|_| script.life == Life::Scripted) else {
+            return false;
+        };
+        let has = container.actual.as_ref().unwrap_or(&container.allocated);
+        has.memory_limit().is_some_and(|limit| used > limit)
     }
 
     /// When the next container that runs becomes ready.

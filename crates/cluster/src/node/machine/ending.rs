@@ -3,6 +3,7 @@
 use kubewright_runtime::EventKind;
 
 use super::super::kubelet::restart::{Again, again};
+use super::super::kubelet::termination;
 use super::super::run::{ContainerRun, End, FIRST_PAUSE, LAST_PAUSE, Live, RESET_AFTER, State};
 use super::super::runtime::{Exit, Life};
 use super::super::script::Role;
@@ -124,12 +125,41 @@ impl PodMachine<'_> {
         }
     }
 
+    /// How a container ended, with what it says: the runtime's words, those of its annotation, or the end of its log.
+    fn with_message(&self, index: usize, exit: &Exit) -> Exit {
+        let (Some(script), Some(spec)) = (self.scripts.get(index), self.specs.get(index)) else {
+            return exit.clone();
+        };
+        let exit = Exit {
+            message: exit.message.clone().or_else(|| script.message.clone()),
+            ..exit.clone()
+        };
+        if script.life == Life::Live {
+            // Its log is the runtime's.
+            return exit;
+        }
+        let code = exit.code;
+        termination::complete(exit, spec, || self.lines(index, code))
+    }
+
+    /// What a scripted container has written in this run, its end included.
+    fn lines(&self, index: usize, code: i32) -> Vec<String> {
+        let (container, script) = (&self.run.containers[index], &self.scripts[index]);
+        let mut lines: Vec<String> = Vec::new();
+        if !script.spoken {
+            lines.push(self.first_line(index));
+        }
+        let printed = script.log.iter().take(container.printed);
+        lines.extend(printed.map(|(_, line)| line.clone()));
+        if !script.spoken {
+            lines.push(last_line(&container.name, code));
+        }
+        lines
+    }
+
     /// A run is over.
     pub(super) fn end(&mut self, index: usize, exit: &Exit) {
-        let message = self
-            .scripts
-            .get(index)
-            .and_then(|script| script.message.clone());
+        let exit = self.with_message(index, exit);
         let container = &mut self.run.containers[index];
         let since = match container.state {
             State::Running { since } => since,
@@ -140,8 +170,8 @@ impl PodMachine<'_> {
         let usual = if code == 0 { "Completed" } else { "Error" };
         container.state = State::Ended(End {
             code,
-            reason: exit.reason.clone().unwrap_or_else(|| usual.to_owned()),
-            message: exit.message.clone().or(message),
+            reason: exit.reason.unwrap_or_else(|| usual.to_owned()),
+            message: exit.message,
             started: since,
             finished: self.now,
             run: container.restarts,
@@ -151,9 +181,14 @@ impl PodMachine<'_> {
         let script = self.scripts.get(index);
         if script.is_some_and(|script| script.life == Life::Scripted && !script.spoken) {
             let name = &self.run.containers[index].name;
-            let last = format!("container {name} exited with code {code}");
+            let last = last_line(name, code);
             self.write(index, Written::Line(last));
         }
         self.write(index, Written::End);
     }
+}
+
+/// What a scripted container writes in the end.
+fn last_line(name: &str, code: i32) -> String {
+    format!("container {name} exited with code {code}")
 }

@@ -226,8 +226,6 @@ impl PodMachine<'_> {
         let policy = self.specs[index].image_pull_policy.as_deref();
         let pulls = policy == Some("Always") || self.run.containers[index].pull_pause.is_some();
         self.run.containers[index].begin_run(self.now);
-        let container = &self.run.containers[index];
-        let (name, restarts) = (container.name.clone(), container.restarts);
         let image = self.image(index);
         let pulled = if pulls {
             let text = format!("Pulling image {image:?}");
@@ -252,9 +250,16 @@ impl PodMachine<'_> {
         self.begin_hook(index);
         self.write(index, Written::Begin);
         if !self.scripts[index].spoken {
-            let first = format!("container {name} started, image {image}, restarts {restarts}");
+            let first = self.first_line(index);
             self.write(index, Written::Line(first));
         }
+    }
+
+    /// What a scripted container writes when it has started.
+    pub(super) fn first_line(&self, index: usize) -> String {
+        let container = &self.run.containers[index];
+        let (name, restarts, image) = (&container.name, container.restarts, self.image(index));
+        format!("container {name} started, image {image}, restarts {restarts}")
     }
 
     /// Writes the next line of the log.

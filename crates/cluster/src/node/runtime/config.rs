@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Amount;
 use kubewright_cache::Key;
 use kubewright_runtime::{EventKind, Recorder};
 use kubewright_schema::quantity::Quantity;
+use kubewright_server::{LogOf, LogRun, PodLogs as _};
 use tokio_util::sync::CancellationToken;
 
 use crate::node::logs::{Keep, Logs};
@@ -208,6 +209,19 @@ impl LogWriter {
         let now = (self.clock)();
         self.logs
             .write(&self.key, &self.uid, now, vec![begin], Keep::Bytes);
+    }
+
+    /// The lines of this run that are kept.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let of = LogOf::new(
+            self.key.namespace().unwrap_or(""),
+            self.key.name(),
+            &self.container,
+        );
+        let of = of.uid(&self.uid).run(LogRun::Current);
+        let piece = self.logs.read(&of, 0);
+        let lines = piece.map(|piece| piece.lines).unwrap_or_default();
+        lines.into_iter().map(|line| line.text).collect()
     }
 
     /// Writes lines: one for each line of the text.

@@ -24,7 +24,10 @@ use super::image::{ImagePattern, ImagePull, PullError};
 use super::program::{Erased, Health, ProbeKind, Program};
 use super::{ExecError, ExecTarget, Exit, Life, PodView, Refused, Runtime, StartError};
 use crate::node::kubelet::hooks::LEAST_GRACE;
+use crate::node::kubelet::termination;
 
+/// How often a program is asked how much memory it uses, if it has a limit: `housekeepingInterval` of a kubelet's cAdvisor.
+const MEASURED_EVERY: Duration = Duration::from_secs(10);
 /// Most input that a command reads.
 const MOST_INPUT: usize = 64 << 20;
 
@@ -242,6 +245,22 @@ impl Simulation {
     }
 }
 
+/// Waits until a program says that it uses more memory than its container may.
+async fn out_of_memory(program: Option<&dyn Erased>, id: &ContainerId, limit: Option<u64>) {
+    let (Some(program), Some(limit)) = (program, limit) else {
+        return std::future::pending().await;
+    };
+    loop {
+        tokio::time::sleep(MEASURED_EVERY).await;
+        let used = program
+            .usage(id)
+            .and_then(|usage| u64::try_from(usage.memory).ok());
+        if used.is_some_and(|used| used > limit) {
+            return;
+        }
+    }
+}
+
 /// Shows what a command does, in its time.
 async fn play(effects: Vec<Effect>, streams: &Streams) {
     for effect in effects {
@@ -331,11 +350,14 @@ impl Runtime for Simulation {
         let (own, id) = (self.clone(), container.id.clone());
         own.0.live.lock().insert(id.clone(), process.clone());
         let program = self.program(container.container.image.as_deref().unwrap_or(""));
+        let (log, spec) = (container.log.clone(), container.container.clone());
+        let limit = container.limits.memory;
         let run = async move {
             let exit = tokio::select! {
                 // A container that was killed does not get to say how it ends.
                 biased;
                 () = process.killed.cancelled() => Exit::killed(),
+                () = out_of_memory(program.as_deref(), &id, limit) => Exit::out_of_memory(),
                 exit = async {
                     match &program {
                         Some(program) => program.run(container).await,
@@ -347,7 +369,7 @@ impl Runtime for Simulation {
                 } => exit,
             };
             own.0.live.lock().remove(&id);
-            exit
+            termination::complete(exit, &spec, || log.lines())
         };
         let run = run.boxed();
         async move {

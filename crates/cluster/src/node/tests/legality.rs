@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::Life;
+use crate::node::signal::Signal;
 
 const SETTINGS: [(&str, &[&str]); 9] = [
     ("start-delay", &["0", "1s", "20s"]),
@@ -88,12 +89,16 @@ proptest! {
         spec in spec(),
         moments in proptest::collection::vec(0u64..40_000, 1..12),
         deleted in proptest::option::of(0usize..12),
+        rebooted in proptest::option::of(0usize..12),
     ) {
         let mut life = Life::new(annotations, spec);
         let (mut before, mut restarts) = (0, 0);
         for (i, pause) in moments.into_iter().enumerate() {
             if deleted == Some(i) {
                 life.delete(30);
+            }
+            if rebooted == Some(i) {
+                life.run.signals.push(Signal::Rebooted);
             }
             let next = life.now + pause;
             life.until(next);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ContainerStateTerminated;
 use serde_json::{Value, json};
 
 use super::{Life, at, check};
@@ -63,6 +64,22 @@ fn stages_follow_annotations() {
         json!({"exit-code": "137", "exit-reason": "OOMKilled", "exit-after": "1s"}),
         never.clone(),
         &[(1_000, "Failed NotReady [OOMKilled=137]")],
+    );
+    let limits =
+        json!({"containers": [{"name": "app", "resources": {"limits": {"memory": "1Gi"}}}]});
+    check(
+        json!({"memory": "2Gi"}),
+        limits.clone(),
+        &[
+            (999, "Running Ready [ready]"),
+            (1_000, "Running Ready [ready] restarts 1"),
+            (2_000, "Running NotReady [CrashLoopBackOff] restarts 1"),
+        ],
+    );
+    check(
+        json!({"memory": "1Gi"}),
+        limits,
+        &[(90_000, "Running Ready [ready]")],
     );
     check(
         json!({"exit-after": "never"}),
@@ -329,4 +346,48 @@ fn commands_that_are_plain_are_done() {
     life.now = 31_000;
     assert_eq!(life.step().fate, Fate::Goes);
     assert_eq!(life.summary(), "Failed NotReady [Error=137]");
+}
+
+fn end(life: &Life) -> ContainerStateTerminated {
+    let status = life.status().container_statuses.as_ref().expect("one")[0].clone();
+    let state = status.state.and_then(|state| state.terminated);
+    state.expect("it has ended")
+}
+
+#[test]
+fn container_that_is_declared_to_use_too_much_memory_is_killed() {
+    let resources = json!({"limits": {"memory": "64Mi"}});
+    let containers = json!([{"name": "app", "image": "app:1", "resources": resources}]);
+    let spec = json!({"restartPolicy": "Never", "containers": containers});
+    let mut life = Life::new(json!({"memory": "10Mi", "exit-after": "never"}), spec);
+    life.until(60_000);
+    assert_eq!(life.summary(), "Running Ready [ready]");
+    // Annotations are read all the time.
+    let annotations = life.pod.metadata.annotations.as_mut().expect("some");
+    annotations.insert("sim.kubewright.dev/memory".to_owned(), "65Mi".to_owned());
+    life.until(60_001);
+    let end = end(&life);
+    assert_eq!(
+        (end.exit_code, end.reason.as_deref()),
+        (137, Some("OOMKilled"))
+    );
+}
+
+/// `kuberuntime_container.go: getTerminationMessage, readLastStringFromContainerLogs`.
+#[test]
+fn end_of_the_log_is_the_message_of_a_failure_where_the_policy_says_so() {
+    let policy = "FallbackToLogsOnError";
+    let containers = json!([{"name": "app", "image": "app:1", "terminationMessagePolicy": policy}]);
+    let spec = json!({"restartPolicy": "Never", "containers": containers});
+    let message = |annotations: Value| {
+        let mut life = Life::new(annotations, spec.clone());
+        life.until(60_000);
+        end(&life).message
+    };
+    let log = "container app started, image app:1, restarts 0\none\ntwo\ncontainer app exited with code 3\n";
+    let failing = json!({"exit-code": "3", "log": "one\ntwo"});
+    assert_eq!(message(failing).as_deref(), Some(log));
+    assert_eq!(message(json!({"exit-code": "0", "log": "one"})), None);
+    let own = json!({"exit-code": "3", "termination-message": "no disk"});
+    assert_eq!(message(own).as_deref(), Some("no disk"));
 }
