@@ -15,5 +15,6 @@ pub(crate) mod shutdown;
 pub(crate) mod sources;
 pub(crate) mod sub_path;
 pub(crate) mod termination;
+mod trust_bundles;
 pub(crate) mod volume_error;
 pub(crate) mod volumes;

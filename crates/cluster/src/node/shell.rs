@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::certificates::v1::ClusterTrustBundle;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
     ConfigMap, Node, ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service,
@@ -163,6 +164,8 @@ async fn sources(client: &Client) -> Result<Cached, NodesError> {
     claims.synced().await.map_err(NodesError::Watch)?;
     let volumes = client.of::<PersistentVolume>().informer();
     volumes.synced().await.map_err(NodesError::Watch)?;
+    let bundles = client.of::<ClusterTrustBundle>().informer();
+    bundles.synced().await.map_err(NodesError::Watch)?;
     let services = client.of::<Service>().informer();
     services.synced().await.map_err(NodesError::Watch)?;
     Ok(Cached {
@@ -170,6 +173,7 @@ async fn sources(client: &Client) -> Result<Cached, NodesError> {
         config_maps: config_maps.reader(),
         claims: claims.reader(),
         volumes: volumes.reader(),
+        trust_bundles: bundles.reader(),
         services: services.reader(),
     })
 }

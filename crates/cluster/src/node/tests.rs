@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::certificates::v1::ClusterTrustBundle;
 use k8s_openapi::api::core::v1::{
     ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, PodStatus, Secret, Service,
 };
@@ -71,6 +72,7 @@ struct Shelf {
     config_maps: BTreeMap<String, Arc<ConfigMap>>,
     claims: BTreeMap<String, Arc<PersistentVolumeClaim>>,
     volumes: BTreeMap<String, Arc<PersistentVolume>>,
+    trust_bundles: BTreeMap<String, Arc<ClusterTrustBundle>>,
 }
 
 impl Sources for Shelf {
@@ -88,6 +90,14 @@ impl Sources for Shelf {
 
     fn volume(&self, name: &str) -> Option<Arc<PersistentVolume>> {
         self.volumes.get(name).cloned()
+    }
+
+    fn trust_bundle(&self, name: &str) -> Option<Arc<ClusterTrustBundle>> {
+        self.trust_bundles.get(name).cloned()
+    }
+
+    fn trust_bundles(&self) -> Vec<Arc<ClusterTrustBundle>> {
+        self.trust_bundles.values().cloned().collect()
     }
 
     fn services(&self, _: &str) -> Vec<Arc<Service>> {

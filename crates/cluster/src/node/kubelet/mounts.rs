@@ -59,17 +59,24 @@ fn resolve(
         return Ok(VolumeSource::Other(other_kind(volume)));
     }
     let owner = volume.projected.as_ref().and_then(|_| only_user(pod));
-    let is_token = |path: &str| {
+    let is_owned = |path: &str| {
         let sources = volume
             .projected
             .iter()
             .flat_map(|p| p.sources.iter().flatten());
-        let mut tokens = sources.filter_map(|source| source.service_account_token.as_ref());
-        tokens.any(|token| token.path == path)
+        let mut owned = sources.filter_map(|source| {
+            let token = source
+                .service_account_token
+                .as_ref()
+                .map(|token| &token.path);
+            let bundle = source.cluster_trust_bundle.as_ref();
+            token.or(bundle.map(|bundle| &bundle.path))
+        });
+        owned.any(|owned| owned == path)
     };
     let files = content(volume, pod, place, sources, minted)?;
     let files = files.into_iter().map(|(path, content, mode)| VolumeFile {
-        owner: owner.filter(|_| is_token(&path)),
+        owner: owner.filter(|_| is_owned(&path)),
         path,
         content,
         mode: u32::try_from(mode).unwrap_or(0o644),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::certificates::v1::ClusterTrustBundle;
 use k8s_openapi::api::core::v1::{
     ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service,
 };
@@ -15,6 +16,8 @@ pub(crate) trait Sources {
     fn config_map(&self, namespace: &str, name: &str) -> Option<Arc<ConfigMap>>;
     fn claim(&self, namespace: &str, name: &str) -> Option<Arc<PersistentVolumeClaim>>;
     fn volume(&self, name: &str) -> Option<Arc<PersistentVolume>>;
+    fn trust_bundle(&self, name: &str) -> Option<Arc<ClusterTrustBundle>>;
+    fn trust_bundles(&self) -> Vec<Arc<ClusterTrustBundle>>;
     /// All Services of a namespace.
     fn services(&self, namespace: &str) -> Vec<Arc<Service>>;
 }
@@ -26,6 +29,7 @@ pub(crate) struct Cached {
     pub(crate) config_maps: Reader<ConfigMap>,
     pub(crate) claims: Reader<PersistentVolumeClaim>,
     pub(crate) volumes: Reader<PersistentVolume>,
+    pub(crate) trust_bundles: Reader<ClusterTrustBundle>,
     pub(crate) services: Reader<Service>,
 }
 
@@ -44,6 +48,14 @@ impl Sources for Cached {
 
     fn volume(&self, name: &str) -> Option<Arc<PersistentVolume>> {
         self.volumes.get(&Key::cluster(name))
+    }
+
+    fn trust_bundle(&self, name: &str) -> Option<Arc<ClusterTrustBundle>> {
+        self.trust_bundles.get(&Key::cluster(name))
+    }
+
+    fn trust_bundles(&self) -> Vec<Arc<ClusterTrustBundle>> {
+        self.trust_bundles.list().into_iter().collect()
     }
 
     fn services(&self, namespace: &str) -> Vec<Arc<Service>> {

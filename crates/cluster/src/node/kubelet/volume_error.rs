@@ -14,6 +14,14 @@ pub(crate) enum VolumeError {
     NoSecretKey(String),
     #[error("configmap references non-existent config key: {0}")]
     NoConfigMapKey(String),
+    #[error(
+        "while getting ClusterTrustBundle: clustertrustbundle.certificates.k8s.io {0:?} not found"
+    )]
+    NoTrustBundle(String),
+    #[error("ClusterTrustBundle projection requires either name or signerName to be set")]
+    NoSigner,
+    #[error("combination of signerName and labelSelector matched zero ClusterTrustBundles")]
+    NoneOfSigner,
     /// More than one source of a projected volume failed.
     #[error("[{}]", joined(.0))]
     Sources(Vec<VolumeError>),

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use k8s_openapi::api::core::v1::{
-    Container, DownwardAPIVolumeFile, KeyToPath, PersistentVolume, Pod, ProjectedVolumeSource,
-    ServiceAccountTokenProjection, Volume, VolumeProjection,
+    ClusterTrustBundleProjection, Container, DownwardAPIVolumeFile, KeyToPath, PersistentVolume,
+    Pod, ProjectedVolumeSource, ServiceAccountTokenProjection, Volume, VolumeProjection,
 };
 
 use super::downward::{self, Place};
 use super::environment::missing;
 use super::sources::Sources;
 use super::sub_path::sub_path;
+use super::trust_bundles;
 use super::volume_error::{ClaimProblem, UnusableClaim, VolumeError};
 use crate::node::runtime::MountedFile;
 use crate::node::runtime::tokens::{self, Minted};
@@ -206,7 +207,7 @@ pub(super) fn content(
     }
 }
 
-/// A ClusterTrustBundle or a certificate of the pod is not made here. A token that was not requested is left out.
+/// A certificate of the pod is not made here. A token that was not requested is left out.
 fn projected(
     source: &ProjectedVolumeSource,
     pod: &Pod,
@@ -248,6 +249,10 @@ fn projected(
             } => Ok(token_file(source, pod, default, minted)
                 .into_iter()
                 .collect()),
+            VolumeProjection {
+                cluster_trust_bundle: Some(source),
+                ..
+            } => trust_bundle_file(source, pod, default, sources),
             _ => Ok(Vec::new()),
         };
         match made {
@@ -275,14 +280,32 @@ fn token_file(
     minted: &Minted,
 ) -> Option<File> {
     let token = minted.get(&tokens::key(source))?;
-    let context = pod.spec.as_ref()?.security_context.as_ref();
-    let mode = if context.and_then(|context| context.fs_group).is_some() || only_user(pod).is_some()
-    {
+    Some((source.path.clone(), token.clone(), owned_mode(pod, default)))
+}
+
+/// The file of the authorities that a source selects.
+fn trust_bundle_file(
+    source: &ClusterTrustBundleProjection,
+    pod: &Pod,
+    default: i32,
+    sources: &dyn Sources,
+) -> Result<Vec<File>, VolumeError> {
+    let text = trust_bundles::certificates(source, sources)?;
+    let mode = owned_mode(pod, default);
+    Ok(vec![(source.path.clone(), Bytes::from(text), mode)])
+}
+
+/// The permissions of a file that belongs to a user: nobody else's when all containers run as one, and the group's when the pod
+/// has one.
+fn owned_mode(pod: &Pod, default: i32) -> i32 {
+    let spec = pod.spec.as_ref();
+    let context = spec.and_then(|spec| spec.security_context.as_ref());
+    let group = context.and_then(|context| context.fs_group);
+    if group.is_some() || only_user(pod).is_some() {
         0o600
     } else {
         default
-    };
-    Some((source.path.clone(), token.clone(), mode))
+    }
 }
 
 /// The user that all containers of a pod run as; nothing when they differ or do not say.

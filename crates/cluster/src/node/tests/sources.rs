@@ -279,3 +279,48 @@ fn part_of_a_volume_is_named_by_the_environment() {
         .collect();
     assert_eq!(files, [("/etc/app.conf", &b"for the web"[..])]);
 }
+
+/// `clustertrustbundle_manager.go: GetTrustAnchorsByName, GetTrustAnchorsBySigner`.
+#[test]
+fn pod_waits_for_the_trust_bundles_that_it_needs() {
+    let projected = |source: Value| {
+        let mut source = source;
+        source["path"] = json!("ca.crt");
+        json!({"volumes": [{"name": "v", "projected": {"sources": [{"clusterTrustBundle": source}]}}]})
+    };
+    let prefix = "MountVolume.SetUp failed for volume \"v\" : ";
+    let by_name =
+        "while getting ClusterTrustBundle: clustertrustbundle.certificates.k8s.io \"b\" not found";
+    let by_signer = "combination of signerName and labelSelector matched zero ClusterTrustBundles";
+    let signed =
+        json!({"signerName": "ex.io/s", "labelSelector": {"matchLabels": {"live": "true"}}});
+    let bundle = |labels: Value| {
+        let pem = "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n";
+        object(
+            json!({"metadata": {"name": "b", "labels": labels}, "spec": {"signerName": "ex.io/s", "trustBundle": pem}}),
+        )
+    };
+    for (source, why) in [(json!({"name": "b"}), by_name), (signed, by_signer)] {
+        let mut life = Life::new(json!({}), projected(source.clone()));
+        life.until(0);
+        assert_eq!(life.summary(), "Pending NotReady [ContainerCreating]");
+        assert_eq!(life.texts, [format!("{prefix}{why}")]);
+        let old = bundle(json!({}));
+        life.sources.trust_bundles.insert("b".to_owned(), old);
+        life.until(500);
+        let named = source["name"] == "b";
+        assert_eq!(life.summary().starts_with("Running"), named, "{source}");
+        let live = bundle(json!({"live": "true"}));
+        life.sources.trust_bundles.insert("b".to_owned(), live);
+        life.until(10_000);
+        assert_eq!(life.summary(), "Running Ready [ready]");
+        let optional = {
+            let mut optional = source.clone();
+            optional["optional"] = json!(true);
+            optional
+        };
+        let mut life = Life::new(json!({}), projected(optional));
+        life.until(0);
+        assert_eq!(life.summary(), "Running Ready [ready]", "{source}");
+    }
+}
