@@ -1,11 +1,12 @@
 //! Horizontal pod autoscalers: as many replicas as their metrics ask for, and not more often than every 15 seconds.
 //!
-//! [`calculate`] says what a metric asks for, [`metric`] what all of them do, [`memory`] how far and how fast that is
-//! followed. What an autoscaler remembers is lost with its controller, as on a real cluster.
+//! [`readings`] is what was measured, [`calculate`] says what a metric asks for, [`metric`] what all of them do, [`memory`]
+//! how far and how fast that is followed. What an autoscaler remembers is lost with its controller, as on a real cluster.
 
 mod calculate;
 pub(super) mod memory;
 mod metric;
+mod readings;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ use parking_lot::Mutex;
 use self::calculate::{Crowd, Tolerance};
 use self::memory::{Limited, Memory, WITHIN};
 use self::metric::{Scene, Verdict, assess};
+use self::readings::{Declared, Readings, Served, registered_apis};
 use self::target::{Target, TargetError};
 use super::{Remembered, WORKERS};
 use crate::metrics::Metrics;
@@ -218,6 +220,24 @@ impl Autoscaler {
     ) -> Result<(i32, String), Stopped> {
         let pods = self.pods(look, target).await?;
         let namespace = look.cx.key().namespace().unwrap_or_default();
+        let specs = look.spec.metrics.clone().unwrap_or_default();
+        let client = look.cx.client();
+        let registered = registered_apis(client).await;
+        let registered = registered.map_err(|error| look.no_metrics(&error.to_string()))?;
+        let readings = Readings {
+            declared: Declared {
+                metrics: &self.metrics,
+                namespace,
+                pods: &pods,
+            },
+            served: Some(Served {
+                registered,
+                client,
+                namespace,
+                selector: target.selector(),
+            }),
+        };
+        let measures = readings.gather(&specs).await;
         let scene = Scene {
             namespace,
             crowd: Crowd {
@@ -227,10 +247,8 @@ impl Autoscaler {
                 now: look.cx.now(),
             },
             there: target.there(),
-            metrics: &self.metrics,
         };
-        let specs = look.spec.metrics.clone().unwrap_or_default();
-        let verdict = assess(&specs, &scene);
+        let verdict = assess(measures, &scene);
         look.tell(&verdict, specs.len())
     }
 

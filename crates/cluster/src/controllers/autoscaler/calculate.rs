@@ -21,6 +21,14 @@ const FIRST_READINESS: SignedDuration = SignedDuration::from_secs(30);
 /// Values by the name of the pod.
 pub(super) type Samples = BTreeMap<String, i64>;
 
+/// What was measured of pods, and how long before.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Measurements {
+    pub(super) values: Samples,
+    /// When the window of a value began, by the name of the pod. Values that are of this moment have none.
+    pub(super) since: BTreeMap<String, Timestamp>,
+}
+
 /// By how much a value may be off before anything is done.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Tolerance {
@@ -149,11 +157,12 @@ impl Goal<'_> {
 /// When nothing can be calculated.
 pub(super) fn by_pods(
     crowd: &Crowd<'_>,
-    mut samples: Samples,
+    measured: Measurements,
     goal: Goal<'_>,
     resource: Option<&str>,
 ) -> Result<Proposal, CalculateError> {
-    let groups = group(crowd, &samples, resource)?;
+    let groups = group(crowd, &measured, resource)?;
+    let mut samples = measured.values;
     samples.retain(|pod, _| !groups.unready.contains(pod) && !groups.ignored.contains(pod));
     if samples.is_empty() {
         return Err(CalculateError::NoReadyPods);
@@ -289,20 +298,21 @@ fn some_pods(crowd: &Crowd<'_>) -> Result<(), CalculateError> {
 
 fn group(
     crowd: &Crowd<'_>,
-    samples: &Samples,
+    measured: &Measurements,
     resource: Option<&str>,
 ) -> Result<Groups, CalculateError> {
     some_pods(crowd)?;
     let mut groups = Groups::default();
     for pod in crowd.pods {
         let name = pod.metadata.name.clone().unwrap_or_default();
+        let since = measured.since.get(&name).copied();
         if is_terminating(pod) || phase(pod) == "Failed" {
             groups.ignored.insert(name);
         } else if phase(pod) == "Pending" {
             groups.unready.insert(name);
-        } else if !samples.contains_key(&name) {
+        } else if !measured.values.contains_key(&name) {
             groups.missing.insert(name);
-        } else if resource == Some("cpu") && says_little(pod, crowd.now) {
+        } else if resource == Some("cpu") && says_little(pod, since, crowd.now) {
             groups.unready.insert(name);
         } else {
             groups.ready += 1;
@@ -311,8 +321,9 @@ fn group(
     Ok(groups)
 }
 
-/// Whether the processor of a pod says nothing of its load: it is being started, and busy with that.
-fn says_little(pod: &Pod, now: Timestamp) -> bool {
+/// Whether the processor of a pod says nothing of its load: it is being started and busy with that, or what was measured
+/// is of a time before it became ready (`replica_calculator.go: groupPods`).
+fn says_little(pod: &Pod, since: Option<Timestamp>, now: Timestamp) -> bool {
     let status = pod.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_ref());
     let ready = conditions
@@ -323,13 +334,13 @@ fn says_little(pod: &Pod, now: Timestamp) -> bool {
     let (Some(ready), Some(started)) = (ready, started) else {
         return true;
     };
-    if ready.status != "False" {
-        return false;
-    }
-    let age = now.duration_since(started.0);
+    let unready = ready.status == "False";
     let turned = ready.last_transition_time.as_ref().map(|time| time.0);
-    let turned = turned.unwrap_or(started.0).duration_since(started.0);
-    age < INITIALISATION || turned < FIRST_READINESS
+    let turned = turned.unwrap_or(started.0);
+    if now.duration_since(started.0) < INITIALISATION {
+        return unready || since.is_some_and(|since| since < turned);
+    }
+    unready && turned.duration_since(started.0) < FIRST_READINESS
 }
 
 fn ceiling(replicas: f64) -> i32 {

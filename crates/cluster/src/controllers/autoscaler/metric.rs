@@ -4,14 +4,15 @@ mod error;
 mod of_others;
 mod of_pods;
 
-use k8s_openapi::api::autoscaling::v2::{MetricSpec, MetricStatus, MetricValueStatus};
+use k8s_openapi::api::autoscaling::v2::{MetricStatus, MetricValueStatus};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Text;
 use kubewright_schema::quantity::{Format, Quantity};
 
+use self::error::UnavailableMetric;
 use self::of_others::{external, object};
 use self::of_pods::{pods, resource};
 use super::calculate::{Crowd, Proposal};
-use crate::metrics::Metrics;
+use super::readings::Measure;
 
 /// What metrics are looked at in.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +21,6 @@ pub(super) struct Scene<'a> {
     pub(super) crowd: Crowd<'a>,
     /// How many replicas the target says it has, which is not always how many it should have.
     pub(super) there: i32,
-    pub(super) metrics: &'a Metrics,
 }
 
 /// What a metric asks for.
@@ -51,14 +51,14 @@ pub(super) struct Verdict {
 }
 
 /// What the metrics of an autoscaler ask for. The greatest number counts; metrics that cannot be had forbid to go down.
-pub(super) fn assess(specs: &[MetricSpec], scene: &Scene<'_>) -> Verdict {
+pub(super) fn assess(measures: Vec<Measure<'_>>, scene: &Scene<'_>) -> Verdict {
     let mut verdict = Verdict {
         failures: Vec::new(),
         statuses: Vec::new(),
         asked: None,
     };
-    for spec in specs {
-        match ask(spec, scene) {
+    for measure in measures {
+        match ask(measure, scene) {
             Ok(asked) => {
                 verdict.statuses.push(asked.status);
                 let most = verdict.asked.as_ref().map(|(replicas, _)| *replicas);
@@ -79,72 +79,37 @@ pub(super) fn assess(specs: &[MetricSpec], scene: &Scene<'_>) -> Verdict {
     verdict
 }
 
-fn ask(spec: &MetricSpec, scene: &Scene<'_>) -> Result<Asked, Failure> {
-    match (spec, &*spec.type_) {
-        (
-            MetricSpec {
-                resource: Some(source),
-                ..
-            },
-            "Resource",
-        ) => {
-            let (name, target) = (&*source.name, &source.target);
-            resource(name, None, target, scene).map_err(|error| Failure {
-                reason: "FailedGetResourceMetric",
-                summary: format!("failed to get {name} resource metric value: {error}"),
-                message: error.to_string(),
-            })
+fn ask(measure: Measure<'_>, scene: &Scene<'_>) -> Result<Asked, Failure> {
+    let failed = |reason, what: String| {
+        move |error: UnavailableMetric| Failure {
+            reason,
+            summary: format!("failed to get {what} metric value: {error}"),
+            message: error.to_string(),
         }
-        (
-            MetricSpec {
-                container_resource: Some(source),
-                ..
-            },
-            "ContainerResource",
-        ) => {
-            let (name, container) = (&*source.name, Some(&*source.container));
-            resource(name, container, &source.target, scene).map_err(|error| Failure {
-                reason: "FailedGetContainerResourceMetric",
-                summary: format!("failed to get {name} container metric value: {error}"),
-                message: error.to_string(),
-            })
+    };
+    match measure {
+        Measure::Resource(measure) => {
+            let (reason, part) = match measure.container {
+                None => ("FailedGetResourceMetric", "resource"),
+                Some(_) => ("FailedGetContainerResourceMetric", "container"),
+            };
+            let what = format!("{} {part}", measure.name);
+            resource(measure, scene).map_err(failed(reason, what))
         }
-        (
-            MetricSpec {
-                pods: Some(source), ..
-            },
-            "Pods",
-        ) => pods(source, scene).map_err(|error| Failure {
-            reason: "FailedGetPodsMetric",
-            summary: format!("failed to get pods metric value: {error}"),
-            message: error.to_string(),
-        }),
-        (
-            MetricSpec {
-                object: Some(source),
-                ..
-            },
-            "Object",
-        ) => object(source, scene).map_err(|error| Failure {
-            reason: "FailedGetObjectMetric",
-            summary: format!("failed to get object metric value: {error}"),
-            message: error.to_string(),
-        }),
-        (
-            MetricSpec {
-                external: Some(source),
-                ..
-            },
-            "External",
-        ) => external(source, scene).map_err(|error| Failure {
-            reason: "FailedGetExternalMetric",
-            summary: format!(
-                "failed to get {} external metric value: {error}",
-                source.metric.name
-            ),
-            message: error.to_string(),
-        }),
-        (_, kind) => {
+        Measure::Pods { source, found } => {
+            let failed = failed("FailedGetPodsMetric", "pods".to_owned());
+            pods(source, found, scene).map_err(failed)
+        }
+        Measure::Object { source, found } => {
+            let failed = failed("FailedGetObjectMetric", "object".to_owned());
+            object(source, found, scene).map_err(failed)
+        }
+        Measure::External { source, found } => {
+            let what = format!("{} external", source.metric.name);
+            let failed = failed("FailedGetExternalMetric", what);
+            external(source, found, scene).map_err(failed)
+        }
+        Measure::Unknown(kind) => {
             let message = format!("unknown metric source type {kind:?}");
             Err(Failure {
                 reason: "InvalidMetricSourceType",

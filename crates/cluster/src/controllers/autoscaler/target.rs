@@ -89,7 +89,15 @@ impl Target {
     }
 }
 
-async fn resource(client: &Client, group: &str, kind: &str) -> Result<ApiResource, TargetError> {
+/// Where objects of a kind are, at the version that the server likes best.
+///
+/// # Errors
+/// When the server has no such kind, or does not answer.
+pub(super) async fn resource(
+    client: &Client,
+    group: &str,
+    kind: &str,
+) -> Result<ApiResource, TargetError> {
     Ok(match (group, kind) {
         ("apps", "Deployment") => ApiResource::erase::<Deployment>(&()),
         ("apps", "ReplicaSet") => ApiResource::erase::<ReplicaSet>(&()),

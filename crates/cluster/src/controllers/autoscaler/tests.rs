@@ -1,5 +1,6 @@
 //! The rules of autoscalers, as Kubernetes documents them.
 
+use futures::FutureExt as _;
 use k8s_openapi::api::autoscaling::v2::MetricSpec;
 use serde_json::{Value, json};
 
@@ -83,13 +84,22 @@ fn verdict(metrics: &Metrics, pods: &[Arc<Pod>], current: i32, specs: &[Value]) 
         namespace: "n",
         crowd,
         there: current,
-        metrics,
     };
     let specs: Vec<MetricSpec> = specs
         .iter()
         .map(|spec| serde_json::from_value(spec.clone()).expect("it is a metric"))
         .collect();
-    assess(&specs, &scene)
+    let declared = Declared {
+        metrics,
+        namespace: "n",
+        pods,
+    };
+    let readings = Readings {
+        declared,
+        served: None,
+    };
+    let measures = readings.gather(&specs).now_or_never();
+    assess(measures.expect("nobody is asked"), &scene)
 }
 
 fn check(what: &str, case: &[PodCase], spec: Value, expected: i32) {

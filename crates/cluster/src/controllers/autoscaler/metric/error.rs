@@ -1,39 +1,38 @@
 //! Why a metric asks for nothing, in the words of the real controller.
 
-use kubewright_runtime::SelectorError;
-
 use crate::controllers::autoscaler::calculate::CalculateError;
+use crate::controllers::autoscaler::readings::ReadingError;
 
 /// Why a metric asks for nothing.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UnavailableMetric {
     #[error(transparent)]
     Calculate(#[from] CalculateError),
+    /// The selector of a metric is not one.
     #[error(transparent)]
-    Selector(#[from] SelectorError),
-    #[error(
-        "unable to get metrics for resource {0}: no metrics returned from resource metrics API"
-    )]
-    NoResource(String),
-    #[error("unable to get metric {0}: no metrics returned from custom metrics API")]
-    NoCustom(String),
+    Selector(ReadingError),
+    #[error("unable to get metrics for resource {resource}: {error}")]
+    Resource {
+        resource: String,
+        error: ReadingError,
+    },
+    #[error("unable to get metric {metric}: {error}")]
+    Custom { metric: String, error: ReadingError },
     /// The order of the words is the real controller's.
-    #[error(
-        "unable to get metric {metric}: {kind} on {namespace} {name}/no metrics returned from custom metrics API"
-    )]
-    NoObject {
+    #[error("unable to get metric {metric}: {kind} on {namespace} {name}/{error}")]
+    Object {
         metric: String,
         kind: String,
         namespace: String,
         name: String,
+        error: ReadingError,
     },
-    #[error(
-        "unable to get external metric {namespace}/{name}/{selector}: no metrics returned from external metrics API"
-    )]
-    NoExternal {
+    #[error("unable to get external metric {namespace}/{name}/{selector}: {error}")]
+    External {
         namespace: String,
         name: String,
         selector: String,
+        error: ReadingError,
     },
     #[error("failed to get {resource} usage: {error}")]
     Usage { resource: String, error: Box<Self> },

@@ -5,26 +5,28 @@ use k8s_openapi::api::autoscaling::v2::{
     ObjectMetricSource, ObjectMetricStatus,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kubewright_runtime::Selector;
 
 use super::error::UnavailableMetric;
 use super::{Asked, Scene, average, milli, quantity};
 use crate::controllers::autoscaler::calculate::{Proposal, by_share, by_value};
+use crate::controllers::autoscaler::readings::ReadingError;
 
 /// What a metric of an object asks for.
 pub(super) fn object(
     source: &ObjectMetricSource,
+    found: Result<i64, ReadingError>,
     scene: &Scene<'_>,
 ) -> Result<Asked, UnavailableMetric> {
     let (metric, of) = (&source.metric.name, &source.described_object);
-    let value = scene
-        .metrics
-        .of_object(scene.namespace, &of.kind, &of.name, metric);
-    let value = value.ok_or_else(|| UnavailableMetric::NoObject {
-        metric: metric.clone(),
-        kind: of.kind.clone(),
-        namespace: scene.namespace.to_owned(),
-        name: of.name.clone(),
+    let value = found.map_err(|error| match error {
+        ReadingError::Selector(_) => UnavailableMetric::Selector(error),
+        _ => UnavailableMetric::Object {
+            metric: metric.clone(),
+            kind: of.kind.clone(),
+            namespace: scene.namespace.to_owned(),
+            name: of.name.clone(),
+            error,
+        },
     })?;
     let (replicas, current, name) = match (
         milli(&source.target.value),
@@ -62,10 +64,19 @@ pub(super) fn object(
 /// What a metric from outside asks for.
 pub(super) fn external(
     source: &ExternalMetricSource,
+    found: Result<i64, ReadingError>,
     scene: &Scene<'_>,
 ) -> Result<Asked, UnavailableMetric> {
     let metric = &source.metric;
-    let value = external_value(metric, scene);
+    let value = found.map_err(|error| match error {
+        ReadingError::Selector(_) => UnavailableMetric::Selector(error),
+        _ => UnavailableMetric::External {
+            namespace: scene.namespace.to_owned(),
+            name: metric.name.clone(),
+            selector: in_go(metric.selector.as_ref()),
+            error,
+        },
+    });
     let target = &source.target;
     let (replicas, current) = match (milli(&target.average_value), milli(&target.value)) {
         (Some(target), _) => {
@@ -103,25 +114,6 @@ pub(super) fn external(
             ..MetricStatus::default()
         },
     })
-}
-
-/// The sum of all that is selected.
-fn external_value(metric: &MetricIdentifier, scene: &Scene<'_>) -> Result<i64, UnavailableMetric> {
-    let selector = metric.selector.as_ref().map(Selector::try_from);
-    let selector = selector.transpose()?;
-    let values = scene
-        .metrics
-        .of_external(scene.namespace, &metric.name, |labels| {
-            selector.as_ref().is_none_or(|s| s.matches(labels))
-        });
-    if values.is_empty() {
-        return Err(UnavailableMetric::NoExternal {
-            namespace: scene.namespace.to_owned(),
-            name: metric.name.clone(),
-            selector: in_go(metric.selector.as_ref()),
-        });
-    }
-    Ok(values.iter().fold(0, |sum, v| sum.saturating_add(*v)))
 }
 
 fn title(metric: &MetricIdentifier) -> String {

@@ -1,28 +1,27 @@
 //! Metrics of the pods themselves: resources of pods and of containers, and numbers of any other kind. Pure.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::autoscaling::v2::{
-    ContainerResourceMetricStatus, MetricStatus, MetricTarget, MetricValueStatus, PodsMetricSource,
+    ContainerResourceMetricStatus, MetricStatus, MetricValueStatus, PodsMetricSource,
     PodsMetricStatus, ResourceMetricStatus,
 };
-use k8s_openapi::api::core::v1::Pod;
 
 use super::error::UnavailableMetric;
 use super::{Asked, Scene, average, milli, quantity};
-use crate::controllers::autoscaler::calculate::{Goal, Proposal, Samples, by_pods, requests};
+use crate::controllers::autoscaler::calculate::{Goal, Measurements, Proposal, by_pods, requests};
+use crate::controllers::autoscaler::readings::{ReadingError, Resource};
 
 /// What a resource of the pods asks for, or of one container of each.
-pub(super) fn resource(
-    name: &str,
-    container: Option<&str>,
-    target: &MetricTarget,
-    scene: &Scene<'_>,
-) -> Result<Asked, UnavailableMetric> {
+pub(super) fn resource(measure: Resource<'_>, scene: &Scene<'_>) -> Result<Asked, UnavailableMetric> {
+    let (name, container, target) = (measure.name, measure.container, measure.target);
     let part = container.map_or("", |_| "container ");
+    let found = measure.found.map_err(|error| UnavailableMetric::Resource {
+        resource: name.to_owned(),
+        error,
+    });
     let (proposal, title) = match (milli(&target.average_value), target.average_utilization) {
         (Some(value), _) => {
-            let found = usage(name, container, value, scene);
+            let goal = Goal::Average(value);
+            let found = found.and_then(|found| Ok(by_pods(&scene.crowd, found, goal, Some(name))?));
             let found = found.map_err(|error| UnavailableMetric::Usage {
                 resource: name.to_owned(),
                 error: Box::new(error),
@@ -30,7 +29,8 @@ pub(super) fn resource(
             (found, format!("{name} {part}resource"))
         }
         (None, Some(percent)) => {
-            let found = utilization(name, container, percent, scene);
+            let found =
+                found.and_then(|found| utilization((name, container), percent, found, scene));
             let found = found.map_err(|error| UnavailableMetric::Utilization {
                 resource: name.to_owned(),
                 error: Box::new(error),
@@ -71,66 +71,36 @@ pub(super) fn resource(
     })
 }
 
-fn usage(
-    name: &str,
-    container: Option<&str>,
-    average: i64,
-    scene: &Scene<'_>,
-) -> Result<Proposal, UnavailableMetric> {
-    let samples = measure_resource(name, container, scene)?;
-    let goal = Goal::Average(average);
-    Ok(by_pods(&scene.crowd, samples, goal, Some(name))?)
-}
-
 fn utilization(
-    name: &str,
-    container: Option<&str>,
+    (name, container): (&str, Option<&str>),
     percent: i32,
+    found: Measurements,
     scene: &Scene<'_>,
 ) -> Result<Proposal, UnavailableMetric> {
-    let samples = measure_resource(name, container, scene)?;
     let requests = requests(scene.crowd.pods, container, name)?;
     let goal = Goal::Utilization {
         percent,
         requests: &requests,
     };
-    Ok(by_pods(&scene.crowd, samples, goal, Some(name))?)
-}
-
-fn measure_resource(
-    name: &str,
-    container: Option<&str>,
-    scene: &Scene<'_>,
-) -> Result<Samples, UnavailableMetric> {
-    let samples = measure(scene.crowd.pods, |pod| {
-        scene.metrics.use_of(pod, container, name)
-    });
-    if samples.is_empty() {
-        Err(UnavailableMetric::NoResource(name.to_owned()))
-    } else {
-        Ok(samples)
-    }
-}
-
-fn measure(pods: &[Arc<Pod>], of: impl Fn(&Pod) -> Option<i64>) -> Samples {
-    let known = pods
-        .iter()
-        .filter_map(|pod| Some((pod.metadata.name.clone()?, of(pod)?)));
-    known.collect()
+    Ok(by_pods(&scene.crowd, found, goal, Some(name))?)
 }
 
 /// What a custom metric of the pods asks for.
 pub(super) fn pods(
     source: &PodsMetricSource,
+    found: Result<Measurements, ReadingError>,
     scene: &Scene<'_>,
 ) -> Result<Asked, UnavailableMetric> {
     let name = &source.metric.name;
     let target = milli(&source.target.average_value).unwrap_or(0);
-    let samples = measure(scene.crowd.pods, |pod| scene.metrics.of_pod(pod, name));
-    if samples.is_empty() {
-        return Err(UnavailableMetric::NoCustom(name.clone()));
-    }
-    let proposal = by_pods(&scene.crowd, samples, Goal::Average(target), None)?;
+    let found = found.map_err(|error| match error {
+        ReadingError::Selector(_) => UnavailableMetric::Selector(error),
+        _ => UnavailableMetric::Custom {
+            metric: name.clone(),
+            error,
+        },
+    })?;
+    let proposal = by_pods(&scene.crowd, found, Goal::Average(target), None)?;
     let current = average(proposal);
     let status = PodsMetricStatus {
         current,
