@@ -27,6 +27,7 @@ mod resource_quota;
 mod revisions;
 mod service_account;
 mod statefulset;
+mod storage_migration;
 pub(crate) mod volumes;
 
 use std::time::Duration;

@@ -11,7 +11,8 @@ use super::node_lifecycle::NodeLifecycle;
 use super::{
     Credentials, Facts, autoscaler, certificates, cronjob, daemonset, deployment, disruption,
     endpoints, ephemeral_volume, expiry, garbage_collector, job, load_balancer, namespace, pod_gc,
-    policy_status, replicaset, replication, resource_quota, service_account, statefulset, volumes,
+    policy_status, replicaset, replication, resource_quota, service_account, statefulset,
+    storage_migration, volumes,
 };
 use crate::identity::{self, controller as account};
 use crate::scheduler::Scheduler;
@@ -70,13 +71,15 @@ pub enum BuiltIn {
     Certificates,
     /// Reports which generation of a ValidatingAdmissionPolicy has been looked at.
     PolicyStatus,
+    /// Writes all objects of a resource anew, where a StorageVersionMigration asks for it.
+    StorageMigration,
 }
 
 /// Adds a part to a manager.
 type Add = fn(Manager, &Facts) -> Manager;
 
 /// The service accounts that controllers act as, in `kube-system`.
-const ACCOUNTS: [&str; 28] = [
+const ACCOUNTS: [&str; 29] = [
     "certificate-controller",
     "cronjob-controller",
     "daemon-set-controller",
@@ -103,13 +106,14 @@ const ACCOUNTS: [&str; 28] = [
     "service-account-controller",
     "service-controller",
     "statefulset-controller",
+    "storage-version-migrator-controller",
     "ttl-after-finished-controller",
     "validatingadmissionpolicy-status-controller",
 ];
 
 /// All parts, in the order in which they are started.
 #[rustfmt::skip]
-const PARTS: [(BuiltIn, Add); 24] = [
+const PARTS: [(BuiltIn, Add); 25] = [
     (BuiltIn::Nodes, nodes),
     (BuiltIn::Scheduler, scheduler),
     (BuiltIn::NodeLifecycle, node_lifecycle),
@@ -195,6 +199,10 @@ const PARTS: [(BuiltIn, Add); 24] = [
     (BuiltIn::PolicyStatus, |manager, facts| {
         let account = "validatingadmissionpolicy-status-controller";
         add(manager, facts, account, policy_status::controller())
+    }),
+    (BuiltIn::StorageMigration, |manager, facts| {
+        let account = "storage-version-migrator-controller";
+        add(manager, facts, account, storage_migration::controller())
     }),
 ];
 
