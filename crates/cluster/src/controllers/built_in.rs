@@ -69,7 +69,7 @@ pub enum BuiltIn {
     LoadBalancers,
     /// Approves, signs and deletes CertificateSigningRequests.
     Certificates,
-    /// Reports which generation of a ValidatingAdmissionPolicy has been looked at.
+    /// Checks the types in expressions of ValidatingAdmissionPolicies and reports what does not fit.
     PolicyStatus,
     /// Writes all objects of a resource anew, where a StorageVersionMigration asks for it.
     StorageMigration,
