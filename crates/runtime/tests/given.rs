@@ -166,7 +166,7 @@ async fn metrics_have_informers_and_own_counters_and_pages_beside_them() {
     world.end().await;
 }
 
-#[tokio::test]
+#[limited::test]
 async fn recorder_outside_of_reconciles_has_its_own_name_and_is_flushed_at_the_end() {
     let server = limit(Server::builder().start()).await.expect("a server");
     let client = || kube::Client::new(server.service(), "default");
@@ -202,7 +202,7 @@ async fn recorder_outside_of_reconciles_has_its_own_name_and_is_flushed_at_the_e
     assert_eq!(recorder.dropped(), 0);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn task_of_a_reconcile_ends_when_the_manager_cannot_wait_any_longer() {
     let server = limit(Server::builder().start()).await.expect("a server");
     let client = || kube::Client::new(server.service(), "default");

@@ -364,7 +364,7 @@ fn careless_watches() -> [(&'static str, Watch<Secret>); 3] {
 }
 
 /// A panic of these would lose the event, and its owner would not be reconciled until something else happens.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn function_of_a_watch_that_panics_ends_the_manager_with_controller_and_watch() {
     for (what, watch) in careless_watches() {
         let (_server, kube) = server().await;
@@ -394,7 +394,7 @@ async fn function_of_a_watch_that_panics_ends_the_manager_with_controller_and_wa
 }
 
 /// What was there before counts as well, while the controller waits for its first state or for leadership.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn event_filter_that_panics_over_the_first_state_ends_the_manager() {
     let (_server, kube) = server().await;
     let client = Client::new(kube.clone());
@@ -422,7 +422,7 @@ async fn event_filter_that_panics_over_the_first_state_ends_the_manager() {
 }
 
 /// The whole shutdown has half a minute; a part that is known to be quick need not have all of it.
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn task_that_is_late_by_its_own_deadline_is_dropped_and_named() {
     let (_server, kube) = server().await;
     let (controller, _heard) = telling("fine");

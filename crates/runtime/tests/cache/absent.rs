@@ -31,7 +31,7 @@ async fn narrowed(policy: CachePolicy) -> (Setup, Client) {
     (setup, client)
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn object_that_selectors_leave_out_is_out_of_scope_and_not_absent() {
     let labelled = CachePolicy::of::<ConfigMap>().labels("app=web");
     let (setup, client) = narrowed(labelled).await;
@@ -51,7 +51,7 @@ async fn object_that_selectors_leave_out_is_out_of_scope_and_not_absent() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn selector_of_names_says_what_it_leaves_out_without_the_server() {
     let named = |name: &str| {
         let selector = format!("metadata.name={name}");
@@ -68,7 +68,7 @@ async fn selector_of_names_says_what_it_leaves_out_without_the_server() {
     assert_eq!((setup.gets(), other.gets()), (0, 0));
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn objects_that_the_cache_does_not_hold_are_changed_and_not_created_again() {
     let labelled = CachePolicy::of::<ConfigMap>().labels("app=web");
     let (setup, client) = narrowed(labelled).await;
@@ -91,7 +91,7 @@ async fn objects_that_the_cache_does_not_hold_are_changed_and_not_created_again(
     assert_eq!(created.expect("it is written").change, Change::Created);
 }
 
-#[tokio::test(start_paused = true)]
+#[limited::test(start_paused = true)]
 async fn objects_of_other_shards_are_out_of_scope_and_those_that_are_still_to_come_are_read() {
     let (setup, client) = narrowed(CachePolicy::of::<ConfigMap>()).await;
     let (changes, changed) = watch::channel(0);

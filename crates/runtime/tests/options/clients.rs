@@ -133,7 +133,7 @@ async fn status_is_replaced_and_patched_without_the_rest() {
     assert_eq!(wire.count(Verb::Patch), 1, "nothing is sent for nothing");
 }
 
-#[tokio::test]
+#[limited::test]
 async fn selectors_of_the_factory_hold_for_every_kind_without_a_policy() {
     let (_server, kube) = server().await;
     let user = Client::new(kube.clone());

@@ -54,7 +54,7 @@ fn here() -> Query {
     Query::all().namespace("default")
 }
 
-#[tokio::test]
+#[limited::test]
 async fn live_list_is_read_in_pages_as_far_as_it_is_wanted() {
     let (_server, wire, client) = many().await;
     assert_eq!(listed(&client, here()).await.expect("read"), MANY);
@@ -71,7 +71,7 @@ async fn live_list_is_read_in_pages_as_far_as_it_is_wanted() {
     assert_eq!(listed(&client, here().limit(0)).await.expect("read"), 0);
 }
 
-#[tokio::test]
+#[limited::test]
 async fn live_list_that_expires_between_its_pages_is_read_in_one_piece() {
     let (_server, wire, client) = many().await;
     let expired = Fault::Refuse {
@@ -97,7 +97,7 @@ async fn live_list_that_expires_between_its_pages_is_read_in_one_piece() {
     assert_eq!(lists(&wire).len(), 4);
 }
 
-#[tokio::test]
+#[limited::test]
 async fn field_selectors_are_for_the_server_alone() {
     let (_server, kube) = server().await;
     let client = Client::new(kube);

@@ -45,7 +45,7 @@ fn misspelled(name: &str) -> DynamicObject {
 
 const UNKNOWN: &str = "unknown field \"dta\"";
 
-#[tokio::test]
+#[limited::test]
 async fn warnings_of_the_server_reach_the_handler_with_their_request() {
     let (_server, kube) = server().await;
     let heard = Heard::default();
@@ -91,7 +91,7 @@ fn deprecated() -> (CustomResourceDefinition, ApiResource) {
     (definition, ApiResource::from_gvk(&kind))
 }
 
-#[tokio::test]
+#[limited::test]
 async fn informer_of_a_deprecated_version_passes_the_warning_on() {
     let (_server, kube) = server().await;
     let heard = Heard::default();
@@ -140,7 +140,7 @@ async fn check_field_validation(
     );
 }
 
-#[tokio::test]
+#[limited::test]
 async fn field_validation_decides_what_becomes_of_unknown_fields() {
     let written = |result: Result<(), ClientError>| result.expect("written without the field");
     let refused = |result: Result<(), ClientError>| {
