@@ -46,12 +46,6 @@ pub(crate) struct Arguments {
     /// How many reconciles are in flight
     #[arg(long, default_value_t = 0)]
     flights: usize,
-    /// How many informers of kubewright's see each event; the controllers of all but one do nothing with it
-    #[arg(long, default_value_t = 1)]
-    informers: usize,
-    /// Who polls the connections of kubewright's client
-    #[arg(long, default_value = "reader")]
-    connections: PolledBy,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -68,14 +62,6 @@ enum Measure {
     Latency,
     /// Keys are added while many reconciles are under way.
     Flight,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum PolledBy {
-    /// Whoever reads from the connection, as in a manager that makes its own client.
-    Reader,
-    /// A task of its own, as hyper has it.
-    Task,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

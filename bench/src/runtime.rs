@@ -46,9 +46,6 @@ pub(crate) struct Arguments {
 /// Turns of each controller.
 const ROUNDS: usize = 2;
 
-/// How many informers a process has for the rows about connections.
-const INFORMERS: [usize; 3] = [1, 4, 16];
-
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Amount {
@@ -65,17 +62,6 @@ pub(crate) struct Results {
     /// Nothing where there is no Go.
     pub(crate) controller_runtime: Option<Figures>,
     pub(crate) why_no_controller_runtime: String,
-    pub(crate) connections: Vec<Connections>,
-}
-
-/// From event to reconcile in a process with so many informers.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Connections {
-    pub(crate) informers: usize,
-    /// With connections that their readers poll.
-    pub(crate) by_reader: Outcome,
-    /// With connections in tasks of their own.
-    pub(crate) by_task: Outcome,
 }
 
 /// What was found out about one of them. Zero is what was not measured.
@@ -113,7 +99,6 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         }
     };
     let mut figures = controllers(&arguments, amount).await?;
-    let connections = connections(amount).await?;
     let server = crate::target::Target::Kubewright(arguments.kubewright);
     figures[0].operator = operator::measure(&server, &arguments.foo, "kubewright").await?;
     if let Some(program) = &arguments.controller_runtime_foo {
@@ -126,7 +111,6 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         kube_rs,
         controller_runtime: arguments.controller_runtime.is_some().then_some(theirs),
         why_no_controller_runtime: arguments.no_controller_runtime,
-        connections,
     };
     let text = table::markdown(&results, &machine::describe(&before));
     println!("{text}");
@@ -160,30 +144,6 @@ async fn controllers(arguments: &Arguments, amount: Amount) -> Result<[Figures; 
         figures.flight = runner.measure(peer, &enough, plan).await?;
     }
     Ok(figures)
-}
-
-/// Whether it pays that a connection is polled by its reader, with one informer and with several.
-async fn connections(amount: Amount) -> Result<Vec<Connections>> {
-    let runner = Runner::new(None)?;
-    let few = Serving::foos(runner::SPARE).await?;
-    let mut found = Vec::new();
-    for informers in INFORMERS {
-        let mut best = [Outcome::default(); 2];
-        for _ in 0..ROUNDS {
-            for (connections, best) in ["reader", "task"].into_iter().zip(&mut best) {
-                let plan = Plan::informers(amount.events, informers, connections);
-                let outcome = runner.measure(runner::Peer::Kubewright, &few, plan).await?;
-                *best = best.best(outcome);
-            }
-        }
-        let [by_reader, by_task] = best;
-        found.push(Connections {
-            informers,
-            by_reader,
-            by_task,
-        });
-    }
-    Ok(found)
 }
 
 impl Figures {

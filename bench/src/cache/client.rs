@@ -9,7 +9,6 @@ use anyhow::{Result, bail};
 use kube::Client;
 use kube::client::ClientBuilder;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-use kubewright_cache::Connections;
 
 use super::outcome::Outcome;
 use super::{kube_rs, ours};
@@ -75,8 +74,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
     let outcome = match arguments.peer {
         Peer::Kubewright => {
-            let client = ClientBuilder::try_from((config, Connections))?.build();
-            ours::measure(client, &arguments).await?
+            ours::measure(Client::try_from(config)?, &arguments).await?
         }
         Peer::KubeRs => kube_rs::measure(Client::try_from(config)?, &arguments).await?,
     };

@@ -12,7 +12,7 @@ use super::desk::Desk;
 use super::foo::{self, Foo};
 use super::outcome::Outcome;
 use super::steps::Running;
-use super::{Arguments, PolledBy, Reads};
+use super::{Arguments, Reads};
 use crate::cache::client::STAMP;
 
 /// Reports to the desk.
@@ -44,14 +44,8 @@ pub(super) async fn measure(
         .reconciler(Reporter(desk.clone()));
     let handle = controller.handle();
     let mut managers = JoinSet::new();
-    let manager = manager(&config, arguments.connections)?.controller(controller);
+    let manager = Manager::from_config(config)?.controller(controller);
     managers.spawn(manager.run_until(CancellationToken::new()));
-    for _ in 1..arguments.informers {
-        let (desk, _) = Desk::new();
-        let idle = Controller::of::<Foo>("foo").reconciler(Reporter(Arc::new(desk)));
-        let other = self::manager(&config, arguments.connections)?.controller(idle);
-        managers.spawn(other.run_until(CancellationToken::new()));
-    }
     let running = Running {
         client,
         desk,
@@ -64,14 +58,6 @@ pub(super) async fn measure(
     let outcome = running.measure(arguments).await;
     managers.abort_all();
     outcome
-}
-
-/// A manager whose connections are polled as named.
-fn manager(config: &Config, connections: PolledBy) -> Result<Manager> {
-    Ok(match connections {
-        PolledBy::Reader => Manager::from_config(config.clone())?,
-        PolledBy::Task => Manager::new(Client::try_from(config.clone())?),
-    })
 }
 
 /// The key of the Foo with this number, or of one that is not there.

@@ -38,10 +38,6 @@ pub(super) struct Plan {
     queue: &'static str,
     events: usize,
     flights: usize,
-    /// How many informers of ours see each event.
-    informers: usize,
-    /// Who polls our connections.
-    connections: &'static str,
 }
 
 impl Plan {
@@ -53,8 +49,6 @@ impl Plan {
             queue,
             events: 0,
             flights: 0,
-            informers: 1,
-            connections: "reader",
         }
     }
 
@@ -64,15 +58,6 @@ impl Plan {
             measure: "latency",
             events,
             ..Self::rate(1, "object", "priority")
-        }
-    }
-
-    /// As [`Plan::latency`], with several informers, whose connections are polled by their readers or by tasks of their own.
-    pub(super) fn informers(events: usize, informers: usize, connections: &'static str) -> Self {
-        Self {
-            informers,
-            connections,
-            ..Self::latency(events)
         }
     }
 
@@ -160,10 +145,6 @@ impl Runner {
             ("--flights", plan.flights.to_string()),
         ] {
             command.arg(name).arg(value);
-        }
-        if peer == Peer::Kubewright {
-            command.arg("--informers").arg(plan.informers.to_string());
-            command.args(["--connections", plan.connections]);
         }
         let Plan {
             measure,

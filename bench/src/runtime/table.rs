@@ -24,7 +24,6 @@ pub(super) fn markdown(results: &Results, machine: &str) -> String {
         let _ = writeln!(text, "{row}");
     }
     workers(results, &mut text);
-    connections(results, &mut text);
     let _ = write!(text, "\n{}", include_str!("bounds.md"));
     text
 }
@@ -107,30 +106,6 @@ fn row(results: &Results, what: impl Into<String>, unit: Unit, figure: fn(&Figur
     let theirs = results.controller_runtime.as_ref().map_or(0.0, figure);
     let (ours, kube_rs) = (figure(&results.ours), figure(&results.kube_rs));
     Row::new(what, unit).figures(ours, kube_rs, theirs)
-}
-
-/// What it saves that a connection is polled by its reader.
-fn connections(results: &Results, text: &mut String) {
-    text.push_str(
-        "\nA connection of ours is polled by whoever reads from it; hyper's own way is a task for each. From an event to its \
-         reconcile, with several informers of the same kind in one process on a multi-threaded runtime:\n\n\
-         | informers | p50, by the reader | p50, by a task | p99, by the reader | p99, by a task | p50, reader to task |\n\
-         |---:|---:|---:|---:|---:|---:|\n",
-    );
-    for row in &results.connections {
-        let (reader, task) = (row.by_reader, row.by_task);
-        let time = |seconds: f64| Unit::Seconds.show(seconds);
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {} | {:.2} |",
-            row.informers,
-            time(reader.latency_p50_seconds),
-            time(task.latency_p50_seconds),
-            time(reader.latency_p99_seconds),
-            time(task.latency_p99_seconds),
-            reader.latency_p50_seconds / task.latency_p50_seconds
-        );
-    }
 }
 
 /// With how many workers each was best.

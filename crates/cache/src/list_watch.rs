@@ -4,20 +4,17 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::FutureExt;
 use http::header::{ACCEPT, ACCEPT_ENCODING, RETRY_AFTER};
 use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 use kube::core::{ApiResource, Resource};
 
-use crate::connections;
 use crate::selector::{Selector, SelectorError};
 use crate::source::{
     BoxFuture, Chunks, Failure, FailureKind, Initial, ListRequest, Source, StreamingList,
@@ -298,8 +295,7 @@ impl Chunks for BodyChunks {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, Failure>>> {
         Box::pin(async {
             loop {
-                let mut frame = self.0.frame();
-                match poll_fn(|cx| connections::read(|| frame.poll_unpin(cx))).await? {
+                match self.0.frame().await? {
                     Ok(frame) => match frame.into_data() {
                         Ok(data) => return Some(Ok(data)),
                         Err(_) => continue,

@@ -38,7 +38,7 @@ pub use environment::Environment;
 pub use events::{EventKind, Recorder};
 pub use finalizer::{Cleanup, Finalized, finalize};
 pub use kubewright_cache::{
-    AsObject, AsObjectRef, Cached, Connections, Event, Index, Key, Scope, Selector, SelectorError,
+    AsObject, AsObjectRef, Cached, Event, Index, Key, Scope, Selector, SelectorError,
 };
 pub use kubewright_webhook as webhook;
 pub use kubewright_webhook::States;

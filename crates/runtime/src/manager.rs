@@ -27,7 +27,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::USER_AGENT;
-use kubewright_cache::Connections;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -120,7 +119,7 @@ impl Manager {
         config.default_retry = false;
         let host = config.cluster_url.authority();
         let host = host.map_or("", |host| host.as_str()).to_owned();
-        let client = kube::client::ClientBuilder::try_from((config, Connections))
+        let client = kube::client::ClientBuilder::try_from(config)
             .map_err(|error| ManagerError::NoClient(Box::new(error)))?
             .with_layer(&metrics.requests().layer(&host))
             .build();

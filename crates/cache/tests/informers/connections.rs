@@ -1,4 +1,4 @@
-//! Informers over sockets, on several threads, whose connections go on in the tasks of their readers.
+//! Informers over sockets, on several threads, whose connections are cut again and again.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,10 +10,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Endpoints, LimitRange, Secret, Servi
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::rbac::v1::Role;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
-use kube::client::ClientBuilder;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::core::ApiResource;
-use kubewright_cache::{Connections, Event, Factory, Registration, Scope, SharedInformer};
+use kubewright_cache::{Event, Factory, Registration, Scope, SharedInformer};
 use kubewright_server::{Endpoint, Server};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -133,10 +132,10 @@ impl World {
         let scheme = config.cluster_url.scheme_str().unwrap_or("http");
         let url = format!("{scheme}://{}", relay.address);
         config.cluster_url = url.parse().expect("an address");
-        let client = ClientBuilder::try_from((config, Connections));
+        let client = kube::Client::try_from(config);
         Self {
             admin: kube::Client::new(server.service(), "default"),
-            factory: Factory::new(client.expect("a client").build()),
+            factory: Factory::new(client.expect("a client")),
             relay,
             _endpoint: endpoint,
             _server: server,

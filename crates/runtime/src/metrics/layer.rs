@@ -30,12 +30,12 @@ impl RequestMetrics {
     ///
     /// ```no_run
     /// use kube::client::ClientBuilder;
-    /// use kubewright_runtime::{Connections, Manager, Metrics};
+    /// use kubewright_runtime::{Manager, Metrics};
     ///
     /// # fn example(config: kube::Config) -> Result<(), kube::Error> {
     /// let metrics = Metrics::new();
     /// let layer = metrics.requests().layer("10.0.0.1:443");
-    /// let client = ClientBuilder::try_from((config, Connections))?.with_layer(&layer).build();
+    /// let client = ClientBuilder::try_from(config)?.with_layer(&layer).build();
     /// let manager = Manager::new(client).with_metrics(metrics);
     /// # drop(manager);
     /// # Ok(())
