@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use kube::Client;
-use kube::client::ClientBuilder;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 
 use super::outcome::Outcome;
@@ -73,9 +72,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
     let outcome = match arguments.peer {
-        Peer::Kubewright => {
-            ours::measure(Client::try_from(config)?, &arguments).await?
-        }
+        Peer::Kubewright => ours::measure(Client::try_from(config)?, &arguments).await?,
         Peer::KubeRs => kube_rs::measure(Client::try_from(config)?, &arguments).await?,
     };
     println!("{}", serde_json::to_string(&outcome)?);

@@ -63,29 +63,29 @@ impl<K: Resource> AsObject<K> for &&Arc<K> {
 /// As [`AsObject`], for functions that return a part of the object: it lives as long as the reference that was given.
 pub trait AsObjectRef<'a, K: 'a>: AsObject<K> {
     /// The object itself, for as long as the reference to it lives.
-    fn as_object_ref(self) -> &'a K;
+    fn into_object_ref(self) -> &'a K;
 }
 
 impl<'a, K: Resource> AsObjectRef<'a, K> for &'a K {
-    fn as_object_ref(self) -> &'a K {
+    fn into_object_ref(self) -> &'a K {
         self
     }
 }
 
 impl<'a, K: Resource> AsObjectRef<'a, K> for &'a Arc<K> {
-    fn as_object_ref(self) -> &'a K {
+    fn into_object_ref(self) -> &'a K {
         self
     }
 }
 
 impl<'a, K: Resource> AsObjectRef<'a, K> for &'a &K {
-    fn as_object_ref(self) -> &'a K {
+    fn into_object_ref(self) -> &'a K {
         self
     }
 }
 
 impl<'a, K: Resource> AsObjectRef<'a, K> for &'a &Arc<K> {
-    fn as_object_ref(self) -> &'a K {
+    fn into_object_ref(self) -> &'a K {
         self
     }
 }

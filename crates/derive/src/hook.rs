@@ -16,8 +16,8 @@ pub(crate) enum Purpose {
 
 /// What an attribute stands on.
 pub(crate) enum Hook {
-    Function(Function),
-    Implementation(Implementation),
+    Function(Box<Function>),
+    Implementation(Box<Implementation>),
     /// Only says that there is a webhook.
     Declaration,
 }
@@ -46,7 +46,8 @@ const VERBS: [&str; 3] = ["create", "update", "delete"];
 impl Hook {
     pub(crate) fn parse(item: TokenStream, purpose: Purpose) -> Result<Self> {
         if let Ok(function) = syn::parse2::<ItemFn>(item.clone()) {
-            return Function::parse(&function.sig, purpose).map(Self::Function);
+            let function = Function::parse(&function.sig, purpose)?;
+            return Ok(Self::Function(Box::new(function)));
         }
         match syn::parse2::<ItemImpl>(item) {
             Ok(item) => Implementation::parse(&item, purpose),
@@ -266,12 +267,12 @@ impl Implementation {
             ImplItem::Fn(method) => Some(method.sig.ident.clone()),
             _ => None,
         });
-        Ok(Hook::Implementation(Self {
+        Ok(Hook::Implementation(Box::new(Self {
             holder: (*item.self_ty).clone(),
             object: argument(segment)?,
             purpose,
             methods: methods.collect(),
-        }))
+        })))
     }
 
     /// The verbs that there are methods for, which are those that the attribute names if it names any.

@@ -71,7 +71,7 @@ use crate::lease::LeaderStatus;
 use clusters::Clusters;
 use entry::Entry;
 use objects::Form;
-use warnings::{WarningHandler, Warnings};
+use warnings::Warnings;
 
 /// Any object that can be read and written: every type of `k8s-openapi`, every `CustomResource`, and
 /// `DynamicObject`.

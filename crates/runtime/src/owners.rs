@@ -261,7 +261,7 @@ where
 pub fn controller_of<'a, K: Resource + 'a>(
     object: impl AsObjectRef<'a, K>,
 ) -> Option<&'a OwnerReference> {
-    references(object.as_object_ref())
+    references(object.into_object_ref())
         .iter()
         .find(|reference| reference.controller == Some(true))
 }

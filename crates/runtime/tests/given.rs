@@ -235,7 +235,9 @@ async fn task_of_a_reconcile_ends_when_the_manager_cannot_wait_any_longer() {
     assert_eq!(limit(heard.recv()).await, Some("ended"));
     let ended = limit(running).await.expect("no panic");
     ended.expect_err("the reconcile is late");
-=======
+}
+
+#[limited::test]
 async fn clients_of_a_manager_have_its_state_in_every_cluster() {
     let server = limit(Server::builder().start()).await.expect("a server");
     let kube = || kube::Client::new(server.service(), "default");

@@ -56,7 +56,7 @@ fn controller_is_set_once_and_found() {
 fn controller_of_a_shared_object_is_found_and_outlives_the_look() {
     let (owner, mut object) = (deployment("a", "web"), config("a"));
     set_controller_reference(&owner, &mut object).expect("fits");
-    let shared = vec![Arc::new(object)];
+    let shared = [Arc::new(object)];
     assert!(shared.iter().all(has_controller_reference));
     let owners: Vec<&OwnerReference> = shared.iter().filter_map(controller_of).collect();
     assert_eq!(owners[0].name, "web");

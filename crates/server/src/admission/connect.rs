@@ -90,7 +90,7 @@ impl Field {
         path: &str,
     ) -> Result<Option<Value>, InvalidConnectOptions> {
         let value = match self {
-            Field::Flag => query.flag(name).then(|| json!(true)),
+            Field::Flag => query.flag(name).then_some(Value::Bool(true)),
             Field::Text => query.get(name).map(|text| json!(text)),
             Field::Path => (!path.is_empty()).then(|| json!(path)),
             Field::List => list(query.all(name).collect()),

@@ -108,7 +108,7 @@ pub enum Plugin {
 
 impl Plugin {
     /// All of them, in the order in which they are asked.
-    pub const ALL: [Plugin; 21] = [
+    pub const ALL: [Plugin; 22] = [
         Plugin::NamespaceLifecycle,
         Plugin::LimitRanger,
         Plugin::ServiceAccount,

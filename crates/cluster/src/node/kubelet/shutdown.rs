@@ -51,7 +51,7 @@ impl Shutdown {
     }
 
     /// What happens next, given the pods that have not ended.
-    pub(crate) fn next<'a, T>(&mut self, now: Timestamp, pods: Vec<(T, &'a Pod)>) -> Next<T> {
+    pub(crate) fn next<T>(&mut self, now: Timestamp, pods: Vec<(T, &Pod)>) -> Next<T> {
         let (critical, others): (Vec<_>, Vec<_>) =
             pods.into_iter().partition(|(_, pod)| is_critical(pod));
         if self.critical_since.is_none() && !others.is_empty() && now < self.since + GRACE {

@@ -25,14 +25,14 @@ pub(super) enum UnavailableMetric {
         kind: String,
         namespace: String,
         name: String,
-        error: ReadingError,
+        error: Box<ReadingError>,
     },
     #[error("unable to get external metric {namespace}/{name}/{selector}: {error}")]
     External {
         namespace: String,
         name: String,
         selector: String,
-        error: ReadingError,
+        error: Box<ReadingError>,
     },
     #[error("failed to get {resource} usage: {error}")]
     Usage { resource: String, error: Box<Self> },

@@ -25,7 +25,7 @@ pub(super) fn object(
             kind: of.kind.clone(),
             namespace: scene.namespace.to_owned(),
             name: of.name.clone(),
-            error,
+            error: Box::new(error),
         },
     })?;
     let (replicas, current, name) = match (
@@ -74,7 +74,7 @@ pub(super) fn external(
             namespace: scene.namespace.to_owned(),
             name: metric.name.clone(),
             selector: in_go(metric.selector.as_ref()),
-            error,
+            error: Box::new(error),
         },
     });
     let target = &source.target;

@@ -11,7 +11,10 @@ use crate::controllers::autoscaler::calculate::{Goal, Measurements, Proposal, by
 use crate::controllers::autoscaler::readings::{ReadingError, Resource};
 
 /// What a resource of the pods asks for, or of one container of each.
-pub(super) fn resource(measure: Resource<'_>, scene: &Scene<'_>) -> Result<Asked, UnavailableMetric> {
+pub(super) fn resource(
+    measure: Resource<'_>,
+    scene: &Scene<'_>,
+) -> Result<Asked, UnavailableMetric> {
     let (name, container, target) = (measure.name, measure.container, measure.target);
     let part = container.map_or("", |_| "container ");
     let found = measure.found.map_err(|error| UnavailableMetric::Resource {
