@@ -74,7 +74,7 @@ impl Adapter {
     fn was_asked(&self, what: &str) -> bool {
         let line = format!("GET {what} by {ACCOUNT}");
         let asked = self.asked.lock().expect("not poisoned");
-        asked.iter().any(|asked| *asked == line)
+        asked.contains(&line)
     }
 }
 

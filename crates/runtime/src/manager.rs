@@ -76,7 +76,7 @@ pub struct Manager {
     states: States,
     recorder: Option<RecorderOptions>,
     /// The recorder that was asked for before the manager runs, and what will write its events.
-    recording: Mutex<Option<(Recorder, EventWriter)>>,
+    recording: Mutex<Option<Box<(Recorder, EventWriter)>>>,
     shutdown_timeout: Duration,
     /// Cancelled when this process leads; at once where there is no election.
     leading: CancellationToken,

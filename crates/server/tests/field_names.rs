@@ -145,7 +145,8 @@ fn arguments(text: &str) -> Vec<Vec<String>> {
                 || !text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_')
         };
         let places = text.match_indices(call);
-        places.filter_map(move |(at, _)| begins(at).then(|| &text[at + call.len()..]))
+        let called = places.filter(move |(at, _)| begins(*at));
+        called.map(move |(at, _)| &text[at + call.len()..])
     });
     let literal = |rest: &str| {
         let (before, after) = rest.split_once('"')?;

@@ -1,4 +1,4 @@
-//! Informers over sockets, on several threads, whose connections are cut again and again.
+//! Informers over sockets, on several threads, whose connections are cut repeatedly.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -39,7 +39,7 @@ pub(crate) struct Unready {
 /// Something that happens to a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NodeChange {
-    /// It falls silent.
+    /// It no longer renews its lease.
     Stop,
     /// It goes on, or is switched on after it was shut down.
     Start,

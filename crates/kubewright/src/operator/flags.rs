@@ -346,7 +346,7 @@ mod tests {
         assert!(!read(&["--shard"], None).shard_caches);
         assert!(read(&["--shard", "--shard-caches"], None).shard_caches);
         let alone = ["operator", "--shard-caches"].map(OsString::from);
-        let refused = parse("operator", "1", alone, None).expect_err("nothing is shared");
+        let refused = parse(NAMES, &[], alone, None).expect_err("nothing is shared");
         assert!(refused.to_string().contains("needs --shard"), "{refused}");
     }
 

@@ -160,7 +160,8 @@ impl Manager {
     /// ```
     pub fn recorder_for(&self, name: &str) -> Recorder {
         let mut recording = self.recording.lock();
-        let (recorder, _) = recording.get_or_insert_with(|| self.new_recorder(&self.client));
+        let recording = recording.get_or_insert_with(|| Box::new(self.new_recorder(&self.client)));
+        let (recorder, _) = &**recording;
         recorder.with_component(name)
     }
 
@@ -177,7 +178,7 @@ impl Manager {
     /// The recorders of all clusters. What they record is written as parts of the manager.
     pub(super) fn record(&self, supervisor: &mut Supervisor) -> Recorders {
         let given = self.recording.lock().take();
-        let (home, writer) = given.unwrap_or_else(|| self.new_recorder(&self.client));
+        let (home, writer) = given.map_or_else(|| self.new_recorder(&self.client), |given| *given);
         // Whoever asked for a recorder may have done so before the options were set.
         let writer = writer.with_options(self.recorder_options());
         write_events("event writer".to_owned(), writer, supervisor);

@@ -9,7 +9,7 @@ use crate::kinds::value::set;
 
 /// What a field of options holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
+enum OptionField {
     Flag,
     Text,
     /// Every value of the parameter.
@@ -20,19 +20,19 @@ enum Field {
     Path,
 }
 
-type Fields = [(&'static str, Field)];
+type OptionFields = [(&'static str, OptionField)];
 
 /// The fields of an attach, then the one that an exec has besides.
-static EXEC: [(&str, Field); 6] = [
-    ("stdin", Field::Flag),
-    ("stdout", Field::Flag),
-    ("stderr", Field::Flag),
-    ("tty", Field::Flag),
-    ("container", Field::Text),
-    ("command", Field::List),
+static EXEC: [(&str, OptionField); 6] = [
+    ("stdin", OptionField::Flag),
+    ("stdout", OptionField::Flag),
+    ("stderr", OptionField::Flag),
+    ("tty", OptionField::Flag),
+    ("container", OptionField::Text),
+    ("command", OptionField::List),
 ];
-static PORT_FORWARD: [(&str, Field); 1] = [("ports", Field::Ports)];
-static PROXY: [(&str, Field); 1] = [("path", Field::Path)];
+static PORT_FORWARD: [(&str, OptionField); 1] = [("ports", OptionField::Ports)];
+static PROXY: [(&str, OptionField); 1] = [("path", OptionField::Path)];
 
 /// Why a query or an object cannot be the options of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +43,7 @@ pub(crate) enum InvalidConnectOptions {
     Type(String, &'static str),
 }
 
-fn fields(kind: &str) -> &'static Fields {
+fn fields(kind: &str) -> &'static OptionFields {
     match kind {
         "PodExecOptions" => &EXEC,
         "PodAttachOptions" => &EXEC[..EXEC.len() - 1],
@@ -81,7 +81,7 @@ pub(super) fn conform(kind: &str, object: &mut Value) -> Result<(), InvalidConne
     Ok(())
 }
 
-impl Field {
+impl OptionField {
     /// The value that a request gives the field of this name; nothing for the one that is left out.
     fn read(
         self,
@@ -90,11 +90,11 @@ impl Field {
         path: &str,
     ) -> Result<Option<Value>, InvalidConnectOptions> {
         let value = match self {
-            Field::Flag => query.flag(name).then_some(Value::Bool(true)),
-            Field::Text => query.get(name).map(|text| json!(text)),
-            Field::Path => (!path.is_empty()).then(|| json!(path)),
-            Field::List => list(query.all(name).collect()),
-            Field::Ports => {
+            OptionField::Flag => query.flag(name).then_some(Value::Bool(true)),
+            OptionField::Text => query.get(name).map(|text| json!(text)),
+            OptionField::Path => (!path.is_empty()).then(|| json!(path)),
+            OptionField::List => list(query.all(name).collect()),
+            OptionField::Ports => {
                 let ports = query.all(name).flat_map(|list| list.split(','));
                 let ports: Result<Vec<u16>, _> = ports.map(str::parse).collect();
                 list(ports.map_err(|_| InvalidConnectOptions::Ports)?)
@@ -106,10 +106,10 @@ impl Field {
     fn fits(self, value: &Value) -> bool {
         let all = |fits: fn(&Value) -> bool| value.as_array().is_some_and(|a| a.iter().all(fits));
         match self {
-            Field::Flag => value.is_boolean(),
-            Field::Text | Field::Path => value.is_string(),
-            Field::List => all(Value::is_string),
-            Field::Ports => all(|port| {
+            OptionField::Flag => value.is_boolean(),
+            OptionField::Text | OptionField::Path => value.is_string(),
+            OptionField::List => all(Value::is_string),
+            OptionField::Ports => all(|port| {
                 port.as_u64()
                     .is_some_and(|port| port <= u64::from(u16::MAX))
             }),

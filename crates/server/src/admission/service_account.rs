@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::PluginRefusal;
 use super::attributes::{AdmissionRequest, Operation};
 use crate::kinds::value::{ensure, is_empty, items, items_mut, map, set, strings, text};
+use crate::object;
 
 const DEFAULT: &str = "default";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -204,7 +205,7 @@ pub(super) fn validate_ephemeral(account: &Value, pod: &Value) -> Result<(), Plu
     if !is_enforced(account) {
         return Ok(());
     }
-    let name = text(&account["metadata"]["name"]);
+    let name = object::name(account);
     check_containers(&listed(&account["secrets"]), name, &pod["spec"], &EPHEMERAL)
 }
 
@@ -213,7 +214,7 @@ pub(super) fn validate_secrets(account: &Value, pod: &Value) -> Result<(), Plugi
     if !is_enforced(account) {
         return Ok(());
     }
-    let (spec, name) = (&pod["spec"], text(&account["metadata"]["name"]));
+    let (spec, name) = (&pod["spec"], object::name(account));
     let mountable = listed(&account["secrets"]);
     for volume in items(&spec["volumes"]) {
         for secret in strings_of(&volume["secret"]["secretName"]) {

@@ -6,7 +6,8 @@
 use serde_json::{Value, json};
 
 use crate::core::Core;
-use crate::kinds::value::{alike, text};
+use crate::kinds::value::alike;
+use crate::object;
 use crate::status::ApiError;
 
 pub(super) const GROUP: &str = "flowcontrol.apiserver.k8s.io";
@@ -35,7 +36,7 @@ impl Core {
         for (plural, objects) in objects() {
             let served = resources.builtin(GROUP, "v1", plural);
             for wanted in objects.into_iter().filter(concerns) {
-                let stored = served.collection.get(text(&wanted["metadata"]["name"]));
+                let stored = served.collection.get(object::name(&wanted));
                 let stored = stored.map(|record| served.revive(&record)).transpose()?;
                 // Nothing is written while there is nothing to change: every write is followed by a look at all.
                 if stored.is_none_or(|stored| !alike(&stored["spec"], &wanted["spec"])) {
@@ -48,7 +49,7 @@ impl Core {
 }
 
 fn is_mandatory(object: &Value) -> bool {
-    MANDATORY.contains(&text(&object["metadata"]["name"]))
+    MANDATORY.contains(&object::name(object))
 }
 
 fn restore_spec(object: &mut Value, wanted: &Value) {

@@ -10,6 +10,7 @@ use super::schema::{Distinguisher, FlowSchema};
 use crate::access::Attributes;
 use crate::auth::User;
 use crate::kinds::value::text;
+use crate::object;
 
 /// What Kubernetes assumes of a level that does not say.
 const DEFAULT_SHARES: u64 = 30;
@@ -53,7 +54,7 @@ impl Config {
                 uid: text(&object["metadata"]["uid"]).into(),
                 limits: limits(object, seats, shares),
             };
-            (text(&object["metadata"]["name"]).into(), level)
+            (object::name(object).into(), level)
         };
         let mut schemas: Vec<FlowSchema> = schemas.iter().map(FlowSchema::read).collect();
         schemas.sort_by(|a, b| a.order().cmp(&b.order()));

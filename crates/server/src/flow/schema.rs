@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::access::{Attributes, Resource, Subject};
 use crate::auth::User;
 use crate::kinds::value::{is_true, items, strings, text};
+use crate::object;
 
 /// Where a schema without a precedence stands.
 const DEFAULT_PRECEDENCE: i64 = 1_000;
@@ -74,7 +75,7 @@ impl FlowSchema {
             _ => Distinguisher::Nothing,
         };
         Self {
-            name: text(&object["metadata"]["name"]).into(),
+            name: object::name(object).into(),
             uid: text(&object["metadata"]["uid"]).into(),
             level: text(&spec["priorityLevelConfiguration"]["name"]).into(),
             distinguisher,

@@ -1,12 +1,13 @@
 //! PriorityClasses.
 
+use crate::object;
 use kubewright_schema::FieldError;
 use serde_json::Value;
 
 use super::checks::{Errors, immutable, one_of_if_set};
 use super::path::Path;
 use super::strategy::{Generation, Strategy};
-use super::value::{set_default, text};
+use super::value::set_default;
 
 const HIGHEST_OF_USERS: i64 = 1_000_000_000;
 
@@ -29,7 +30,7 @@ pub(super) static PRIORITY_CLASS: Strategy = Strategy {
 };
 
 fn validate(object: &Value, errors: &mut Errors) {
-    let name = text(&object["metadata"]["name"]);
+    let name = object::name(object);
     let value = object["value"].as_i64().unwrap_or(0);
     if name.starts_with("system-") {
         let known = match name {

@@ -4,6 +4,7 @@
 //! `warnings`; on update `default`, `prepare_for_update`, admission, `validate_update`. Nothing here reads the
 //! clock or randomness; what a new object needs of them comes in a [`CreateContext`].
 
+use crate::object;
 use kubewright_schema::catalog::Scope;
 use kubewright_schema::names;
 use serde_json::{Value, json};
@@ -320,7 +321,7 @@ impl Strategy {
     /// What a client should know about a new object that is good enough.
     pub(crate) fn warnings(&self, object: &Value) -> Vec<String> {
         let mut out = Vec::new();
-        let complaints = names::dns1123_label(text(&object["metadata"]["name"]));
+        let complaints = names::dns1123_label(object::name(object));
         if let (Some(place), false) = (self.name_appears_in, complaints.is_empty()) {
             out.push(format!(
                 "metadata.name: this is used in {place}, which can result in surprising behavior; a DNS label is recommended: [{}]",

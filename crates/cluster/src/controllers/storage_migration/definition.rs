@@ -18,7 +18,7 @@ const MANAGER: &str = "migration-runner-controller";
 pub(super) enum Ending {
     /// All objects have been written.
     Succeeded,
-    /// Some have not.
+    /// Some objects have not been written.
     Failed,
 }
 

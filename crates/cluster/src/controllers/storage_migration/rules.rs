@@ -18,11 +18,11 @@ const FAILED: &str = "Failed";
 pub(super) enum Step {
     /// Nothing: it has ended, or another one of its resource runs or is older.
     Rest,
-    /// To begin.
+    /// Report that it has begun.
     Begin,
-    /// To write objects.
+    /// Write the next objects unchanged.
     Go,
-    /// To report its end at the definition of its resource as well.
+    /// Report its end, at the definition of its resource as well.
     Close(Ending),
 }
 

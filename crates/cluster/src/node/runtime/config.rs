@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Amount;
 use kubewright_cache::Key;
 use kubewright_runtime::{EventKind, Recorder};
 use kubewright_schema::quantity::Quantity;
-use kubewright_server::{LogOf, LogRun, PodLogs as _};
+use kubewright_server::{LogOf, LogRun, PodLogs};
 use tokio_util::sync::CancellationToken;
 
 use crate::node::logs::{Keep, Logs};

@@ -10,6 +10,7 @@ use crate::kinds::path::Path;
 use crate::kinds::strategy::{CreateContext, FieldLabels, Generation, Propagation, Strategy};
 use crate::kinds::value::{alike, copy, ensure, is_empty, is_true, map, set, set_default, text};
 use crate::kinds::{pod, selector};
+use crate::object;
 
 const SPEC: Path<'static> = Path::Root("spec");
 
@@ -112,7 +113,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     let spec = &object["spec"];
     let completions = spec["completions"].as_i64().unwrap_or(0);
     if text(&spec["completionMode"]) == "Indexed" && completions > 0 {
-        let name = text(&object["metadata"]["name"]);
+        let name = object::name(object);
         let longest = format!("{name}-{}", completions - 1);
         if !names::dns1123_label(&longest).is_empty() {
             let text = format!("will not able to create pod with invalid DNS label: {longest}");

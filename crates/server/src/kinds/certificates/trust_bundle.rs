@@ -10,15 +10,13 @@ use crate::kinds::name_rule::NameRule;
 use crate::kinds::path::Path;
 use crate::kinds::strategy::{FieldLabels, Strategy};
 use crate::kinds::value::text;
+use crate::object;
 
 pub(in crate::kinds) static CLUSTER_TRUST_BUNDLE: Strategy = Strategy {
     name_rule: NameRule::PathSegment,
     field_labels: FieldLabels::Listed(&["metadata.name", "spec.signerName"]),
     validate: |object, errors| {
-        let (name, signer) = (
-            text(&object["metadata"]["name"]),
-            text(&object["spec"]["signerName"]),
-        );
+        let (name, signer) = (object::name(object), text(&object["spec"]["signerName"]));
         let complaints = name_complaints(name, signer);
         invalid_each(complaints, name, &Path::Root("metadata.name"), errors);
         if !signer.is_empty() {

@@ -10,6 +10,7 @@ use crate::kinds::name_rule::NameRule;
 use crate::kinds::path::Path;
 use crate::kinds::strategy::{StatusMeta, Strategy};
 use crate::kinds::value::{strings, text};
+use crate::object;
 
 const CIDRS: Path<'static> = Path::Root("spec.cidrs");
 const PARENT: Path<'static> = Path::Root("spec.parentRef");
@@ -18,7 +19,7 @@ const PARENT: Path<'static> = Path::Root("spec.parentRef");
 pub(crate) static IP_ADDRESS: Strategy = Strategy {
     name_rule: NameRule::PathSegment,
     validate: |object, errors| {
-        let name = text(&object["metadata"]["name"]);
+        let name = object::name(object);
         let complaints = match name.parse::<IpAddr>() {
             Ok(address) if address.to_string() == name => Vec::new(),
             Ok(address) => vec![format!(

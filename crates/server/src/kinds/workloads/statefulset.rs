@@ -19,6 +19,7 @@ use crate::kinds::value::{
     text,
 };
 use crate::kinds::{pod, storage};
+use crate::object;
 
 pub(crate) static STATEFUL_SET: Strategy = Strategy {
     name_rule: NameRule::Label,
@@ -159,7 +160,7 @@ fn template_as_run(spec: &Value) -> Value {
     let mut template = spec["template"].clone();
     let claims: BTreeSet<&str> = items(&spec["volumeClaimTemplates"])
         .iter()
-        .map(|claim| text(&claim["metadata"]["name"]))
+        .map(object::name)
         .collect();
     let pod_spec = ensure(&mut template, "spec");
     remove(pod_spec, "subdomain");
