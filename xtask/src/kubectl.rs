@@ -26,9 +26,9 @@ use discover::{Found, Kubectl};
 /// and runs the same script: create, apply, get in all its forms, watch, describe, explain, patch, edit, diff, wait,
 /// delete, server-side apply, tokens, roles and autoscaling, for built-in kinds and for the Fruit CRD of examples/fruit; and
 /// on a cluster with controllers and nodes: rollouts, undo, scale, expose, jobs, drain, logs, namespaces, cascades, exec, attach,
-/// cp, port-forward, proxy, debug, top, taint, certificates, and what a cluster must not let pass. A step passes when its exit code
-/// and its output are right. The command fails when a step of any kubectl fails, and when a kubectl that was found cannot tell its
-/// version, unless --allow-missing is passed.
+/// cp, port-forward, proxy, debug, top, taint, certificates, garbage collection, and what a cluster must not let pass. A step passes when
+/// its exit code and its output are right. The command fails when a step of any kubectl fails, and when a kubectl that was found cannot
+/// tell its version, unless --allow-missing is passed.
 #[derive(clap::Args)]
 #[command(
     verbatim_doc_comment,

@@ -12,7 +12,7 @@ use crate::workspace;
 use super::check;
 use super::discover::Kubectl;
 use super::server::Server;
-use super::step::{Action, Call, Group, Step, World};
+use super::step::{Action, Call, Group, PRINTED_BEFORE, Step, World};
 
 /// How long a step may be silent.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -33,6 +33,8 @@ struct Lane<'a> {
     server: Server,
     /// Whether this kubectl can read the OpenAPI document of this server.
     openapi: bool,
+    /// What the step before has printed.
+    printed: String,
 }
 
 /// Runs every group; `done` hears of each as it ends.
@@ -70,15 +72,19 @@ impl<'a> Lane<'a> {
             world,
             server,
             openapi,
+            printed: String::new(),
         })
     }
 
-    fn step(&self, step: &Step) -> Result<Outcome> {
+    fn step(&mut self, step: &Step) -> Result<Outcome> {
         if step.needs.minor > self.kubectl.minor || (step.needs.openapi && !self.openapi) {
             return Ok(Outcome::LeftOut);
         }
         let output = match &step.action {
-            Action::Call(call) => process::run(&mut self.command(call), call.stdin, PATIENCE)?,
+            Action::Call(call) => {
+                let stdin = call.stdin.replace(PRINTED_BEFORE, self.printed.trim());
+                process::run(&mut self.command(call), &stdin, PATIENCE)?
+            }
             Action::Meanwhile {
                 call,
                 first,
@@ -98,6 +104,7 @@ impl<'a> Lane<'a> {
                 }
             }
         };
+        self.printed.clone_from(&output.stdout);
         let failures = check::failures(step, &output);
         Ok(if failures.is_empty() {
             Outcome::Passed(output)

@@ -2,6 +2,7 @@
 
 mod access;
 mod alive;
+mod collection;
 mod commands;
 mod config_maps;
 mod deletion;
@@ -27,6 +28,7 @@ pub(crate) fn groups(only: Option<&str>) -> Vec<Group> {
         fruit::group(),
         protobuf::group(),
         access::group(),
+        collection::group(),
         alive::group(),
         commands::group(),
         strict::group(),

@@ -2,6 +2,9 @@
 
 use http::Method;
 
+/// What stands in a manifest for the output of the step before, such as the uid of an owner.
+pub(crate) const PRINTED_BEFORE: &str = "PRINTED-BEFORE";
+
 /// Steps that belong together: they may rely on those before them, and on nothing of other groups.
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
@@ -56,6 +59,7 @@ pub(crate) enum Action {
 pub(crate) struct Call {
     /// The arguments as one would type them: split at spaces, single quotes keep words together.
     pub(crate) line: &'static str,
+    /// [`PRINTED_BEFORE`] in it stands for what the step before has printed.
     pub(crate) stdin: &'static str,
     /// What `kubectl edit` calls as its editor.
     pub(crate) editor: &'static str,

@@ -27,6 +27,13 @@ pub(crate) fn group() -> Group {
     }
 }
 
+/// A pod whose container is a shell that reads what is typed.
+const SHELL: &str = "apiVersion: v1
+kind: Pod
+metadata: {name: shell}
+spec: {restartPolicy: Never, containers: [{name: main, image: busybox, stdin: true, command: [sh]}]}
+";
+
 fn streams() -> Vec<Step> {
     vec![
         kubectl("run web --image=nginx --port=80").prints_exactly("pod/web created"),
@@ -50,6 +57,11 @@ fn streams() -> Vec<Step> {
         meanwhile("attach ticker", "tock", "get pod ticker")
             .prints_once("tick")
             .prints_once("tock"),
+        kubectl_with("apply -f -", SHELL),
+        kubectl("wait --for=condition=ready pod/shell --timeout=20s"),
+        kubectl_with("attach -i shell", "echo from the shell\n").prints_once("from the shell"),
+        // It ends when nothing is typed any more.
+        kubectl("wait --for=jsonpath={.status.phase}=Succeeded pod/shell --timeout=20s"),
         kubectl("run once --image=busybox --restart=Never -i --rm -- sh -c 'sleep 1; echo said'")
             .prints_once("said")
             .prints("pod \"once\" deleted"),
@@ -135,6 +147,12 @@ fn debugging() -> Vec<Step> {
         kubectl("wait --for=condition=ready pod/copy --timeout=20s"),
         kubectl("get pod copy -o jsonpath={.spec.containers[*].image}")
             .prints_exactly("nginx busybox"),
+        kubectl("debug node/node-2 -i --image=busybox -- sh -c 'sleep 1; echo on the node'")
+            .prints("Creating debugging pod node-debugger-node-2-")
+            .prints_once("on the node"),
+        // Its network is that of the node.
+        kubectl("get pods --field-selector=spec.nodeName=node-2,spec.hostNetwork=true -o wide")
+            .matches(r"^node-debugger-node-2-\w+ +0/1 +Completed .* node-2 "),
         kubectl("events --for=pod/web")
             .matches("Normal +Scheduled +Pod/web +Successfully assigned default/web to node-")
             .matches("Normal +Started +Pod/web +Container started"),

@@ -1,6 +1,6 @@
 //! What a cluster must not do: run pods whose Secrets are missing, give a volume to two claims, forget whole kinds.
 
-use super::super::step::{Group, Step, World, kubectl, kubectl_with};
+use super::super::step::{Group, Step, World, kubectl, kubectl_with, meanwhile};
 
 pub(crate) fn group() -> Group {
     let steps = [sources(), volumes(), controllers(), jobs()]
@@ -81,6 +81,13 @@ spec:
   resources: {requests: {storage: 1Gi}}
 ";
 
+/// It comes after `choosy`, and takes the volume that `choosy` may not have.
+const MODEST: &str = "apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: modest}
+spec: {storageClassName: '', accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+";
+
 fn volumes() -> Vec<Step> {
     vec![
         kubectl_with("apply -f -", VOLUME),
@@ -99,8 +106,19 @@ fn volumes() -> Vec<Step> {
         kubectl("patch pv v --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/claimRef\"}]'"),
         kubectl("wait --for=jsonpath={.status.phase}=Available pv/v --timeout=20s"),
         kubectl_with("apply -f -", SELECTING),
-        kubectl("wait --for=jsonpath={.status.phase}=Pending pvc/choosy --timeout=20s"),
+        // Claims are pending from their creation on. That the binder has looked at this one is what its event says.
+        meanwhile(
+            "get events --watch --field-selector involvedObject.name=choosy",
+            "FailedBinding",
+            "get pvc choosy",
+        )
+        .prints("no persistent volumes available for this claim and no storage class is set"),
         kubectl("get pv v -o jsonpath={.status.phase}").prints_exactly("Available"),
+        kubectl_with("apply -f -", MODEST),
+        kubectl("wait --for=jsonpath={.status.phase}=Bound pvc/modest --timeout=20s"),
+        kubectl("get pv v -o jsonpath={.spec.claimRef.name}").prints_exactly("modest"),
+        kubectl("get pvc choosy -o jsonpath='{.status.phase} {.spec.volumeName}'")
+            .prints_exactly("Pending"),
     ]
 }
 
