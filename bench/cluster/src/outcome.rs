@@ -1,5 +1,9 @@
 //! What the parts found out, each as the line of JSON that it prints. Times are in seconds, memory in bytes.
+//!
+//! Programs of earlier commits print the same lines, and are read with the same types: a field that is added later needs
+//! `#[serde(default)]`.
 
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 /// All that was found out.
@@ -16,6 +20,32 @@ pub(crate) struct Results {
     pub(crate) other: Month,
     /// Fewer days with the leases that kubelets have by default.
     pub(crate) usual: Month,
+    pub(crate) earlier: Option<Earlier>,
+}
+
+/// What the program of an earlier commit found out in the same run.
+#[derive(Debug)]
+pub(crate) struct Earlier {
+    pub(crate) name: String,
+    pub(crate) ready: Ready,
+    pub(crate) crowd: Crowd,
+    /// With the seed and the leases of [`Results::month`].
+    pub(crate) month: Month,
+}
+
+impl Results {
+    /// Compares the two runs of one seed.
+    ///
+    /// # Errors
+    /// When a byte of a write, or the order of two, differs between them.
+    pub(crate) fn check_determinism(&self) -> Result<()> {
+        let (first, second) = (&self.month.digest, &self.again.digest);
+        ensure!(
+            first == second,
+            "seed 7 has two histories: {first} and {second}"
+        );
+        Ok(())
+    }
 }
 
 /// A Deployment of 3, from its creation until it is ready.

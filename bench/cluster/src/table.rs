@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kubewright_bench::figure::{Figure, Value, thousands};
 
-use crate::outcome::{Growth, Large, Month, Results};
+use crate::outcome::{Crowd, Earlier, Fork, Growth, Large, Month, Ready, Results};
 
 const INTRODUCTION: &str = "\
 ## A cluster in the process
@@ -23,17 +23,48 @@ pub(crate) fn markdown(results: &Results, machine: &str) -> String {
         let aim = aim.map(|aim| format!("≤ {aim}")).unwrap_or_default();
         let _ = writeln!(text, "| {what} | {value} | {aim} |");
     }
+    if let Some(earlier) = &results.earlier {
+        text += &comparison(results, earlier);
+    }
     text + &growth(&results.growth) + &large(&results.large) + &month(results)
 }
 
-fn figures(results: &Results) -> Vec<Figure> {
-    let (ready, crowd, fork) = (&results.ready, &results.crowd, &results.fork);
-    let many = format!(
-        "{} Deployments of 3 on {} nodes",
-        thousands(crowd.deployments as u64),
-        crowd.nodes
+/// The rows that every commit has, beside those of an earlier one.
+fn comparison(results: &Results, earlier: &Earlier) -> String {
+    let days = |month: &Month| time(format!("{} simulated days", month.days), month.took);
+    let rows = |ready: &Ready, crowd: &Crowd, month: &Month| -> Vec<Figure> {
+        let mut many = many(crowd);
+        // A commit that writes less is not a worse one.
+        many.retain(|figure| !matches!(figure.value, Value::PerSecond(_)));
+        let figures = deployments(ready).into_iter().chain(many);
+        figures.chain([days(month)]).collect()
+    };
+    let ours = rows(&results.ready, &results.crowd, &results.month);
+    let theirs = rows(&earlier.ready, &earlier.crowd, &earlier.month);
+    let mut text = format!(
+        "\n### Beside an earlier commit\n\nThe program of that commit measured itself in the same run, on the same machine.\n\n\
+         | what | kubewright | {} | we are better by |\n|---|---:|---:|---:|\n",
+        earlier.name
     );
-    let objects = thousands(fork.objects as u64);
+    for (our, their) in ours.iter().zip(&theirs) {
+        let ratio = our.value.better_than(their.value);
+        let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio:.2} x"));
+        let _ = writeln!(
+            text,
+            "| {} | {} | {} | {ratio} |",
+            our.what, our.value, their.value
+        );
+    }
+    text
+}
+
+fn figures(results: &Results) -> Vec<Figure> {
+    let figures = deployments(&results.ready).into_iter();
+    let figures = figures.chain(many(&results.crowd));
+    figures.chain(forks(&results.fork)).collect()
+}
+
+fn deployments(ready: &Ready) -> Vec<Figure> {
     let times = ready.times;
     vec![
         time("start of a cluster with 3 nodes", ready.start),
@@ -46,6 +77,16 @@ fn figures(results: &Results) -> Vec<Figure> {
             ready.median,
         )
         .aim(Value::Time(Duration::from_millis(50))),
+    ]
+}
+
+fn many(crowd: &Crowd) -> Vec<Figure> {
+    let many = format!(
+        "{} Deployments of 3 on {} nodes",
+        thousands(crowd.deployments as u64),
+        crowd.nodes
+    );
+    vec![
         time(format!("{many} until all are ready"), crowd.settled)
             .aim(Value::Time(Duration::from_secs(30))),
         Figure::new(format!("{many}, memory"), Value::Bytes(crowd.memory)),
@@ -56,6 +97,12 @@ fn figures(results: &Results) -> Vec<Figure> {
             usize::try_from(crowd.writes).unwrap_or(usize::MAX),
             Duration::from_secs_f64(crowd.settled),
         ),
+    ]
+}
+
+fn forks(fork: &Fork) -> Vec<Figure> {
+    let objects = thousands(fork.objects as u64);
+    vec![
         time(
             format!("fork of a cluster with {objects} objects, best of 20"),
             fork.best,
