@@ -2,12 +2,15 @@
 
 mod world;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, PostParams};
+use kubewright_cluster::{Clock, Cluster};
+use kubewright_testing::{Fault, Verb, Wire};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -285,4 +288,44 @@ async fn a_cron_job_follows_the_clocks_of_its_time_zone() {
         refused.contains("unknown time zone Mars/Phobos"),
         "{refused}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_whose_creation_was_not_answered_is_not_replaced_by_itself() {
+    let clock = Clock::starting_at("2030-01-01T00:00:00Z".parse().expect("a moment"));
+    let builder = Cluster::builder().nodes(1).clock(clock).seed(7);
+    let builder = builder.line(|service| {
+        let (wire, first) = (Wire::new(service), AtomicBool::new(true));
+        wire.plan(move |call| {
+            let is_job = call.verb == Verb::Create && call.path.ends_with("/jobs");
+            if is_job && first.swap(false, Ordering::Relaxed) {
+                Fault::LoseAnswer
+            } else {
+                Fault::None
+            }
+        });
+        wire.client()
+    });
+    let cluster = builder.start().await.expect("starts");
+    let template = job(
+        "",
+        json!({"sim.kubewright.dev/exit-after": "10m"}),
+        json!({}),
+    );
+    let spec = json!({"schedule": "* * * * *", "concurrencyPolicy": "Replace",
+        "jobTemplate": {"spec": template["spec"]}});
+    let crons = here::<CronJob>(&cluster);
+    create(&crons, json!({"metadata": {"name": "tick"}, "spec": spec})).await;
+    let run = until(&crons, "tick", |cron| {
+        cron["status"]["lastScheduleTime"].is_string()
+    })
+    .await;
+    assert_eq!(run["status"]["lastScheduleTime"], "2030-01-01T00:01:00Z");
+    sleep(Duration::from_secs(20)).await;
+    let jobs = all(&here::<Job>(&cluster)).await;
+    assert_eq!(jobs.len(), 1, "{jobs:#?}");
+    let name = jobs[0]["metadata"]["name"].as_str().expect("a name");
+    let deleted = format!("Deleted job {name}");
+    assert!(!has_event(&cluster, "tick", "SuccessfulDelete", &deleted).await);
+    cluster.stop().await;
 }

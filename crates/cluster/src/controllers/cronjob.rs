@@ -118,6 +118,25 @@ async fn run_due(
         cx.event(cron, EventKind::Warning, "MissSchedule", text);
         return Ok(due.next);
     }
+    // The answer to a creation may have been lost: that run has begun, and is not one to wait for or to replace.
+    let own = job_name(cron, run);
+    if !jobs.iter().any(|job| name(job) == own)
+        && !begin_by_policy(cx, cron, jobs, status, run).await?
+    {
+        return Ok(due.next);
+    }
+    status.last_schedule_time = Some(Time(run));
+    Ok(due.next)
+}
+
+/// Begins a run as far as those that have not ended allow it. Returns whether it has begun.
+async fn begin_by_policy(
+    cx: &Context,
+    cron: &CronJob,
+    jobs: &[Arc<Job>],
+    status: &mut CronJobStatus,
+    run: Timestamp,
+) -> Result<bool, Error> {
     let known = status.active.iter().flatten().map(|known| &known.uid);
     let known: Vec<_> = known.collect();
     let active: Vec<_> = jobs
@@ -128,7 +147,7 @@ async fn run_due(
         Some("Forbid") if !active.is_empty() => {
             let text = "Not starting job because prior execution is running and concurrency policy is Forbid";
             cx.event(cron, EventKind::Normal, "JobAlreadyActive", text);
-            return Ok(due.next);
+            return Ok(false);
         }
         Some("Replace") => {
             for job in active {
@@ -144,8 +163,7 @@ async fn run_due(
             .get_or_insert_default()
             .push(reference_of(&job));
     }
-    status.last_schedule_time = Some(Time(run));
-    Ok(due.next)
+    Ok(true)
 }
 
 /// The schedule in its time zone, if it can be followed.
@@ -183,6 +201,12 @@ async fn begin(cx: &Context, cron: &CronJob, run: Timestamp) -> Result<Option<Jo
     }
 }
 
+/// The same run has the same name, so that it cannot begin twice.
+fn job_name(cron: &CronJob, run: Timestamp) -> String {
+    let cron = cron.metadata.name.as_deref().unwrap_or_default();
+    format!("{cron}-{}", run.as_second() / 60)
+}
+
 fn make(cron: &CronJob, run: Timestamp) -> Job {
     let template = cron.spec.job_template.metadata.clone().unwrap_or_default();
     let mut annotations = template.annotations.unwrap_or_default();
@@ -190,11 +214,9 @@ fn make(cron: &CronJob, run: Timestamp) -> Job {
         SCHEDULED.to_owned(),
         zone::shown(run, cron.spec.time_zone.as_deref()),
     );
-    let owner = cron.metadata.name.as_deref().unwrap_or_default();
     Job {
         metadata: ObjectMeta {
-            // The same run has the same name, so that it cannot begin twice.
-            name: Some(format!("{owner}-{}", run.as_second() / 60)),
+            name: Some(job_name(cron, run)),
             namespace: cron.metadata.namespace.clone(),
             labels: template.labels,
             annotations: Some(annotations),
