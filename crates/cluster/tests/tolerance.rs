@@ -1,5 +1,8 @@
-//! Controllers read whatever the server accepts: nulls where Go writes them, conditions without times, words that nobody knows.
+//! Controllers read whatever the server accepts: nulls where Go writes them, conditions without times, words that nobody knows,
+//! specs that mean nothing.
 
+#[path = "tolerance/subjects.rs"]
+mod subjects;
 mod world;
 
 use std::fmt;
@@ -7,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Service;
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
-use kube::{Api, Client};
+use k8s_openapi::api::core::v1::{Pod, Service};
+use kube::Api;
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kubewright_cluster::Cluster;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -17,6 +20,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
+use subjects::{Subject, api};
 use world::{create, here, until};
 
 /// Keeps what is logged as a warning or an error, with all its fields.
@@ -32,10 +36,10 @@ impl Errors {
         seen.expect("nobody panics while holding it").clone()
     }
 
-    /// Errors alone: a warning is a try that is repeated.
+    /// Errors, and objects that nobody could read. Any other warning is a try that is repeated.
     fn errors(&self) -> Vec<String> {
         let mut seen = self.all();
-        seen.retain(|text| text.starts_with("ERROR"));
+        seen.retain(|text| text.starts_with("ERROR") || text.contains("cannot be read"));
         seen
     }
 }
@@ -73,59 +77,6 @@ impl Subscriber for Errors {
     fn exit(&self, _: &Id) {}
 }
 
-/// The kinds that controllers, scheduler and nodes read, each with an object of it.
-fn objects() -> Vec<(&'static str, &'static str, Value)> {
-    let pod = json!({"containers": [{"name": "c", "image": "sim"}]});
-    let template = json!({"metadata": {"labels": {"app": "a"}}, "spec": pod});
-    let selector = json!({"matchLabels": {"app": "a"}});
-    let set = json!({"replicas": 1, "selector": selector, "template": template});
-    let storage =
-        json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
-    let job =
-        json!({"template": {"spec": {"restartPolicy": "Never", "containers": pod["containers"]}}});
-    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "odd"});
-    let stateful = json!({"serviceName": "odd", "selector": selector, "template": template});
-    let daemon = json!({"selector": selector, "template": template});
-    let controller = json!({"replicas": 1, "selector": {"app": "a"}, "template": template});
-    vec![
-        ("v1", "Pod", pod),
-        (
-            "v1",
-            "Service",
-            json!({"selector": {"app": "a"}, "ports": [{"port": 80}]}),
-        ),
-        ("v1", "PersistentVolumeClaim", storage),
-        ("v1", "ReplicationController", controller),
-        ("v1", "ResourceQuota", json!({"hard": {"pods": "9"}})),
-        ("apps/v1", "Deployment", set.clone()),
-        ("apps/v1", "ReplicaSet", set),
-        ("apps/v1", "StatefulSet", stateful),
-        ("apps/v1", "DaemonSet", daemon),
-        ("batch/v1", "Job", job.clone()),
-        (
-            "batch/v1",
-            "CronJob",
-            json!({"schedule": "0 0 1 1 *", "jobTemplate": {"spec": job}}),
-        ),
-        (
-            "policy/v1",
-            "PodDisruptionBudget",
-            json!({"minAvailable": 0, "selector": selector}),
-        ),
-        (
-            "autoscaling/v2",
-            "HorizontalPodAutoscaler",
-            json!({"maxReplicas": 2, "scaleTargetRef": target}),
-        ),
-    ]
-}
-
-fn api(client: &Client, api_version: &str, kind: &str) -> Api<DynamicObject> {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let kind = kube::core::GroupVersionKind::gvk(group, version, kind);
-    Api::default_namespaced_with(client.clone(), &ApiResource::from_gvk(&kind))
-}
-
 /// Every place in a value, parents before children.
 fn places(value: &Value, path: &str, found: &mut Vec<String>) {
     let children: Vec<(String, &Value)> = match value {
@@ -147,14 +98,14 @@ fn places(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// States of a status that a client in Go may write: with nulls, without times, with words that nobody knows.
-fn statuses(status: &Value) -> Vec<Value> {
+/// The value with something odd in each of its places: null, and a word that nobody knows where there is a word.
+fn variants(value: &Value, word: &str) -> Vec<Value> {
     let mut found = Vec::new();
-    places(status, "", &mut found);
+    places(value, "", &mut found);
     let mut odd = Vec::new();
     for path in found {
-        for replacement in [Value::Null, json!("Unheard-Of")] {
-            let mut changed = status.clone();
+        for replacement in [Value::Null, json!(word)] {
+            let mut changed = value.clone();
             let place = changed.pointer_mut(&path).expect("it was found there");
             if replacement.is_string() && !place.is_string() {
                 continue;
@@ -163,6 +114,12 @@ fn statuses(status: &Value) -> Vec<Value> {
             odd.push(changed);
         }
     }
+    odd
+}
+
+/// States of a status that a client in Go may write: with nulls, without times, with words that nobody knows.
+fn statuses(status: &Value) -> Vec<Value> {
+    let mut odd = variants(status, "Unheard-Of");
     let go = json!([{"type": "Odd", "status": "Perhaps", "reason": "E", "message": "m", "lastTransitionTime": null}]);
     let mut conditions = status.clone();
     conditions["conditions"] = go;
@@ -170,23 +127,28 @@ fn statuses(status: &Value) -> Vec<Value> {
     odd
 }
 
-async fn mistreat(cluster: &Cluster, (api_version, kind, spec): (&str, &str, Value)) -> usize {
-    let objects = api(&cluster.client(), api_version, kind);
-    let object =
-        json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "odd"}, "spec": spec});
-    let object: DynamicObject = serde_json::from_value(object).expect("an object");
-    objects
-        .create(&Default::default(), &object)
-        .await
-        .expect("the server takes it");
+/// Creates an object and lets controllers see it.
+async fn bring_up(cluster: &Cluster, subject: &Subject) -> (Api<DynamicObject>, DynamicObject) {
+    let objects = subject.api(&cluster.client());
+    let created = objects
+        .create(&PostParams::default(), &subject.object())
+        .await;
+    created.unwrap_or_else(|error| panic!("{} is refused: {error}", subject.kind()));
     sleep(Duration::from_secs(30)).await;
     let present = objects.get("odd").await.expect("it is there");
+    (objects, present)
+}
+
+/// Gives an object every odd status that the server accepts, and returns how many that were.
+async fn mistreat_status(cluster: &Cluster, subject: &Subject) -> usize {
+    let (objects, present) = bring_up(cluster, subject).await;
+    let status = subject.status.as_ref().unwrap_or(&present.data["status"]);
     let mut taken = 0;
-    for status in statuses(&present.data["status"]) {
+    for status in statuses(status) {
         let mut body = objects.get("odd").await.expect("it is there");
         body.data["status"] = status;
         let replaced = objects
-            .replace_status("odd", &Default::default(), &body)
+            .replace_status("odd", &PostParams::default(), &body)
             .await;
         taken += usize::from(replaced.is_ok());
         sleep(Duration::from_millis(100)).await;
@@ -201,17 +163,96 @@ async fn mistreat(cluster: &Cluster, (api_version, kind, spec): (&str, &str, Val
     taken
 }
 
+/// Gives an object every odd spec that the server accepts, and returns how many that were.
+async fn mistreat_spec(cluster: &Cluster, subject: &Subject) -> usize {
+    let (objects, present) = bring_up(cluster, subject).await;
+    let mut usual = present.data.clone();
+    if let Some(fields) = usual.as_object_mut() {
+        fields.remove("status");
+    }
+    let mut taken = 0;
+    for spec in variants(&usual, "unheard-of") {
+        if !replace(&objects, spec).await {
+            continue;
+        }
+        taken += 1;
+        sleep(Duration::from_millis(100)).await;
+        // The next one differs from the usual spec in one place too. Some changes cannot be taken back.
+        replace(&objects, usual.clone()).await;
+    }
+    sleep(Duration::from_secs(30)).await;
+    taken
+}
+
+/// Replaces all but the metadata of the object, and returns whether the server accepts that.
+async fn replace(objects: &Api<DynamicObject>, with: Value) -> bool {
+    let mut body = objects.get("odd").await.expect("it is there");
+    body.data = with;
+    let replaced = objects.replace("odd", &PostParams::default(), &body).await;
+    replaced.is_ok()
+}
+
 #[tokio::test(start_paused = true)]
-async fn no_controller_gives_up_on_what_the_server_accepted() {
+async fn no_controller_gives_up_on_a_status_that_the_server_accepted() {
     let errors = Errors::default();
     let _guard = tracing::subscriber::set_default(errors.clone());
     let cluster = world::start().await;
     let mut taken = 0;
-    for object in objects() {
-        taken += mistreat(&cluster, object).await;
+    for subject in subjects::all() {
+        let has_status = !matches!(subject.kind(), "EndpointSlice" | "StorageClass");
+        if has_status {
+            taken += mistreat_status(&cluster, &subject).await;
+        }
     }
     // The server refuses some of it; enough has to be left for the test to mean something.
-    assert!(taken > 60, "only {taken} states were accepted");
+    assert!(taken > 120, "only {taken} states were accepted");
+    let seen = errors.errors();
+    assert!(seen.is_empty(), "{seen:#?}");
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_controller_gives_up_on_a_spec_that_the_server_accepted() {
+    let errors = Errors::default();
+    let _guard = tracing::subscriber::set_default(errors.clone());
+    let cluster = world::start().await;
+    let mut taken = 0;
+    for subject in subjects::all() {
+        taken += mistreat_spec(&cluster, &subject).await;
+    }
+    assert!(taken > 120, "only {taken} specs were accepted");
+    let seen = errors.errors();
+    assert!(seen.is_empty(), "{seen:#?}");
+    cluster.stop().await;
+}
+
+/// Objects that mean nothing, contradict themselves or name what does not exist: a line each in `odd.json`.
+#[tokio::test(start_paused = true)]
+async fn no_controller_gives_up_on_objects_that_mean_nothing() {
+    let errors = Errors::default();
+    let _guard = tracing::subscriber::set_default(errors.clone());
+    let cluster = world::start().await;
+    let objects: Vec<DynamicObject> =
+        serde_json::from_str(include_str!("tolerance/odd.json")).expect("objects");
+    for object in &objects {
+        let types = object.types.as_ref().expect("it says what it is");
+        let is_namespaced = object.metadata.namespace.is_some();
+        let objects = api(
+            &cluster.client(),
+            &types.api_version,
+            &types.kind,
+            is_namespaced,
+        );
+        let created = objects.create(&PostParams::default(), object).await;
+        created.unwrap_or_else(|error| panic!("{object:?} is refused: {error}"));
+        sleep(Duration::from_secs(1)).await;
+    }
+    sleep(Duration::from_secs(900)).await;
+    // Whoever had given up would not do this any more.
+    let pod = json!({"metadata": {"name": "sane"}, "spec": {"containers": [{"name": "c", "image": "sim"}]}});
+    let pods = here::<Pod>(&cluster);
+    create(&pods, pod).await;
+    until(&pods, "sane", |pod| pod["status"]["phase"] == "Running").await;
     let seen = errors.errors();
     assert!(seen.is_empty(), "{seen:#?}");
     cluster.stop().await;
@@ -230,7 +271,7 @@ async fn service_with_a_condition_without_a_time_has_endpoints() {
         json!({"metadata": {"name": "odd"}, "spec": spec}),
     )
     .await;
-    let objects = api(&cluster.client(), "v1", "Service");
+    let objects = api(&cluster.client(), "v1", "Service", true);
     let condition = json!({"type": "T", "status": "True", "reason": "E", "message": "m", "lastTransitionTime": null});
     let patch = Patch::Merge(json!({"status": {"conditions": [condition]}}));
     let patched = objects
@@ -238,11 +279,16 @@ async fn service_with_a_condition_without_a_time_has_endpoints() {
         .await;
     patched.expect("the server takes it");
     let pod = json!({"metadata": {"name": "p", "labels": {"app": "a"}}, "spec": {"containers": [{"name": "c", "image": "sim"}]}});
-    create(&here::<k8s_openapi::api::core::v1::Pod>(&cluster), pod).await;
-    let pods = here::<k8s_openapi::api::core::v1::Pod>(&cluster);
+    let pods = here::<Pod>(&cluster);
+    create(&pods, pod).await;
     until(&pods, "p", |pod| pod["status"]["phase"] == "Running").await;
     sleep(Duration::from_secs(5)).await;
-    let slices = api(&cluster.client(), "discovery.k8s.io/v1", "EndpointSlice");
+    let slices = api(
+        &cluster.client(),
+        "discovery.k8s.io/v1",
+        "EndpointSlice",
+        true,
+    );
     let listed = slices
         .list(&ListParams::default().labels("kubernetes.io/service-name=odd"))
         .await;
