@@ -2,7 +2,9 @@
 //! server refuses, loses, delays and breaks.
 
 mod exclusive;
+mod limits;
 mod operations;
+mod policies;
 mod random;
 mod settling;
 mod witness;
@@ -15,12 +17,13 @@ use kubewright_cluster::{Clock, Cluster};
 use kubewright_testing::{Break, Fault, Wire};
 use tokio::time::sleep;
 
+use limits::RULES;
 use operations::Operator;
 use random::Random;
 use witness::{WATCHED, Witness};
 
 /// What users and nodes do in one run.
-const OPERATIONS: usize = 50;
+const OPERATIONS: usize = 80;
 
 /// The transport of the controllers, once they have connected.
 type Slot = Arc<Mutex<Option<Wire>>>;
@@ -63,8 +66,15 @@ fn disturb(wire: &Wire, seed: u64) {
     });
 }
 
-/// Lives through a storm and gives the collections that were written to.
-async fn weather(seed: u64) -> BTreeSet<String> {
+/// What a storm has put to the test.
+#[derive(Default)]
+struct Tested {
+    collections: BTreeSet<String>,
+    rules: BTreeSet<&'static str>,
+}
+
+/// Lives through a storm.
+async fn weather(seed: u64) -> Tested {
     let line = Slot::default();
     let cluster = start(seed, &line).await;
     let wire = line.lock().expect("nobody panics while holding it").clone();
@@ -97,7 +107,10 @@ async fn weather(seed: u64) -> BTreeSet<String> {
         "seed {seed}: too little was checked"
     );
     cluster.stop().await;
-    witness.collections()
+    Tested {
+        collections: witness.collections(),
+        rules: witness.rules(),
+    }
 }
 
 /// `KUBEWRIGHT_STORMS` sets how many seeds there are.
@@ -108,13 +121,16 @@ fn storms() -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn bounds_hold_after_every_write_on_a_bad_line() {
-    let mut written = BTreeSet::new();
+    let mut tested = Tested::default();
     for seed in 4..4 + storms() {
-        written.extend(weather(seed).await);
+        let storm = weather(seed).await;
+        tested.collections.extend(storm.collections);
+        tested.rules.extend(storm.rules);
     }
-    let missed: Vec<_> = WATCHED
-        .iter()
-        .filter(|it| !written.contains(**it))
-        .collect();
+    let is_missed = |it: &&&str| !tested.collections.contains(**it);
+    let missed: Vec<_> = WATCHED.iter().filter(is_missed).collect();
     assert_eq!(missed, [&""; 0], "nothing has happened to these");
+    let is_missed = |it: &&&str| !tested.rules.contains(**it);
+    let missed: Vec<_> = RULES.iter().filter(is_missed).collect();
+    assert_eq!(missed, [&""; 0], "nothing has put these to the test");
 }

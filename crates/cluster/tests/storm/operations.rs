@@ -1,9 +1,11 @@
 //! What users and machines do, at random. Users have a transport without faults.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+use k8s_openapi::api::batch::v1::{CronJob, Job};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
-use k8s_openapi::api::core::v1::{Pod, ReplicationController, Service};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, ReplicationController, Service};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
 };
@@ -15,7 +17,7 @@ use crate::random::Random;
 use crate::witness::Witness;
 
 /// Names of each kind; a few, so that they are used again.
-const NAMES: [&str; 2] = ["one", "two"];
+pub(crate) const NAMES: [&str; 2] = ["one", "two"];
 const KINDS: [&str; 5] = [
     "deployments",
     "statefulsets",
@@ -25,11 +27,13 @@ const KINDS: [&str; 5] = [
 ];
 
 pub(crate) struct Operator<'a> {
-    cluster: &'a Cluster,
-    witness: &'a Witness,
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) witness: &'a Witness,
     pub(crate) random: Random,
     /// The node that is silent.
     silent: Option<String>,
+    /// The node that is low on memory.
+    pub(crate) pressed: Option<String>,
 }
 
 impl<'a> Operator<'a> {
@@ -39,6 +43,7 @@ impl<'a> Operator<'a> {
             witness,
             random,
             silent: None,
+            pressed: None,
         }
     }
 
@@ -52,20 +57,22 @@ impl<'a> Operator<'a> {
         } else {
             kind
         };
-        match self.random.below(13) {
-            0..5 => self.create_or_change(kind, name).await,
-            5 => self.undo(name).await,
-            6 => self.delete(kind, name).await,
-            7 | 8 => self.delete_pod().await,
+        match self.random.below(24) {
+            0..6 => self.create_or_change(kind, name).await,
+            6 => self.undo(name).await,
+            7 => self.delete(kind, name).await,
+            8 => self.delete_pod().await,
             9 => self.toggle("services", name).await,
             10 => self.toggle("pods", name).await,
             11 => self.ask_for_a_certificate(name).await,
-            _ => self.disturb_a_node().await,
+            12 => self.disturb_a_node().await,
+            _ => self.act_on_policies(name).await,
         }
     }
 
-    /// All nodes speak again, and nothing is paused.
+    /// All nodes speak again and are low on nothing, nothing is paused, and no cron job begins anything.
     pub(crate) async fn calm(&mut self) {
+        self.relieve_the_node().await;
         if let Some(node) = self.silent.take() {
             self.cluster
                 .nodes()
@@ -77,6 +84,8 @@ impl<'a> Operator<'a> {
             self.patch("deployments", name, json!({"spec": {"paused": false}}))
                 .await;
             self.patch("jobs", name, json!({"spec": {"suspend": false}}))
+                .await;
+            self.patch("cronjobs", name, json!({"spec": {"suspend": true}}))
                 .await;
         }
     }
@@ -117,7 +126,16 @@ impl<'a> Operator<'a> {
                 json!({"replicas": count, "selector": selector, "template": template, "strategy": strategy})
             }
             "statefulsets" => {
-                json!({"replicas": count, "selector": selector, "template": template, "serviceName": name})
+                let claim = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+                let claims = json!([{"metadata": {"name": "data"}, "spec": claim}]);
+                let when = if count.is_multiple_of(2) {
+                    "Retain"
+                } else {
+                    "Delete"
+                };
+                let retention = json!({"whenDeleted": when, "whenScaled": when});
+                json!({"replicas": count, "selector": selector, "template": template, "serviceName": name,
+                    "volumeClaimTemplates": claims, "persistentVolumeClaimRetentionPolicy": retention})
             }
             "daemonsets" => json!({"selector": selector, "template": template}),
             "replicationcontrollers" => {
@@ -146,7 +164,8 @@ impl<'a> Operator<'a> {
         self.post(kind, name, spec).await
     }
 
-    async fn post(&self, kind: &str, name: &str, spec: Value) -> bool {
+    /// Creates an object with a spec. Says whether there was none.
+    pub(crate) async fn post(&self, kind: &str, name: &str, spec: Value) -> bool {
         let object = json!({"metadata": {"name": name}, "spec": spec});
         let object = serde_json::from_value(object).expect("the test's object is one");
         match self.api(kind).create(&PostParams::default(), &object).await {
@@ -157,7 +176,7 @@ impl<'a> Operator<'a> {
     }
 
     /// The API of a kind by its plural.
-    fn api(&self, kind: &str) -> Api<DynamicObject> {
+    pub(crate) fn api(&self, kind: &str) -> Api<DynamicObject> {
         let resource = match kind {
             "deployments" => ApiResource::erase::<Deployment>(&()),
             "statefulsets" => ApiResource::erase::<StatefulSet>(&()),
@@ -165,6 +184,10 @@ impl<'a> Operator<'a> {
             "replicationcontrollers" => ApiResource::erase::<ReplicationController>(&()),
             "services" => ApiResource::erase::<Service>(&()),
             "pods" => ApiResource::erase::<Pod>(&()),
+            "horizontalpodautoscalers" => ApiResource::erase::<HorizontalPodAutoscaler>(&()),
+            "cronjobs" => ApiResource::erase::<CronJob>(&()),
+            "poddisruptionbudgets" => ApiResource::erase::<PodDisruptionBudget>(&()),
+            "persistentvolumeclaims" => ApiResource::erase::<PersistentVolumeClaim>(&()),
             "certificatesigningrequests" => {
                 let resource = ApiResource::erase::<CertificateSigningRequest>(&());
                 return Api::all_with(self.cluster.client(), &resource);
@@ -174,7 +197,7 @@ impl<'a> Operator<'a> {
         Api::default_namespaced_with(self.cluster.client(), &resource)
     }
 
-    async fn patch(&self, kind: &str, name: &str, patch: Value) {
+    pub(crate) async fn patch(&self, kind: &str, name: &str, patch: Value) {
         let (api, params) = (self.api(kind), PatchParams::default());
         // What is gone, and what may not be changed any more, is left alone.
         if let Err(error) = api.patch(name, &params, &Patch::Strategic(patch)).await {

@@ -1,5 +1,6 @@
 //! In the end everything is as it was wished for.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
@@ -8,6 +9,7 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{
     PersistentVolumeClaim, Pod, PodCondition, ReplicationController, Service,
 };
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use kubewright_cluster::Cluster;
@@ -106,7 +108,10 @@ async fn unsettled(cluster: &Cluster) -> Vec<String> {
         |pod: &&Pod| pod.status.as_ref().and_then(|it| it.phase.as_deref()) == Some("Pending");
     let waiting = pods.iter().filter(pending);
     found.extend(waiting.map(|pod| format!("pod {} does not run", pod.name_any())));
-    let unready = pods.iter().filter(|pod| {
+    // Pods that nodes evicted stay as they ended.
+    let has_failed =
+        |pod: &Pod| pod.status.as_ref().and_then(|it| it.phase.as_deref()) == Some("Failed");
+    let unready = pods.iter().filter(|pod| !has_failed(pod)).filter(|pod| {
         let conditions = pod
             .status
             .iter()
@@ -143,19 +148,17 @@ async fn unsettled_edges(cluster: &Cluster) -> Vec<String> {
             found.push(format!("service {} has no address", service.name_any()));
         }
     }
-    let pods: Vec<_> = all::<Pod>(cluster).await;
-    for claim in all::<PersistentVolumeClaim>(cluster).await {
-        let owners = claim.owner_references().iter();
-        let owned = owners.clone().any(|owner| {
-            pods.iter()
-                .any(|pod| pod.uid().as_ref() == Some(&owner.uid))
-        });
-        let phase = claim.status.as_ref().and_then(|it| it.phase.as_deref());
-        if !owned || phase != Some("Bound") {
-            found.push(format!(
-                "claim {}: {phase:?}, owner lives: {owned}",
-                claim.name_any()
-            ));
+    found.extend(unsettled_claims(cluster).await);
+    for budget in all::<PodDisruptionBudget>(cluster).await {
+        let status = budget.status.clone().unwrap_or_default();
+        let (healthy, desired) = (status.current_healthy, status.desired_healthy);
+        let allowed = healthy
+            .zip(desired)
+            .map(|(healthy, desired)| (healthy - desired).max(0));
+        if status.observed_generation != budget.metadata.generation
+            || (status.expected_pods > Some(0) && status.disruptions_allowed != allowed)
+        {
+            found.push(format!("budget {}: {status:?}", budget.name_any()));
         }
     }
     let requests = Api::<CertificateSigningRequest>::all(cluster.client());
@@ -172,6 +175,30 @@ async fn unsettled_edges(cluster: &Cluster) -> Vec<String> {
             .any(|it| it.type_ == "Approved");
         if is_approved && status.certificate.is_none() {
             found.push(format!("request {} is not signed", request.name_any()));
+        }
+    }
+    found
+}
+
+/// Claims that are not bound, have less than they ask for, or have outlived the pod or the set that owned them.
+async fn unsettled_claims(cluster: &Cluster) -> Vec<String> {
+    let pods = all::<Pod>(cluster).await;
+    let sets = all::<StatefulSet>(cluster).await;
+    let uids: BTreeSet<_> = pods.iter().filter_map(ResourceExt::uid).collect();
+    let uids: BTreeSet<_> = sets
+        .iter()
+        .filter_map(ResourceExt::uid)
+        .chain(uids)
+        .collect();
+    let mut found = Vec::new();
+    for claim in all::<PersistentVolumeClaim>(cluster).await {
+        let owners = claim.owner_references();
+        let lives = owners.is_empty() || owners.iter().any(|owner| uids.contains(&owner.uid));
+        let status = claim.status.clone().unwrap_or_default();
+        let requests = claim.spec.clone().and_then(|spec| spec.resources?.requests);
+        if !lives || status.phase.as_deref() != Some("Bound") || status.capacity != requests {
+            let name = claim.name_any();
+            found.push(format!("claim {name}: {status:?}, owner lives: {lives}"));
         }
     }
     found

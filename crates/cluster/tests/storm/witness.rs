@@ -12,21 +12,26 @@ use kubewright_server::storage::{Change, Event};
 use serde_json::Value;
 
 use crate::exclusive;
+use crate::limits::{self, Limits, Objects, Write};
 
 /// How long ago a controller's view may be from: late watches, and pauses after watches that broke.
-const WHILE: SignedDuration = SignedDuration::from_secs(60);
+pub(crate) const WHILE: SignedDuration = SignedDuration::from_secs(60);
 
 /// What is looked at.
-pub(crate) const WATCHED: [&str; 11] = [
+pub(crate) const WATCHED: [&str; 15] = [
     "apps/deployments",
     "apps/replicasets",
     "apps/statefulsets",
     "apps/daemonsets",
+    "autoscaling/horizontalpodautoscalers",
+    "batch/cronjobs",
     "batch/jobs",
     "certificates.k8s.io/certificatesigningrequests",
+    "nodes",
     "persistentvolumeclaims",
     "persistentvolumes",
     "pods",
+    "policy/poddisruptionbudgets",
     "replicationcontrollers",
     "services",
 ];
@@ -39,8 +44,8 @@ pub(crate) struct Witness {
 
 #[derive(Default)]
 struct Seen {
-    /// Objects by collection and uid.
-    objects: BTreeMap<String, BTreeMap<String, Value>>,
+    objects: Objects,
+    limits: Limits,
     /// Numbers that bound others, with when they were no longer true: by uid and field.
     bounds: BTreeMap<(String, &'static str), Vec<(Timestamp, i64)>>,
     /// Pods that a user deleted.
@@ -79,6 +84,24 @@ impl Witness {
     /// The collections that were written to.
     pub(crate) fn collections(&self) -> BTreeSet<String> {
         self.lock().objects.keys().cloned().collect()
+    }
+
+    /// A node is low on memory from now on.
+    pub(crate) fn press(&self, node: &str) {
+        self.lock().limits.press(node);
+        self.disturb();
+    }
+
+    /// A node is low on nothing any more.
+    pub(crate) fn relieve(&self, node: &str) {
+        let now = self.clock.now();
+        self.lock().limits.relieve(node, now);
+        self.disturb();
+    }
+
+    /// The rules about limits that were put to the test.
+    pub(crate) fn rules(&self) -> BTreeSet<&'static str> {
+        self.lock().limits.checked().clone()
     }
 
     /// How many checks there were.
@@ -137,6 +160,18 @@ impl Seen {
         } else {
             objects.insert(uid.clone(), object.clone())
         };
+        let write = Write {
+            collection,
+            before: before.as_ref(),
+            after: &object,
+            gone,
+            now,
+        };
+        self.limits.see(write, &self.objects);
+        self.complaints.extend(self.limits.complaints());
+        if limits::is_squeezed(write) {
+            self.disturbed = Some(now);
+        }
         self.keep_bounds(collection, &uid, before.as_ref(), now);
         match collection {
             "apps/deployments" if before.as_ref().map(|b| &b["spec"]) != Some(&object["spec"]) => {
