@@ -214,6 +214,17 @@ fn pods_of_the_new_set_do_not_hold_up_recreate() {
     assert_eq!(plan.update[0].after.spec.replicas, Some(3));
 }
 
+/// The real controller waits for ever here: docs/differs.md.
+#[test]
+fn a_scaled_recreate_goes_on_although_two_sets_have_pods() {
+    let before = recreating(deployment("b", 3, "1", "1"));
+    let scaled = recreating(deployment("b", 5, "1", "1"));
+    let sets = [set(&before, "a", 1, 2, 2), set(&before, "b", 2, 1, 1)];
+    check_sizes("stops the old", &scaled, &sets, &[("a", 0), ("b", 1)]);
+    let sets = [set(&before, "a", 1, 0, 0), set(&before, "b", 2, 1, 1)];
+    check_sizes("grows the new", &scaled, &sets, &[("a", 0), ("b", 5)]);
+}
+
 #[test]
 fn rolling_back_gives_the_old_set_a_new_number() {
     let wanted = deployment("a", 3, "1", "0");
