@@ -210,7 +210,7 @@ fn add(uids: &mut Option<Vec<String>>, uid: String) {
 pub(crate) fn backoff(spec: &JobSpec, pods: &[Arc<Pod>], now: Timestamp) -> Option<Duration> {
     let ends = |good: &dyn Fn(&Pod) -> bool| -> Vec<Timestamp> {
         let ended = pods.iter().filter(|pod| good(pod));
-        ended.map(|pod| ended_at(pod, now)).collect()
+        ended.map(|pod| ended_at(pod)).collect()
     };
     let success = ends(&|pod| phase(pod) == "Succeeded").into_iter().max();
     let failures = ends(&|pod| has_failed(spec, pod)).into_iter();
@@ -232,16 +232,36 @@ pub(super) fn wait_after(failures: usize, last: Timestamp, now: Timestamp) -> Op
     (!left.is_zero()).then_some(left)
 }
 
-/// When a pod ended: with its last container, or when it was deleted.
-pub(super) fn ended_at(pod: &Pod, now: Timestamp) -> Timestamp {
-    let status = pod.status.as_ref();
-    let containers = status
-        .into_iter()
-        .flat_map(|s| s.container_statuses.iter().flatten());
-    let ends = containers.filter_map(|container| {
+/// When a pod ended (`job/backoff_utils.go: getFinishedTime`). One that no container of ever ran, as a node rejects or evicts it, ended
+/// when it was seen not to be ready. A time that moves on with the clock would be waited for without end.
+pub(super) fn ended_at(pod: &Pod) -> Timestamp {
+    let created = pod.metadata.creation_timestamp.as_ref();
+    let ended = last_container(pod).or_else(|| not_ready(pod));
+    let ended = ended.or_else(|| asked_to_go(pod));
+    let ended = ended.or_else(|| created.map(|time| time.0));
+    ended.unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// When the last container ended, if all have.
+fn last_container(pod: &Pod) -> Option<Timestamp> {
+    let containers = pod.status.as_ref()?.container_statuses.as_ref()?;
+    let ends = containers.iter().map(|container| {
         let ended = container.state.as_ref()?.terminated.as_ref()?;
-        ended.finished_at.as_ref().map(|time| time.0)
+        Some(ended.finished_at.as_ref()?.0)
     });
-    let deleted = pod.metadata.deletion_timestamp.as_ref().map(|time| time.0);
-    ends.max().or(deleted).unwrap_or(now)
+    ends.collect::<Option<Vec<_>>>()?.into_iter().max()
+}
+
+fn not_ready(pod: &Pod) -> Option<Timestamp> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let ready = conditions.iter().find(|it| it.type_ == "Ready")?;
+    let since = ready.last_transition_time.as_ref()?;
+    (ready.status == "False").then_some(since.0)
+}
+
+/// When the deletion was asked for: its timestamp is when it is to be over.
+fn asked_to_go(pod: &Pod) -> Option<Timestamp> {
+    let deadline = pod.metadata.deletion_timestamp.as_ref()?.0;
+    let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
+    deadline.checked_sub(SignedDuration::from_secs(grace)).ok()
 }

@@ -94,7 +94,7 @@ pub(super) fn after(spec: &JobSpec, pod: &Pod) -> Failures {
 /// How long an index waits for its next pod.
 pub(super) fn wait(pod: &Pod, now: Timestamp) -> Option<Duration> {
     let failures = usize::try_from(number(pod)).unwrap_or_default();
-    wait_after(failures + 1, ended_at(pod, now), now)
+    wait_after(failures + 1, ended_at(pod), now)
 }
 
 /// How often an index had failed before this pod.

@@ -292,6 +292,30 @@ fn failures_delay_the_next_pod() {
     check(60, 600, None);
 }
 
+/// `job/backoff_utils.go: getFinishedTime`.
+#[test]
+fn pods_that_never_ran_delay_the_next_one_no_longer_than_others() {
+    let check = |what: &str, metadata: Value, status: Value, seconds: i64| {
+        let mut pod = json!({"metadata": {"name": "p", "creationTimestamp": at(50).to_string()}, "status": {"phase": "Failed"}});
+        for (field, added) in [("metadata", metadata), ("status", status)] {
+            for (key, value) in added.as_object().into_iter().flatten() {
+                pod[field][key] = value.clone();
+            }
+        }
+        let pods = [Arc::new(serde_json::from_value(pod).expect("a pod"))];
+        let job = job(json!({"backoffLimit": 99}), json!({}));
+        let before = plan(&job, &pods, at(seconds - 1));
+        assert_eq!(before.again, Some(Duration::from_secs(1)), "{what}");
+        assert_eq!(plan(&job, &pods, at(seconds)).create.len(), 1, "{what}");
+    };
+    check("created", json!({}), json!({}), 60);
+    let unready =
+        json!({"type": "Ready", "status": "False", "lastTransitionTime": at(70).to_string()});
+    check("not ready", json!({}), json!({"conditions": [unready]}), 80);
+    let going = json!({"deletionTimestamp": at(120).to_string(), "deletionGracePeriodSeconds": 30});
+    check("deleted", going, json!({}), 100);
+}
+
 #[test]
 fn suspended_jobs_have_no_pods_and_go_on_later() {
     let suspended = json!({"suspend": true});
