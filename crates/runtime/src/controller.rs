@@ -11,6 +11,7 @@
 //! Owner: the manager, which starts and stops it.
 
 mod builder;
+mod finalizing;
 mod history;
 mod hot_loop;
 mod of_objects;

@@ -7,6 +7,7 @@ use kube::core::{ApiResource, DynamicObject};
 use kubewright_cache::{Key, Scope};
 
 use super::builder::Common;
+use super::finalizing::{Finalizing, Named};
 use super::target::{ObjectTarget, Target};
 use super::{Builder, Controller};
 use crate::client::{Client, Object, Objects, TypedObject, is_cluster_scoped};
@@ -21,7 +22,7 @@ pub struct Primary<K> {
     watch: Watch<K>,
     objects: fn(&Client, &ApiResource) -> Objects<K>,
     scope: Option<Scope>,
-    finalizer: Option<Arc<str>>,
+    finalizer: Option<Arc<dyn Finalizing<K>>>,
 }
 
 impl Controller {
@@ -155,7 +156,7 @@ impl<K: Object> Builder<Primary<K>> {
     /// Holds every object with this finalizer until [`Reconciler::cleanup`] has done its work: the finalizer is added before
     /// the first reconcile of an object, and removed after the clean-up.
     pub fn finalizer(mut self, name: &str) -> Self {
-        self.primary.finalizer = Some(name.into());
+        self.primary.finalizer = Some(Arc::new(Named(name.into())));
         self
     }
 

@@ -7,9 +7,9 @@ use kube::core::ApiResource;
 use kubewright_cache::source::BoxFuture;
 use kubewright_cache::{Key, Reader, Scope};
 
+use super::finalizing::Finalizing;
 use crate::cache::Narrow;
 use crate::client::{Client, Informers, Object, Objects};
-use crate::finalizer::{FinalizeError, FinalizeFailure, Finalized};
 use crate::reconciler::{Reconciler, RequestReconciler};
 use crate::requests::Request;
 use crate::{Context, Error, Outcome};
@@ -38,8 +38,8 @@ pub(super) struct ObjectTarget<K, T> {
     pub(super) objects: fn(&Client, &ApiResource) -> Objects<K>,
     pub(super) resource: ApiResource,
     pub(super) scope: Option<Scope>,
-    /// Held by every object until the reconciler has cleaned up.
-    pub(super) finalizer: Option<Arc<str>>,
+    /// What comes before and after, if objects are held until the reconciler has cleaned up.
+    pub(super) finalizer: Option<Arc<dyn Finalizing<K>>>,
     pub(super) reconciler: T,
 }
 
@@ -51,19 +51,7 @@ impl<K: Object, T: Reconciler<K>> ObjectTarget<K, T> {
         };
         // That of the reconcile, so that its writes are among those of the reconcile.
         let objects = (self.objects)(cx.client(), &self.resource);
-        let reconcile = async |object| self.reconciler.reconcile(object, cx).await;
-        let cleanup = async |object| self.reconciler.cleanup(object, cx).await;
-        let finalized = objects.finalize(object, finalizer, reconcile, cleanup);
-        match finalized.await {
-            Ok(Finalized::Applied(outcome) | Finalized::NotYet(outcome)) => Ok(outcome),
-            Ok(Finalized::Removed | Finalized::Absent) => Ok(Outcome::done()),
-            // A reconcile fails in its own words, with a finalizer or without.
-            Err(FinalizeError {
-                failure: FinalizeFailure::Apply(error),
-                ..
-            }) => Err(error),
-            Err(error) => Err(error.into()),
-        }
+        finalizer.run(objects, object, &self.reconciler, cx).await
     }
 }
 
