@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use kube::core::PartialObjectMeta;
 use kube::{Api, ResourceExt};
 use kubewright_cache::Factory;
 use kubewright_proxy::{LoopbackNetwork, Proxy};
@@ -191,14 +192,14 @@ impl Cluster {
         let failed = |error: kube::Error| StartError::Controllers(error.to_string());
         let all = Default::default();
         let namespaces = Api::<Namespace>::all(self.client())
-            .list(&all)
+            .list_metadata(&all)
             .await
             .map_err(failed)?;
         let accounts = Api::<ServiceAccount>::all(self.client())
-            .list(&all)
+            .list_metadata(&all)
             .await
             .map_err(failed)?;
-        let has = |namespace: &Namespace| {
+        let has = |namespace: &PartialObjectMeta<Namespace>| {
             let mut accounts = accounts.items.iter();
             accounts.any(|a| a.name_any() == "default" && a.namespace() == namespace.metadata.name)
         };

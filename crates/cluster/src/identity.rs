@@ -69,10 +69,18 @@ pub(crate) struct Acting {
 type Built = Result<Request<Vec<u8>>, RequestError>;
 
 impl Acting {
-    pub(crate) fn new(kube: &Client, user: impl Into<Option<User>>) -> Self {
+    /// Whoever the client's requests are made as.
+    pub(crate) fn of(kube: &Client) -> Self {
         Self {
             kube: kube.clone(),
-            user: user.into(),
+            user: None,
+        }
+    }
+
+    pub(crate) fn new(kube: &Client, user: User) -> Self {
+        Self {
+            kube: kube.clone(),
+            user: Some(user),
         }
     }
 
@@ -90,7 +98,9 @@ impl Acting {
         if let Some(user) = &self.user {
             request.extensions_mut().insert(user.clone());
         }
-        self.kube.request(request).await
+        let answer = self.kube.request_text(request).await?;
+        // As informers decode it, so that a type is read in one way only: that is half of the code which it costs.
+        kubewright_cache::decode(answer.as_bytes()).map_err(kube::Error::SerdeError)
     }
 
     /// Reads an object, if it is there.
@@ -125,8 +135,25 @@ impl Acting {
     where
         K: Resource<DynamicType = ()> + Serialize + DeserializeOwned,
     {
-        let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+        // By way of a value, as the client of controllers writes it: a type is written in one way only.
+        let value = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
+        let body = serde_json::to_vec(&value).map_err(kube::Error::SerdeError)?;
         self.send(at::<K>(namespace).create(params, body)).await
+    }
+
+    /// Creates an object, and does not read what becomes of it.
+    ///
+    /// # Errors
+    /// What the server answers.
+    pub(crate) async fn post<K: Resource<DynamicType = ()>>(
+        &self,
+        namespace: Option<&str>,
+        params: &PostParams,
+        object: &impl Serialize,
+    ) -> Result<(), kube::Error> {
+        let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+        let built = at::<K>(namespace).create(params, body);
+        self.send::<IgnoredAny>(built).await.map(drop)
     }
 
     /// Patches an object.

@@ -1,11 +1,12 @@
 //! A cluster in a network of this machine: what its server and its proxy have to know of that.
 
 use k8s_openapi::api::core::v1::Service;
-use kube::Api;
 use kube::api::PostParams;
 use kubewright_proxy::{LoopbackNetwork, ProxyOptions};
 use kubewright_server::{Server, ServiceNetwork};
 use serde_json::json;
+
+use crate::identity::Acting;
 
 /// The Service of the DNS server, which has the name that it has everywhere.
 const DNS_NAMESPACE: &str = "kube-system";
@@ -34,23 +35,26 @@ pub(crate) async fn ensure_dns_service(
 ) -> Result<(), kube::Error> {
     let address = network.dns_address();
     let port = |name: &str, protocol: &str| json!({"name": name, "port": address.port(), "protocol": protocol});
-    let service: Service = serde_json::from_value(json!({
+    let service = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
         "metadata": {"name": DNS, "labels": {"k8s-app": DNS, "kubernetes.io/name": "CoreDNS"}},
         "spec": {
             "clusterIP": address.ip().to_string(),
             "ports": [port("dns", "UDP"), port("dns-tcp", "TCP")],
         },
-    }))
-    .expect("a service");
+    });
     let client = kube::Client::new(server.service(), DNS_NAMESPACE);
-    let services: Api<Service> = Api::default_namespaced(client);
+    let acting = Acting::of(&client);
+    let (namespace, params) = (Some(DNS_NAMESPACE), PostParams::default());
     // Looked for first: the address is taken, of which a server speaks before it speaks of the name.
-    if services.get_opt(DNS).await?.is_some() {
+    let found: Option<Service> = acting.get_opt(namespace, DNS).await?;
+    if found.is_some() {
         return Ok(());
     }
-    match services.create(&PostParams::default(), &service).await {
-        Ok(_) => Ok(()),
+    let posted = acting.post::<Service>(namespace, &params, &service);
+    match posted.await {
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
-        Err(error) => Err(error),
+        other => other,
     }
 }

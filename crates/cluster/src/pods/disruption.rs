@@ -4,11 +4,12 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::is_finished;
+use crate::identity::Acting;
 
 /// Who takes pods away, and what their condition `DisruptionTarget` says.
 #[derive(Debug, Clone, Copy)]
@@ -31,15 +32,16 @@ impl Disruption {
         now: Timestamp,
     ) -> Result<(), kube::Error> {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
-        let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
         let name = pod.metadata.name.as_deref().unwrap_or_default();
+        let (acting, object) = (Acting::of(client), (Some(namespace), name));
         if !is_finished(pod) {
             let params = PatchParams {
                 field_manager: Some(self.manager.to_owned()),
                 ..PatchParams::default()
             };
             let patch = Patch::Strategic(self.patch(pod, now));
-            ignore_gone(api.patch_status(name, &params, &patch).await)?;
+            let marked = acting.patch_status::<Pod, IgnoredAny>(object, &params, &patch);
+            ignore_gone(marked.await.map(drop))?;
         }
         let params = DeleteParams {
             preconditions: Some(Preconditions {
@@ -48,7 +50,7 @@ impl Disruption {
             }),
             ..DeleteParams::default()
         };
-        ignore_gone(api.delete(name, &params).await)
+        ignore_gone(acting.delete::<Pod>(object.0, object.1, &params).await)
     }
 
     fn patch(&self, pod: &Pod, now: Timestamp) -> Value {
@@ -60,9 +62,9 @@ impl Disruption {
     }
 }
 
-fn ignore_gone<T>(written: Result<T, kube::Error>) -> Result<(), kube::Error> {
+fn ignore_gone(written: Result<(), kube::Error>) -> Result<(), kube::Error> {
     match written {
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
-        other => other.map(drop),
+        other => other,
     }
 }

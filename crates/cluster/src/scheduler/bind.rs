@@ -10,12 +10,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use kubewright_cache::Key;
+use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::board::NodeName;
 use super::volumes::Choice;
 use crate::controllers::volumes::binding::bind_volume;
 use crate::controllers::volumes::objects::SELECTED_NODE;
+use crate::identity::Acting;
 
 /// The name under which this is written.
 const MANAGER: &str = "kube-scheduler";
@@ -104,11 +106,11 @@ pub(super) async fn unschedulable(
         "lastTransitionTime": since.unwrap_or(Time(now)), "observedGeneration": meta.generation,
     });
     let patch = json!({"metadata": {"uid": meta.uid}, "status": {"conditions": [condition]}});
-    let api: Api<Pod> = Api::namespaced(client, meta.namespace.as_deref().unwrap_or("default"));
-    let name = meta.name.as_deref().unwrap_or("");
-    let params = patching();
-    let patch = Patch::Strategic(patch);
-    api.patch_status(name, &params, &patch).await.map(|_| ())
+    let namespace = meta.namespace.as_deref().unwrap_or("default");
+    let object = (Some(namespace), meta.name.as_deref().unwrap_or(""));
+    let (acting, params, patch) = (Acting::of(&client), patching(), Patch::Strategic(patch));
+    let patched = acting.patch_status::<Pod, IgnoredAny>(object, &params, &patch);
+    patched.await.map(drop)
 }
 
 /// Promises volumes to the claims that get them, and tells the provisioners of the others which node they are for
@@ -140,23 +142,21 @@ async fn promise(
     if promised == *volume {
         return Ok(());
     }
-    let api: Api<PersistentVolume> = Api::all(client.clone());
     let (meta, spec) = (&promised.metadata, promised.spec.unwrap_or_default());
     let patch = json!({
         "metadata": {"resourceVersion": volume.metadata.resource_version, "annotations": meta.annotations},
         "spec": {"claimRef": spec.claim_ref},
     });
-    let name = volume.metadata.name.as_deref().unwrap_or("");
-    let patched = api.patch(name, &patching(), &Patch::Merge(patch)).await;
-    patched.map(|_| ())
+    let object = (None, volume.metadata.name.as_deref().unwrap_or(""));
+    let (acting, params, patch) = (Acting::of(client), patching(), Patch::Merge(patch));
+    let patched = acting.patch::<PersistentVolume>(object, &params, &patch);
+    patched.await
 }
 
 async fn select_node(client: &kube::Client, claim: &Key, node: &str) -> Result<(), kube::Error> {
-    let namespace = claim.namespace().unwrap_or("default");
-    let api: Api<PersistentVolumeClaim> = Api::namespaced(client.clone(), namespace);
+    let object = (Some(claim.namespace().unwrap_or("default")), claim.name());
     let patch = json!({"metadata": {"annotations": {SELECTED_NODE: node}}});
-    let patched = api
-        .patch(claim.name(), &patching(), &Patch::Merge(patch))
-        .await;
-    patched.map(|_| ())
+    let (acting, params, patch) = (Acting::of(client), patching(), Patch::Merge(patch));
+    let patched = acting.patch::<PersistentVolumeClaim>(object, &params, &patch);
+    patched.await
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kubewright_cache::{Key, Reader};
 use kubewright_runtime::EventKind;
+use serde::de::IgnoredAny;
 use serde_json::json;
 
 use super::assign::Done;
@@ -20,6 +20,7 @@ use super::preemption::{Eviction, Needy, choose};
 use super::shell::Shell;
 use super::verdict::{ineligible, without_preemption};
 use super::volumes::Volumes;
+use crate::identity::Acting;
 use crate::pods::disruption::Disruption;
 
 /// The name under which this is written.
@@ -233,12 +234,10 @@ async fn patch_status(
         field_manager: Some(MANAGER.to_owned()),
         ..PatchParams::default()
     };
-    let name = pod.metadata.name.as_deref().unwrap_or_default();
-    let (api, patch) = (pods(client, pod), Patch::Strategic(patch));
-    api.patch_status(name, &params, &patch).await.map(drop)
-}
-
-fn pods(client: &kube::Client, pod: &Pod) -> Api<Pod> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
-    Api::namespaced(client.clone(), namespace)
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let (acting, patch) = (Acting::of(client), Patch::Strategic(patch));
+    let object = (Some(namespace), name);
+    let patched = acting.patch_status::<Pod, IgnoredAny>(object, &params, &patch);
+    patched.await.map(drop)
 }

@@ -3,8 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Event as CoreEvent;
+use k8s_openapi::api::events::v1::Event as SeriesEvent;
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, Client};
+use kube::core::request::{Error as RequestError, Request};
+use kube::{Client, Resource};
+use serde::de::IgnoredAny;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -145,46 +149,48 @@ impl EventWriter {
     }
 
     async fn create(&self, client: &Client, record: &Record) -> Result<(), kube::Error> {
-        let client = client.clone();
         let params = PostParams {
             field_manager: Some(encode::component(record, &self.options).to_owned()),
             ..PostParams::default()
         };
-        match self.options.api {
-            EventApi::Core => {
-                let event = encode::core(record, &self.options);
-                let api = Api::namespaced(client, &record.namespace);
-                api.create(&params, &event).await.map(drop)
-            }
-            EventApi::Events => {
-                let event = encode::series(record, &self.options);
-                let api = Api::namespaced(client, &record.namespace);
-                api.create(&params, &event).await.map(drop)
-            }
-        }
+        let body = match self.options.api {
+            EventApi::Core => serde_json::to_vec(&encode::core(record, &self.options)),
+            EventApi::Events => serde_json::to_vec(&encode::series(record, &self.options)),
+        };
+        let body = body.map_err(kube::Error::SerdeError)?;
+        send(client, self.requests(record).create(&params, body)).await
     }
 
     async fn patch(&self, client: &Client, record: &Record) -> Result<(), kube::Error> {
-        let client = client.clone();
         let params = PatchParams {
             field_manager: Some(encode::component(record, &self.options).to_owned()),
             ..PatchParams::default()
         };
-        match self.options.api {
-            EventApi::Core => {
-                type Events = Api<k8s_openapi::api::core::v1::Event>;
-                let api: Events = Api::namespaced(client, &record.namespace);
-                let patch = Patch::Merge(encode::core_patch(record));
-                api.patch(&record.name, &params, &patch).await.map(drop)
-            }
-            EventApi::Events => {
-                type Events = Api<k8s_openapi::api::events::v1::Event>;
-                let api: Events = Api::namespaced(client, &record.namespace);
-                let patch = Patch::Merge(encode::series_patch(record));
-                api.patch(&record.name, &params, &patch).await.map(drop)
-            }
-        }
+        let patch = Patch::Merge(match self.options.api {
+            EventApi::Core => encode::core_patch(record),
+            EventApi::Events => encode::series_patch(record),
+        });
+        let built = self.requests(record).patch(&record.name, &params, &patch);
+        send(client, built).await
     }
+
+    /// Requests about events in the namespace of this one.
+    fn requests(&self, record: &Record) -> Request {
+        let namespace = Some(&*record.namespace);
+        Request::new(match self.options.api {
+            EventApi::Core => CoreEvent::url_path(&(), namespace),
+            EventApi::Events => SeriesEvent::url_path(&(), namespace),
+        })
+    }
+}
+
+/// Sends a request. The event that is answered is not read: nobody asks what became of it.
+async fn send(
+    client: &Client,
+    built: Result<http::Request<Vec<u8>>, RequestError>,
+) -> Result<(), kube::Error> {
+    let request = built.map_err(kube::Error::BuildRequest)?;
+    client.request::<IgnoredAny>(request).await.map(drop)
 }
 
 impl fmt::Debug for EventWriter {

@@ -115,7 +115,9 @@ pub(crate) fn make(deployment: &Deployment) -> ReplicaSet {
         .status
         .as_ref()
         .and_then(|status| status.collision_count);
-    let hash = hash::of(&deployment.spec.template, collisions);
+    // Types of the API have text for keys, so they always serialise.
+    let template = serde_json::to_value(&deployment.spec.template).unwrap_or_default();
+    let hash = hash::of(&template, collisions);
     let template = labelled(&deployment.spec.template, &hash);
     let labels = template
         .metadata

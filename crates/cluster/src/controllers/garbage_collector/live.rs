@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions, PropagationPolicy};
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kubewright_runtime::{Client, Environment, Error};
 use serde_json::{Value, json};
 
 use super::graph::{Blocking, Identity, Node, Phase, Propagation, Reference, Uid};
+use crate::identity::Acting;
 use crate::kinds::{Kind, Reach};
 
 /// Held by owners that wait for their dependents to go.
@@ -228,11 +229,12 @@ pub(super) async fn report(
     };
     event.metadata.name = Some(format!("{}.{:x}", dependent.name, now.as_nanosecond()));
     event.metadata.namespace = Some(namespace.to_owned());
-    let events = Api::<Event>::namespaced(client.kube().clone(), namespace);
-    match events.create(&Default::default(), &event).await {
+    let (acting, params) = (Acting::of(client.kube()), PostParams::default());
+    let posted = acting.post::<Event>(Some(namespace), &params, &event);
+    match posted.await {
         // The namespace is terminating, or the event was written already.
         Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404 | 409) => Ok(()),
-        other => other.map(drop).map_err(Error::from),
+        other => other.map_err(Error::from),
     }
 }
 

@@ -3,10 +3,11 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition, Pod, Taint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::Api;
 use kube::api::{Patch, PatchParams};
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
+use crate::identity::Acting;
 use crate::pods::disruption::Disruption;
 
 /// The name under which this is written.
@@ -28,10 +29,10 @@ pub(super) async fn conditions(
     name: &str,
     conditions: Vec<NodeCondition>,
 ) -> Result<(), kube::Error> {
-    let api: Api<Node> = Api::all(client);
+    let (acting, params, object) = (Acting::of(&client), patching(), (None, name));
     let patch = Patch::Strategic(json!({"status": {"conditions": conditions}}));
-    let params = patching();
-    missing_is_fine(api.patch_status(name, &params, &patch).await)
+    let patched = acting.patch_status::<Node, IgnoredAny>(object, &params, &patch);
+    missing_is_fine(patched.await)
 }
 
 /// Writes the taints of a node, unless somebody else changed it meanwhile.
@@ -43,12 +44,12 @@ pub(super) async fn taints(
     node: &Node,
     taints: Vec<Taint>,
 ) -> Result<(), kube::Error> {
-    let api: Api<Node> = Api::all(client);
-    let name = node.metadata.name.as_deref().unwrap_or("");
+    let object = (None, node.metadata.name.as_deref().unwrap_or(""));
     let version = &node.metadata.resource_version;
     let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": taints}});
-    let params = patching();
-    missing_is_fine(api.patch(name, &params, &Patch::Merge(patch)).await)
+    let (acting, params, patch) = (Acting::of(&client), patching(), Patch::Merge(patch));
+    let patched = acting.patch::<Node>(object, &params, &patch);
+    missing_is_fine(patched.await)
 }
 
 /// Marks a pod as not ready: its node cannot say.
@@ -84,21 +85,13 @@ pub(super) async fn evict(
 }
 
 async fn patch_status(client: kube::Client, pod: &Pod, status: Value) -> Result<(), kube::Error> {
-    let name = pod.metadata.name.as_deref().unwrap_or("");
-    let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": status});
-    let params = patching();
-    let api = api_of(client, pod);
-    missing_is_fine(
-        api.patch_status(name, &params, &Patch::Strategic(patch))
-            .await,
-    )
-}
-
-fn api_of(client: kube::Client, pod: &Pod) -> Api<Pod> {
-    Api::namespaced(
-        client,
-        pod.metadata.namespace.as_deref().unwrap_or("default"),
-    )
+    let meta = &pod.metadata;
+    let namespace = meta.namespace.as_deref().unwrap_or("default");
+    let object = (Some(namespace), meta.name.as_deref().unwrap_or(""));
+    let patch = json!({"metadata": {"uid": meta.uid}, "status": status});
+    let (acting, params, patch) = (Acting::of(&client), patching(), Patch::Strategic(patch));
+    let patched = acting.patch_status::<Pod, IgnoredAny>(object, &params, &patch);
+    missing_is_fine(patched.await)
 }
 
 /// What is gone needs nothing.
