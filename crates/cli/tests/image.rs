@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use flate2::read::GzDecoder;
+use ring::digest::SHA256;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use support::registry::Registry;
 use support::stand_in::script;
 use support::{call, command, folder, kubewright, tree};
@@ -266,8 +266,12 @@ fn blob(layout: &Path, descriptor: &Value) -> Vec<u8> {
 }
 
 fn hash(bytes: &[u8]) -> String {
-    let hash = Sha256::digest(bytes);
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = ring::digest::digest(&SHA256, bytes);
+    let hex: String = hash
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("sha256:{hex}")
 }
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use kubewright_process::{ImageStore, Isolation, Processes};
+use ring::digest::SHA256;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use world::{World, container, helper};
 
 /// The shell of this machine and the libraries that it needs.
@@ -27,7 +27,8 @@ fn shell() -> Vec<PathBuf> {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    let hex: String = Sha256::digest(bytes)
+    let hex: String = ring::digest::digest(&SHA256, bytes)
+        .as_ref()
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();

@@ -11,7 +11,7 @@ use kubewright_schema::discovery::{self, Aggregated};
 use kubewright_schema::openapi::{self, Described, Source};
 use kubewright_schema::{Table, catalog};
 use parking_lot::Mutex;
-use sha2::{Digest, Sha512};
+use ring::digest::{Context, Digest, SHA512, digest};
 
 use crate::environment::Environment;
 use crate::http::accept::{Accept, DiscoveryVersion, Format, Representation};
@@ -109,15 +109,15 @@ struct Document {
 impl Document {
     fn new(bytes: Vec<u8>) -> Self {
         Self {
-            hash: hash_text(Sha512::new_with_prefix(&bytes)),
+            hash: hash_text(digest(&SHA512, &bytes)),
             bytes: bytes.into(),
         }
     }
 }
 
-fn hash_text(digest: Sha512) -> Arc<str> {
-    let digest = digest.finalize();
-    let hash: String = digest.iter().map(|b| format!("{b:02X}")).collect();
+fn hash_text(digest: Digest) -> Arc<str> {
+    let bytes = digest.as_ref().iter();
+    let hash: String = bytes.map(|b| format!("{b:02X}")).collect();
     hash.into()
 }
 
@@ -378,14 +378,14 @@ fn openapi_v3_hash(
     resources: &Resources,
     gv: &GroupVersion,
 ) -> Option<Arc<str>> {
-    let mut digest = Sha512::new();
+    let mut digest = Context::new(&SHA512);
     for served in resources.of(gv) {
         let Some(custom) = served.custom() else {
             return Some(openapi_v3_document(documents, resources, gv)?.hash);
         };
-        digest.update(custom.openapi_basis(&served.resource));
+        digest.update(custom.openapi_basis(&served.resource).as_ref());
     }
-    Some(hash_text(digest))
+    Some(hash_text(digest.finish()))
 }
 
 fn openapi_v3_index(documents: &Documents, resources: &Resources) -> Answer {

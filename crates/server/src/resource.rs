@@ -14,8 +14,8 @@ use std::sync::{Arc, OnceLock};
 
 use kubewright_schema::catalog::{Resource, Scope};
 use kubewright_schema::{FieldError, Table, TypeId, crd};
+use ring::digest::{Digest, SHA512, digest};
 use serde_json::Value;
-use sha2::{Digest, Sha512};
 
 use crate::conversion::{Conversion, ConversionHook};
 use crate::kinds::Strategy;
@@ -65,7 +65,7 @@ pub(crate) struct Custom {
     /// As written, for OpenAPI.
     pub(crate) schema: Value,
     /// Made when first asked for, by [`Custom::openapi_basis`].
-    pub(crate) openapi_basis: OnceLock<[u8; 64]>,
+    pub(crate) openapi_basis: OnceLock<Digest>,
     pub(crate) scale: Option<crd::Scale>,
     /// Fields that selectors may name besides name and namespace.
     pub(crate) selectable: crd::SelectableFields,
@@ -87,10 +87,10 @@ pub(crate) fn is_review(group: &str, kind: &str) -> bool {
 
 impl Custom {
     /// A digest of everything that the OpenAPI document says of this version.
-    pub(crate) fn openapi_basis(&self, resource: &Resource) -> &[u8; 64] {
+    pub(crate) fn openapi_basis(&self, resource: &Resource) -> &Digest {
         self.openapi_basis.get_or_init(|| {
             let basis = format!("{resource:?} {}", self.schema);
-            Sha512::digest(basis).into()
+            digest(&SHA512, basis.as_bytes())
         })
     }
 }

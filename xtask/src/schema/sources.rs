@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
-use sha2::{Digest, Sha256};
+use anyhow::{Context as _, Result, ensure};
+use ring::digest::{Context, SHA256, digest};
 
 /// Package that carries the API definitions, and its version.
 const DEFINITIONS: (&str, &str) = ("kubernetes-validate", "1.37.0");
@@ -33,23 +33,23 @@ impl Sources {
     /// Lines that say what the table was made from.
     pub(super) fn provenance(&self) -> Result<Vec<String>> {
         let definitions = fs::read(&self.definitions)?;
-        let mut modules = Sha256::new();
+        let mut modules = Context::new(&SHA256);
         for path in go_files(&self.modules)? {
             modules.update(path.as_bytes());
-            modules.update(fs::read(self.modules.join(&path))?);
+            modules.update(&fs::read(self.modules.join(&path))?);
         }
         Ok(vec![
             format!(
                 "definitions: Python package {} {}, {DEFINITIONS_FILE}, sha256 {}",
                 DEFINITIONS.0,
                 DEFINITIONS.1,
-                hex(&Sha256::digest(&definitions))
+                hex(digest(&SHA256, &definitions).as_ref())
             ),
             format!(
                 "structs: Go modules k8s.io/{{{}}} {MODULES_VERSION}, names and contents of the files that \
                  declare types, sha256 {}",
                 MODULES.join(","),
-                hex(&modules.finalize())
+                hex(modules.finish().as_ref())
             ),
         ])
     }

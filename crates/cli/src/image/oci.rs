@@ -7,8 +7,8 @@ use std::io::{self, Write as _};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use ring::digest::SHA256;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::program::{Machine, Program};
 use super::roots;
@@ -26,8 +26,12 @@ const ROOTS: &str = "etc/ssl/certs/ca-certificates.crt";
 
 /// What something is called by its contents.
 pub(super) fn digest(bytes: &[u8]) -> String {
-    let hash = Sha256::digest(bytes);
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = ring::digest::digest(&SHA256, bytes);
+    let hex: String = hash
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("sha256:{hex}")
 }
 

@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
+use ring::digest::{Context, SHA256};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::store::ImageError;
 use super::unpack::{Budget, decompressed};
@@ -244,14 +244,29 @@ pub(super) fn plain(path: &Path) -> io::Result<PathBuf> {
 }
 
 fn digest(mut from: impl Read) -> io::Result<String> {
-    let mut hash = Sha256::new();
+    let mut hash = Hash(Context::new(&SHA256));
     io::copy(&mut from, &mut hash)?;
-    let hex: String = hash
-        .finalize()
+    let digest = hash.0.finish();
+    let hex: String = digest
+        .as_ref()
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
     Ok(format!("sha256:{hex}"))
+}
+
+/// Takes the digest of what is written to it.
+struct Hash(Context);
+
+impl io::Write for Hash {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn read_limited(path: &Path) -> Result<Vec<u8>, NotAnImage> {

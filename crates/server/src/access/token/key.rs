@@ -7,12 +7,12 @@ use std::path::Path;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rcgen::{KeyPair, PublicKeyData};
+use ring::digest::{SHA256, digest};
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _,
     UnparsedPublicKey,
 };
-use sha2::{Digest, Sha256};
 
 use crate::pki::PkiError;
 use crate::private_file::write_private;
@@ -62,7 +62,7 @@ impl Key {
             &random,
         )
         .map_err(|_| PkiError::Unusable { what: WHAT })?;
-        let id = URL_SAFE_NO_PAD.encode(Sha256::digest(parsed.subject_public_key_info()));
+        let id = URL_SAFE_NO_PAD.encode(digest(&SHA256, &parsed.subject_public_key_info()));
         Ok(Self { pair, random, id })
     }
 

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use parking_lot::Mutex;
+use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use self::claims::Claims;
 use self::key::Key;
@@ -42,7 +42,7 @@ pub(crate) struct Issuer {
     key: Key,
     /// Claims of tokens whose signature was found good, by the hash of the token: checking a signature costs as much
     /// as the rest of a small request. Everything that can change is checked every time.
-    verified: Mutex<HashMap<[u8; 32], Arc<Claims>>>,
+    verified: Mutex<HashMap<[u8; SHA256_OUTPUT_LEN], Arc<Claims>>>,
 }
 
 /// Why a token is not accepted. The texts are sent to clients and never contain the token.
@@ -104,7 +104,8 @@ impl Issuer {
         if token.len() > MAX_TOKEN {
             return Err(Refusal::Foreign);
         }
-        let hash: [u8; 32] = Sha256::digest(token).into();
+        let mut hash = [0; SHA256_OUTPUT_LEN];
+        hash.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
         if let Some(known) = self.verified.lock().get(&hash) {
             return Ok(known.clone());
         }
