@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::request::Builder;
-use http::{Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::upgrade::Upgraded;
 use kube::client::Body;
@@ -199,11 +199,14 @@ impl Connection {
         Err(ClusterError::from_status(head.status, &status))
     }
 
-    /// Sends a request that makes the connection another one than HTTP.
+    /// Sends a request that makes the connection another one than HTTP, and gives the headers of the answer with it.
     ///
     /// # Errors
     /// When the server refuses, does not answer in time, or goes on with HTTP.
-    pub(crate) async fn upgrade(&self, request: Builder) -> Result<Upgraded, ClusterError> {
+    pub(crate) async fn upgrade(
+        &self,
+        request: Builder,
+    ) -> Result<(HeaderMap, Upgraded), ClusterError> {
         let request = request
             .body(Body::empty())
             .map_err(ClusterError::malformed)?;
@@ -216,8 +219,10 @@ impl Connection {
             .map_err(late)?
             .map_err(|error| ClusterError::unreachable(&error))?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let headers = response.headers().clone();
             let upgraded = hyper::upgrade::on(response).await;
-            return upgraded.map_err(|error| ClusterError::unreachable(&error));
+            let upgraded = upgraded.map_err(|error| ClusterError::unreachable(&error))?;
+            return Ok((headers, upgraded));
         }
         let (head, body) = response.into_parts();
         let read = Limited::new(body, LARGEST_STATUS).collect().await;

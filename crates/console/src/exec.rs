@@ -1,14 +1,13 @@
-//! A terminal in a container: WebSocket messages between the page and the API server, with the user's own credentials.
+//! A terminal in a container: a WebSocket between the page and the API server, with the user's own credentials.
 //!
-//! Both ends speak the channel protocol of `kubectl exec`, so messages are passed on as they are. What is typed is never
-//! logged, and nothing of it is kept.
+//! Both ends speak the channel protocol of `kubectl exec`. The handshake goes on with the key of the page, so that the answer of
+//! the API server is the one that the page waits for, and from then on bytes are passed on as they are: it is between the two
+//! ends what is in them. What is typed is never logged, and nothing of it is kept.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use futures::{SinkExt as _, StreamExt as _};
 use http::header::{
     CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
     SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -17,14 +16,10 @@ use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use rand::{RngCore as _, TryRngCore as _, rngs::OsRng};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, split};
 use tokio::time::{Instant, timeout};
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use crate::cluster::escape;
+use crate::cluster::{ClusterError, escape};
 use crate::http::{Body, Problem, whole};
 use crate::query::Query;
 use crate::read;
@@ -36,14 +31,12 @@ const PROTOCOLS: &str = "v5.channel.k8s.io, v4.channel.k8s.io";
 const PROTOCOL: &str = "v5.channel.k8s.io";
 /// Terminals that may be open at once.
 const MOST: usize = 32;
-/// The largest message that is passed on.
-const LARGEST: usize = 1 << 20;
+/// How many bytes are passed on at once.
+const PIECE: usize = 16 << 10;
 /// How long the page may take to go on with the connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a terminal lives in which nothing happens.
 const IDLE: Duration = Duration::from_secs(4 * 3600);
-
-type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// Connects the page with a command in a container.
 ///
@@ -64,11 +57,10 @@ pub(crate) async fn exec(
         let message = format!("{MOST} terminals are open; close one");
         return Err(Problem::BadRequest(message));
     }
-    let cluster = connect(state, uri).await?;
+    let (accept, cluster) = connect(state, uri, key).await?;
     state.terminals.lock().spawn(async move {
         if let Ok(Ok(page)) = timeout(PATIENCE, page).await {
-            let page = socket(page, Role::Server).await;
-            relay(page, cluster).await;
+            relay(TokioIo::new(page), TokioIo::new(cluster)).await;
         }
     });
     let mut response = whole(
@@ -76,8 +68,6 @@ pub(crate) async fn exec(
         "text/plain",
         Default::default(),
     );
-    let accept = derive_accept_key(key.as_bytes());
-    let accept = HeaderValue::from_str(&accept).map_err(|_| not_a_socket())?;
     let headers = response.headers_mut();
     headers.clear();
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -109,53 +99,55 @@ fn uri(query: &Query) -> Result<String, Problem> {
     Ok(uri)
 }
 
-async fn connect(state: &State, uri: String) -> Result<Socket, Problem> {
-    let mut nonce = [0; 16];
-    OsRng.unwrap_err().fill_bytes(&mut nonce);
+/// The API server's answer to the key of the page, and the connection that goes on.
+async fn connect(
+    state: &State,
+    uri: String,
+    key: HeaderValue,
+) -> Result<(HeaderValue, Upgraded), ClusterError> {
     let request = Request::get(uri)
         .header(CONNECTION, "Upgrade")
         .header(UPGRADE, "websocket")
         .header(SEC_WEBSOCKET_VERSION, "13")
-        .header(SEC_WEBSOCKET_KEY, STANDARD.encode(nonce))
+        .header(SEC_WEBSOCKET_KEY, key)
         .header(SEC_WEBSOCKET_PROTOCOL, PROTOCOLS);
-    let upgraded = state.terminal_connection.upgrade(request).await?;
-    Ok(socket(upgraded, Role::Client).await)
+    let (mut headers, upgraded) = state.terminal_connection.upgrade(request).await?;
+    let accept = headers.remove(SEC_WEBSOCKET_ACCEPT);
+    let accept = accept.ok_or_else(|| ClusterError::malformed("it goes on without a WebSocket"))?;
+    Ok((accept, upgraded))
 }
 
-async fn socket(upgraded: Upgraded, role: Role) -> Socket {
-    let limits = WebSocketConfig::default()
-        .max_message_size(Some(LARGEST))
-        .max_frame_size(Some(LARGEST));
-    WebSocketStream::from_raw_socket(TokioIo::new(upgraded), role, Some(limits)).await
-}
-
-/// Passes messages on until one end closes, fails, or nothing happened for long.
-async fn relay(mut page: Socket, mut cluster: Socket) {
+/// Passes bytes on until one end closes, fails, or nothing happened for long.
+async fn relay(page: impl AsyncRead + AsyncWrite, cluster: impl AsyncRead + AsyncWrite) {
+    let (mut from_page, mut to_page) = split(page);
+    let (mut from_cluster, mut to_cluster) = split(cluster);
+    let (mut typed, mut shown) = (vec![0; PIECE], vec![0; PIECE]);
     let end = tokio::time::sleep(IDLE);
     tokio::pin!(end);
     loop {
         let passed = tokio::select! {
             () = &mut end => break,
-            message = page.next() => pass(message, &mut cluster).await,
-            message = cluster.next() => pass(message, &mut page).await,
+            read = from_page.read(&mut typed) => pass(read, &typed, &mut to_cluster).await,
+            read = from_cluster.read(&mut shown) => pass(read, &shown, &mut to_page).await,
         };
-        if !passed {
+        if !matches!(passed, Ok(true)) {
             break;
         }
         end.as_mut().reset(Instant::now() + IDLE);
     }
     // The other end may be gone already.
-    let _ = page.close(None).await;
-    let _ = cluster.close(None).await;
+    let _ = to_page.shutdown().await;
+    let _ = to_cluster.shutdown().await;
 }
 
-/// Passes a message on. Pings are answered by the library.
-async fn pass<E>(message: Option<Result<Message, E>>, to: &mut Socket) -> bool {
-    match message {
-        Some(Ok(message @ (Message::Binary(_) | Message::Text(_)))) => {
-            to.send(message).await.is_ok()
-        }
-        Some(Ok(Message::Close(_)) | Err(_)) | None => false,
-        Some(Ok(_)) => true,
-    }
+/// Passes on what was read. False at the end of it.
+async fn pass(
+    read: io::Result<usize>,
+    bytes: &[u8],
+    to: &mut (impl AsyncWrite + Unpin),
+) -> io::Result<bool> {
+    let read = read?;
+    to.write_all(&bytes[..read]).await?;
+    to.flush().await?;
+    Ok(read > 0)
 }
