@@ -19,6 +19,7 @@ mod image;
 mod init;
 mod kube_apiserver;
 mod lint;
+mod man;
 mod masquerade;
 mod notes;
 mod page;
@@ -91,6 +92,7 @@ enum Command {
     Envtest(envtest::Envtest),
     Doctor(doctor::Doctor),
     Completion(completion::Completion),
+    Man(man::Man),
     Version(version::Version),
 }
 
@@ -166,6 +168,7 @@ impl Command {
                 completion.run();
                 Ok(())
             }
+            Self::Man(man) => man.run(),
             Self::Version(version) => {
                 version.run();
                 Ok(())

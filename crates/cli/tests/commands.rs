@@ -886,6 +886,20 @@ fn shells_are_completed_and_versions_printed() {
 }
 
 #[test]
+fn every_command_has_a_page_of_the_manual() {
+    let (_around, place) = folder("pages");
+    let page = call(&place, "man").works();
+    assert!(page.contains(".TH kubewright 1"), "{page}");
+    call(&place, "man --dir pages/man1").works();
+    for command in commands_below("") {
+        let name = format!("kubewright-{}.1", command.replace(' ', "-"));
+        let page = fs::read_to_string(place.join("pages/man1").join(&name));
+        let page = page.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(page.contains("Example"), "{name}: {page}");
+    }
+}
+
+#[test]
 fn without_a_cluster_people_learn_how_to_get_one() {
     let (_around, place) = project();
     let empty = r#"{"definitions":[],"rules":[],"webhooks":[],"controllers":[]}"#;
