@@ -200,7 +200,7 @@ impl Function {
         };
         quote! {
             impl ::kubewright::webhook::Defaulting<#object> for __KubewrightWebhook {
-                async fn complete(
+                async fn set_defaults(
                     &self, __object: &mut #object, __request: &::kubewright::webhook::Request,
                 ) -> ::core::result::Result<(), ::kubewright::webhook::Denial> { #body }
             }
@@ -213,8 +213,8 @@ impl Function {
             quote! {
                 async fn #name(
                     &self, #parameters, __request: &::kubewright::webhook::Request,
-                ) -> ::kubewright::webhook::Verdict {
-                    ::kubewright::webhook::IntoVerdict::into_verdict(#call)
+                ) -> ::kubewright::webhook::ValidationResult {
+                    ::kubewright::webhook::IntoValidationResult::into_validation_result(#call)
                 }
             }
         };

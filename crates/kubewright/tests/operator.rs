@@ -75,7 +75,7 @@ fn marker() -> Controller {
     resources = "secrets",
     verbs = "create"
 )]
-fn complete(secret: &mut Secret) {
+fn set_defaults(secret: &mut Secret) {
     let labels = secret.metadata.labels.get_or_insert_default();
     labels
         .entry("team".to_owned())
@@ -91,7 +91,7 @@ fn complete(secret: &mut Secret) {
     resources = "secrets",
     verbs = "create"
 )]
-fn judge(secret: &Secret, _: Option<&Secret>) -> std::result::Result<(), String> {
+fn validate(secret: &Secret, _: Option<&Secret>) -> std::result::Result<(), String> {
     if secret.data.is_some() {
         Ok(())
     } else {

@@ -76,7 +76,7 @@ fn guestbook() -> Controller {
         .reconciler(GuestbookReconciler)
 }
 
-/// Judges guestbooks.
+/// Validates guestbooks.
 #[kubewright::webhook(
     validating,
     name = "vguestbook.my.domain",

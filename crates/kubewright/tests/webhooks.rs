@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, LimitRange, ResourceQuota, Secret, S
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kubewright::prelude::*;
 use kubewright::testing::World;
-use kubewright::webhook::{Denial, Request, Validating, Verdict, Webhooks};
+use kubewright::webhook::{Denial, Request, Validating, ValidationResult, Webhooks};
 
 /// What the operator gives to its webhooks.
 struct Team(&'static str);
@@ -52,14 +52,14 @@ struct Secrets;
 
 #[kubewright::webhook(validating)]
 impl Validating<Secret> for Secrets {
-    async fn create(&self, secret: &Secret, _: &Request) -> Verdict {
+    async fn create(&self, secret: &Secret, _: &Request) -> ValidationResult {
         match secret.data {
             Some(_) => Ok(vec!["write it down".to_owned()]),
             None => Err(Denial::invalid("an empty secret")),
         }
     }
 
-    async fn delete(&self, old: &Secret, request: &Request) -> Verdict {
+    async fn delete(&self, old: &Secret, request: &Request) -> ValidationResult {
         let name = old.metadata.name.as_deref().unwrap_or_default();
         assert_eq!(name, request.name, "it is the object that is deleted");
         Err(Denial::new(format!("{name} is still in use")))
@@ -79,7 +79,7 @@ impl Validating<Secret> for Secrets {
 struct Forbidden(&'static str);
 
 impl Validating<ServiceAccount> for Forbidden {
-    async fn create(&self, account: &ServiceAccount, _: &Request) -> Verdict {
+    async fn create(&self, account: &ServiceAccount, _: &Request) -> ValidationResult {
         if account.metadata.name.as_deref() == Some(self.0) {
             return Err(Denial::new("this name is forbidden"));
         }

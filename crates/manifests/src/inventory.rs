@@ -83,7 +83,7 @@ pub struct Rule {
     pub role: Option<String>,
 }
 
-/// Whether a webhook changes objects or judges them.
+/// Whether a webhook changes objects or validates them.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "camelCase")]
 pub enum WebhookKind {
@@ -97,7 +97,7 @@ pub enum WebhookKind {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
-    /// Whether it changes or judges.
+    /// Whether it changes or validates.
     pub kind: WebhookKind,
     /// Its name: a domain name of three parts at least.
     pub name: String,

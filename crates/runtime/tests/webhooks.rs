@@ -98,22 +98,22 @@ fn map(name: &str, data: Value) -> ConfigMap {
 }
 
 #[limited::test]
-async fn objects_are_completed_and_judged_before_they_are_stored() {
-    fn complete(map: &mut ConfigMap) {
+async fn objects_are_defaulted_and_validated_before_they_are_stored() {
+    fn set_defaults(map: &mut ConfigMap) {
         map.data
             .get_or_insert_default()
             .entry("color".into())
             .or_insert("red".into());
     }
-    fn judge(map: &ConfigMap, old: Option<&ConfigMap>) -> Result<(), String> {
+    fn validate(map: &ConfigMap, old: Option<&ConfigMap>) -> Result<(), String> {
         match old {
             Some(old) if old.data != map.data => Err("data does not change".to_owned()),
             _ => Ok(()),
         }
     }
     let webhooks = Webhooks::new()
-        .defaulting("/mutate", complete)
-        .validating("/validate", judge);
+        .defaulting("/mutate", set_defaults)
+        .validating("/validate", validate);
     let world = world(webhooks).await;
     world
         .configure("MutatingWebhookConfiguration", "/mutate")

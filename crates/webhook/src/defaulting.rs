@@ -11,15 +11,15 @@ use crate::admission::{Admission, Operation, Request, Response};
 use crate::overlay::overlay;
 use crate::validating::Denial;
 
-/// Completes objects of a kind. Functions `fn(&mut K)` do.
+/// Sets the defaults of objects of a kind. Functions `fn(&mut K)` do.
 ///
 /// What the type does not know of an object is left alone.
 pub trait Defaulting<K>: Send + Sync + 'static {
-    /// Fills in what is missing. It may be called more than once for one object, and must then give the same result.
+    /// Sets the fields that are missing. It may be called more than once for one object, and must then give the same result.
     ///
     /// # Errors
-    /// When the object may not be stored, or cannot be completed.
-    fn complete(
+    /// When the object may not be stored, or no default can be found.
+    fn set_defaults(
         &self,
         object: &mut K,
         request: &Request,
@@ -30,7 +30,7 @@ impl<K, F> Defaulting<K> for F
 where
     F: Fn(&mut K) + Send + Sync + 'static,
 {
-    fn complete(
+    fn set_defaults(
         &self,
         object: &mut K,
         _: &Request,
@@ -40,27 +40,27 @@ where
     }
 }
 
-/// Gives questions their type.
-pub(crate) struct Complete<K, D> {
+/// Decodes the object of a request for what sets its defaults.
+pub(crate) struct DefaultingHandler<K, D> {
     pub(crate) defaulting: D,
     pub(crate) kind: PhantomData<fn() -> K>,
 }
 
-impl<K, D> Complete<K, D>
+impl<K, D> DefaultingHandler<K, D>
 where
     K: Serialize + DeserializeOwned + Send,
     D: Defaulting<K>,
 {
-    async fn completed(&self, request: &Request) -> Result<Value, Denial> {
+    async fn defaulted(&self, request: &Request) -> Result<Value, Denial> {
         let mut object: K = request.decode()?;
         let before = encode(&object)?;
-        self.defaulting.complete(&mut object, request).await?;
+        self.defaulting.set_defaults(&mut object, request).await?;
         let after = encode(&object)?;
         Ok(overlay(request.object.clone(), &before, &after))
     }
 }
 
-impl<K, D> Admission for Complete<K, D>
+impl<K, D> Admission for DefaultingHandler<K, D>
 where
     K: Serialize + DeserializeOwned + Send + 'static,
     D: Defaulting<K>,
@@ -69,7 +69,7 @@ where
         if !matches!(request.operation, Operation::Create | Operation::Update) {
             return Response::allowed();
         }
-        match self.completed(&request).await {
+        match self.defaulted(&request).await {
             Ok(object) => Response::changed(&request.object, &object),
             Err(denial) => Response::denied(denial),
         }

@@ -53,6 +53,6 @@ pub use defaulting::Defaulting;
 pub use field_error::{FieldError, FieldErrors};
 pub use router::{Answer, Webhooks};
 pub use state::{MissingState, States};
-pub use validating::{Denial, IntoVerdict, Validating, Verdict};
+pub use validating::{Denial, IntoValidationResult, Validating, ValidationResult};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -16,10 +16,10 @@ use serde_json::Value;
 use crate::BoxFuture;
 use crate::admission::{Admission, Request, Response};
 use crate::conversion::{Converter, ObjectConversionError, Ways};
-use crate::defaulting::{Complete, Defaulting};
+use crate::defaulting::{Defaulting, DefaultingHandler};
 use crate::review::{AdmissionReview, ConversionReview, NoReview};
 use crate::state::States;
-use crate::validating::{Denial, Judge, Validating};
+use crate::validating::{Denial, Validating, ValidatingHandler};
 
 /// What is sent back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Webhooks {
         Self::default()
     }
 
-    /// Completes objects of a kind.
+    /// Sets the defaults of objects of a kind.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -97,7 +97,7 @@ impl Webhooks {
         K: Serialize + DeserializeOwned + Send + 'static,
     {
         let kind = PhantomData;
-        self.admission(path, Complete { defaulting, kind })
+        self.admission(path, DefaultingHandler { defaulting, kind })
     }
 
     /// Validates objects of a kind.
@@ -106,7 +106,7 @@ impl Webhooks {
         K: DeserializeOwned + Send + Sync + 'static,
     {
         let kind = PhantomData;
-        self.admission(path, Judge { validating, kind })
+        self.admission(path, ValidatingHandler { validating, kind })
     }
 
     /// Answers in its own way.

@@ -148,13 +148,13 @@ impl From<&str> for Denial {
     }
 }
 
-/// Yes, with warnings or without, or why not.
-pub type Verdict = Result<Vec<String>, Denial>;
+/// What becomes of a validation: it is allowed, with these warnings for the user, or denied.
+pub type ValidationResult = Result<Vec<String>, Denial>;
 
 /// What a validating function may return.
-pub trait IntoVerdict: sealed::Sealed {
-    /// The verdict.
-    fn into_verdict(self) -> Verdict;
+pub trait IntoValidationResult: sealed::Sealed {
+    /// Converts what the function returned.
+    fn into_validation_result(self) -> ValidationResult;
 }
 
 mod sealed {
@@ -162,14 +162,14 @@ mod sealed {
     impl<T, E> Sealed for Result<T, E> {}
 }
 
-impl<E: Into<Denial>> IntoVerdict for Result<(), E> {
-    fn into_verdict(self) -> Verdict {
+impl<E: Into<Denial>> IntoValidationResult for Result<(), E> {
+    fn into_validation_result(self) -> ValidationResult {
         self.map(|()| Vec::new()).map_err(Into::into)
     }
 }
 
-impl IntoVerdict for Verdict {
-    fn into_verdict(self) -> Verdict {
+impl IntoValidationResult for ValidationResult {
+    fn into_validation_result(self) -> ValidationResult {
         self
     }
 }
@@ -178,7 +178,11 @@ impl IntoVerdict for Verdict {
 /// objects, with what was there before, and let deletions pass.
 pub trait Validating<K>: Send + Sync + 'static {
     /// Whether an object may be created. By default it may.
-    fn create(&self, _object: &K, _request: &Request) -> impl Future<Output = Verdict> + Send {
+    fn create(
+        &self,
+        _object: &K,
+        _request: &Request,
+    ) -> impl Future<Output = ValidationResult> + Send {
         ready(Ok(Vec::new()))
     }
 
@@ -188,12 +192,16 @@ pub trait Validating<K>: Send + Sync + 'static {
         _object: &K,
         _old: &K,
         _request: &Request,
-    ) -> impl Future<Output = Verdict> + Send {
+    ) -> impl Future<Output = ValidationResult> + Send {
         ready(Ok(Vec::new()))
     }
 
     /// Whether an object may be deleted. By default it may.
-    fn delete(&self, _old: &K, _request: &Request) -> impl Future<Output = Verdict> + Send {
+    fn delete(
+        &self,
+        _old: &K,
+        _request: &Request,
+    ) -> impl Future<Output = ValidationResult> + Send {
         ready(Ok(Vec::new()))
     }
 }
@@ -201,33 +209,38 @@ pub trait Validating<K>: Send + Sync + 'static {
 impl<K, F, R> Validating<K> for F
 where
     F: Fn(&K, Option<&K>) -> R + Send + Sync + 'static,
-    R: IntoVerdict,
+    R: IntoValidationResult,
 {
-    fn create(&self, object: &K, _: &Request) -> impl Future<Output = Verdict> + Send {
-        ready(self(object, None).into_verdict())
+    fn create(&self, object: &K, _: &Request) -> impl Future<Output = ValidationResult> + Send {
+        ready(self(object, None).into_validation_result())
     }
 
-    fn update(&self, object: &K, old: &K, _: &Request) -> impl Future<Output = Verdict> + Send {
-        ready(self(object, Some(old)).into_verdict())
+    fn update(
+        &self,
+        object: &K,
+        old: &K,
+        _: &Request,
+    ) -> impl Future<Output = ValidationResult> + Send {
+        ready(self(object, Some(old)).into_validation_result())
     }
 
-    fn delete(&self, _: &K, _: &Request) -> impl Future<Output = Verdict> + Send {
+    fn delete(&self, _: &K, _: &Request) -> impl Future<Output = ValidationResult> + Send {
         ready(Ok(Vec::new()))
     }
 }
 
-/// Gives questions their type.
-pub(crate) struct Judge<K, V> {
+/// Decodes the objects of a request for what validates them.
+pub(crate) struct ValidatingHandler<K, V> {
     pub(crate) validating: V,
     pub(crate) kind: PhantomData<fn() -> K>,
 }
 
-impl<K, V> Judge<K, V>
+impl<K, V> ValidatingHandler<K, V>
 where
     K: DeserializeOwned + Send + Sync,
     V: Validating<K>,
 {
-    async fn judge(&self, request: &Request) -> Verdict {
+    async fn validate(&self, request: &Request) -> ValidationResult {
         match request.operation {
             Operation::Create => self.validating.create(&request.decode()?, request).await,
             Operation::Update => {
@@ -244,13 +257,13 @@ where
     }
 }
 
-impl<K, V> Admission for Judge<K, V>
+impl<K, V> Admission for ValidatingHandler<K, V>
 where
     K: DeserializeOwned + Send + Sync + 'static,
     V: Validating<K>,
 {
     async fn admit(&self, request: Request) -> Response {
-        match self.judge(&request).await {
+        match self.validate(&request).await {
             Ok(warnings) => warnings
                 .into_iter()
                 .fold(Response::allowed(), Response::warn),

@@ -136,6 +136,8 @@ pub(super) async fn run(
             shell.add(node, None);
         }
     }
+    let bundles = client.of::<ClusterTrustBundle>().informer();
+    bundles.synced().await.map_err(NodesError::Watch)?;
     let stopped = |_| NodesError::Stopped;
     let heard: [Registrations; 2] = [
         pods.add_handler(PodEar(sender.clone())).map_err(stopped)?,
@@ -164,8 +166,8 @@ async fn sources(client: &Client) -> Result<Cached, NodesError> {
     claims.synced().await.map_err(NodesError::Watch)?;
     let volumes = client.of::<PersistentVolume>().informer();
     volumes.synced().await.map_err(NodesError::Watch)?;
+    // Few pods look for one: nodes register meanwhile.
     let bundles = client.of::<ClusterTrustBundle>().informer();
-    bundles.synced().await.map_err(NodesError::Watch)?;
     let services = client.of::<Service>().informer();
     services.synced().await.map_err(NodesError::Watch)?;
     Ok(Cached {

@@ -44,13 +44,13 @@ fn functions_take_an_object_and_what_they_ask_for() {
     sound(
         Purpose::Validating,
         quote!(
-            async fn f(book: &v1::Book, request: &Request) -> Verdict {}
+            async fn f(book: &v1::Book, request: &Request) -> ValidationResult {}
         ),
     );
     sound(
         Purpose::Validating,
         quote!(
-            async fn f(book: &Book, old: Option<&Book>, request: &Request) -> Verdict {}
+            async fn f(book: &Book, old: Option<&Book>, request: &Request) -> ValidationResult {}
         ),
     );
     sound(
@@ -77,21 +77,21 @@ fn other_functions_are_errors_that_say_what_is_wanted() {
     wrong(
         Purpose::Validating,
         quote!(
-            fn f() -> Verdict {}
+            fn f() -> ValidationResult {}
         ),
         wanted,
     );
     wrong(
         Purpose::Validating,
         quote!(
-            fn f(book: Book) -> Verdict {}
+            fn f(book: Book) -> ValidationResult {}
         ),
         wanted,
     );
     wrong(
         Purpose::Validating,
         quote!(
-            fn f(book: &mut Book) -> Verdict {}
+            fn f(book: &mut Book) -> ValidationResult {}
         ),
         wanted,
     );
@@ -105,14 +105,14 @@ fn other_functions_are_errors_that_say_what_is_wanted() {
     wrong(
         Purpose::Validating,
         quote!(
-            fn f(book: &Book, request: Request) -> Verdict {}
+            fn f(book: &Book, request: Request) -> ValidationResult {}
         ),
         wanted,
     );
     wrong(
         Purpose::Validating,
         quote!(
-            fn f<K>(book: &K) -> Verdict {}
+            fn f<K>(book: &K) -> ValidationResult {}
         ),
         wanted,
     );
@@ -144,11 +144,11 @@ fn other_functions_are_errors_that_say_what_is_wanted() {
 #[test]
 fn deletions_go_to_functions_of_one_object() {
     let one = quote!(
-        fn f(book: &v1::Book) -> Verdict {}
+        fn f(book: &v1::Book) -> ValidationResult {}
     );
     assert_eq!(validating(&["create", "delete"], one), "create;delete");
     let two = quote!(
-        fn f(book: &v1::Book, old: Option<&v1::Book>) -> Verdict {}
+        fn f(book: &v1::Book, old: Option<&v1::Book>) -> ValidationResult {}
     );
     assert_eq!(
         validating(&["create", "delete"], two),
@@ -160,7 +160,7 @@ fn deletions_go_to_functions_of_one_object() {
 #[test]
 fn verbs_that_would_always_be_allowed_are_errors() {
     let function = quote!(
-        fn f(book: &Book) -> Verdict {}
+        fn f(book: &Book) -> ValidationResult {}
     );
     for verb in ["connect", "*"] {
         let found = validating(&[verb], function.clone());
@@ -189,8 +189,8 @@ fn verbs_that_would_always_be_allowed_are_errors() {
 fn methods_of_an_implementation_are_its_verbs() {
     let item = quote!(
         impl Validating<Book> for Rules {
-            async fn delete(&self, old: &Book, request: &Request) -> Verdict {}
-            async fn create(&self, book: &Book, request: &Request) -> Verdict {}
+            async fn delete(&self, old: &Book, request: &Request) -> ValidationResult {}
+            async fn create(&self, book: &Book, request: &Request) -> ValidationResult {}
         }
     );
     assert_eq!(validating(&[], item.clone()), "create;delete");

@@ -229,7 +229,7 @@ impl Builder {
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # use kubewright::testing::World;
-    /// # use kubewright::webhook::{Denial, Request, Validating, Verdict, Webhooks};
+    /// # use kubewright::webhook::{Denial, Request, Validating, ValidationResult, Webhooks};
     /// #[kubewright::webhook(
     ///     validating,
     ///     name = "vconfigmap.my.domain",
@@ -242,7 +242,7 @@ impl Builder {
     /// struct Quota(usize);
     ///
     /// impl Validating<ConfigMap> for Quota {
-    ///     async fn create(&self, map: &ConfigMap, _: &Request) -> Verdict {
+    ///     async fn create(&self, map: &ConfigMap, _: &Request) -> ValidationResult {
     ///         let size = map.data.as_ref().map_or(0, |data| data.len());
     ///         if size > self.0 { Err(Denial::new("it is too large")) } else { Ok(Vec::new()) }
     ///     }

@@ -53,14 +53,14 @@ fn patch(response: &Value) -> Value {
     serde_json::from_slice(&decoded.expect("it is base64")).expect("it is JSON")
 }
 
-fn complete(map: &mut ConfigMap) {
+fn set_defaults(map: &mut ConfigMap) {
     map.data
         .get_or_insert_default()
         .entry("color".into())
         .or_insert("red".into());
 }
 
-fn judge(map: &ConfigMap, old: Option<&ConfigMap>) -> Result<(), String> {
+fn validate(map: &ConfigMap, old: Option<&ConfigMap>) -> Result<(), String> {
     match old {
         Some(old) if old.data != map.data => Err("data does not change".to_owned()),
         _ => Ok(()),
@@ -69,7 +69,7 @@ fn judge(map: &ConfigMap, old: Option<&ConfigMap>) -> Result<(), String> {
 
 #[tokio::test]
 async fn defaulting_answers_with_a_patch_of_what_it_changed() {
-    let webhooks = Webhooks::new().defaulting("/mutate", complete);
+    let webhooks = Webhooks::new().defaulting("/mutate", set_defaults);
     let bare = review("CREATE", map(json!({"size": "l"})), Value::Null);
     let response = respond(&webhooks, "/mutate", &bare).await;
     assert_eq!(response["allowed"], true);
@@ -93,7 +93,7 @@ async fn defaulting_answers_with_a_patch_of_what_it_changed() {
 
 #[tokio::test]
 async fn validating_says_why_not() {
-    let webhooks = Webhooks::new().validating("/validate", judge);
+    let webhooks = Webhooks::new().validating("/validate", validate);
     let created = review("CREATE", map(json!({"a": "1"})), Value::Null);
     assert_eq!(
         respond(&webhooks, "/validate", &created).await,
@@ -114,28 +114,28 @@ async fn validating_says_why_not() {
     }
 }
 
-/// Judges with warnings, deletions too, and in other words.
+/// Validates with warnings, deletions too, and in other words.
 struct Strict;
 
 impl Validating<ConfigMap> for Strict {
-    async fn create(&self, _: &ConfigMap, request: &Request) -> crate::Verdict {
+    async fn create(&self, _: &ConfigMap, request: &Request) -> crate::ValidationResult {
         Ok(vec![format!(
             "{} is new here",
             request.user_info.username.clone().unwrap_or_default()
         )])
     }
 
-    async fn update(&self, _: &ConfigMap, _: &ConfigMap, _: &Request) -> crate::Verdict {
+    async fn update(&self, _: &ConfigMap, _: &ConfigMap, _: &Request) -> crate::ValidationResult {
         Err(Denial::invalid("data: Invalid value"))
     }
 
-    async fn delete(&self, _: &ConfigMap, _: &Request) -> crate::Verdict {
+    async fn delete(&self, _: &ConfigMap, _: &Request) -> crate::ValidationResult {
         Err(Denial::new("it stays"))
     }
 }
 
 #[tokio::test]
-async fn validator_can_warn_and_judge_deletions() {
+async fn validator_can_warn_and_refuse_deletions() {
     let webhooks = Webhooks::new().validating("/validate", Strict);
     let (new, old) = (map(json!({})), map(json!({})));
     let created = respond(
@@ -160,7 +160,7 @@ struct Budget(usize);
 struct Sized;
 
 impl Validating<ConfigMap> for Sized {
-    async fn create(&self, map: &ConfigMap, request: &Request) -> crate::Verdict {
+    async fn create(&self, map: &ConfigMap, request: &Request) -> crate::ValidationResult {
         let size = map.data.as_ref().map_or(0, std::collections::BTreeMap::len);
         if size > request.state::<Budget>()?.0 {
             return Err(Denial::new("it is too large"));
@@ -257,7 +257,7 @@ async fn refusal_because_of_a_field_names_the_object_for_kubectl() {
 async fn what_cannot_be_answered_is_said_and_ends_nothing() {
     let webhooks = Webhooks::new()
         .defaulting("/panic", |_: &mut ConfigMap| panic!("on purpose"))
-        .validating("/validate", judge);
+        .validating("/validate", validate);
     let question = review("CREATE", map(json!({})), Value::Null);
     let panicked = respond(&webhooks, "/panic", &question).await;
     assert_eq!(panicked["status"]["code"], 500);
