@@ -54,3 +54,40 @@ impl Program {
         serde_json::from_str(&text).with_context(|| format!("{what} of {name} printed: {text}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::outcome::{Month, Ready};
+
+    /// Prints what the first program with these parts printed.
+    const EARLIER: &str = r#"#!/bin/sh
+case "$*" in
+"alive ready 100") echo '{"times":100,"best":0.004,"median":0.005,"worst":0.01,"start":0.04}' ;;
+"alive month 30 3 7 600") echo '{"days":30,"nodes":3,"lease":600,"took":9.5,"writes":67168,"leases":51454,"jobs":2104,"failures":28,"digest":"8d89f1fa9cb6d52b"}' ;;
+*) exit 2 ;;
+esac
+"#;
+
+    #[test]
+    fn program_of_an_earlier_commit_is_asked_in_the_same_words() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("earlier");
+        fs::write(&path, EARLIER).expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+        let program = Program::earlier("9d224f5a", &path);
+        let ready: Ready = program.part("ready", &[100]).expect("an outcome");
+        assert_eq!((ready.start, ready.times), (0.04, 100));
+        let month: Month = program.part("month", &[30, 3, 7, 600]).expect("an outcome");
+        assert_eq!(month.digest, "8d89f1fa9cb6d52b");
+        let unknown = program.part::<Ready>("large", &[1]);
+        let error = unknown.expect_err("it has no such part").to_string();
+        assert!(
+            error.starts_with("9d224f5a, large [1]: it ended with"),
+            "{error}"
+        );
+    }
+}
