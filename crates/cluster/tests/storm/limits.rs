@@ -243,15 +243,21 @@ impl Limits {
         let (Some(scheduled), Some(cron)) = (scheduled.as_str(), owner(job, "CronJob")) else {
             return;
         };
+        let is_it = |it: &&Value| uid(it) == cron && it["metadata"]["deletionTimestamp"].is_null();
+        let states: Vec<_> = all(objects, "batch/cronjobs").filter(is_it).collect();
+        // A controller that has not seen the end of a cron job may begin what the garbage collector then takes.
+        if states.is_empty() {
+            return;
+        }
         let run = (cron.to_owned(), scheduled.to_owned());
         let earlier = self.runs.insert(run, uid(job).to_owned());
         self.check("run of a cron job begins once", earlier.is_none(), || {
             format!("{now}: {} begins again", name(job))
         });
-        let crons = all(objects, "batch/cronjobs").filter(|it| uid(it) == cron);
-        let states = self.lately(&runs_of(cron), now, crons.map(|it| it["spec"].clone()));
+        let present = states.into_iter().map(|it| it["spec"].clone());
+        let states = self.lately(&runs_of(cron), now, present);
         let forbids = |state: &Value| state["concurrencyPolicy"] == "Forbid";
-        if states.is_empty() || !states.iter().all(forbids) {
+        if !states.iter().all(forbids) {
             return;
         }
         let jobs = all(objects, "batch/jobs").filter(|it| uid(it) != uid(job));

@@ -10,6 +10,7 @@ mod settling;
 mod witness;
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -113,16 +114,17 @@ async fn weather(seed: u64) -> Tested {
     }
 }
 
-/// `KUBEWRIGHT_STORMS` sets how many seeds there are.
-fn storms() -> u64 {
-    let given = std::env::var("KUBEWRIGHT_STORMS").ok();
-    given.and_then(|given| given.parse().ok()).unwrap_or(3)
+/// `KUBEWRIGHT_STORMS` sets how many seeds there are, `KUBEWRIGHT_STORM` the first of them.
+fn seeds() -> Range<u64> {
+    let set = |variable: &str| std::env::var(variable).ok()?.parse().ok();
+    let first = set("KUBEWRIGHT_STORM").unwrap_or(4);
+    first..first + set("KUBEWRIGHT_STORMS").unwrap_or(3)
 }
 
 #[tokio::test(start_paused = true)]
 async fn bounds_hold_after_every_write_on_a_bad_line() {
     let mut tested = Tested::default();
-    for seed in 4..4 + storms() {
+    for seed in seeds() {
         let storm = weather(seed).await;
         tested.collections.extend(storm.collections);
         tested.rules.extend(storm.rules);

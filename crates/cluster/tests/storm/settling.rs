@@ -93,12 +93,11 @@ async fn unsettled(cluster: &Cluster) -> Vec<String> {
         }
     }
     for job in all::<Job>(cluster).await {
-        if job
-            .status
-            .as_ref()
-            .and_then(|status| status.completion_time.as_ref())
-            .is_none()
-        {
+        let status = job.status.clone().unwrap_or_default();
+        // One of which nodes evicted too many pods has failed.
+        let mut conditions = status.conditions.iter().flatten();
+        let has_failed = conditions.any(|it| it.type_ == "Failed" && it.status == "True");
+        if status.completion_time.is_none() && !has_failed {
             found.push(format!("job {}: {:?}", job.name_any(), job.status));
         }
     }

@@ -197,6 +197,9 @@ fn run_that_is_forbidden_is_found() {
 
 #[test]
 fn run_that_begins_twice_is_found() {
+    let mut objects = Objects::new();
+    let cron = json!({"metadata": {"name": "cron"}, "spec": {}});
+    store(&mut objects, "batch/cronjobs", cron);
     let mut limits = Limits::default();
     for name in ["first", "again"] {
         let job = job(name, "00:01");
@@ -207,7 +210,7 @@ fn run_that_begins_twice_is_found() {
             gone: false,
             now: at(NOW),
         };
-        limits.see(write, &Objects::new());
+        limits.see(write, &objects);
     }
     let complaints = limits.complaints();
     assert_eq!(complaints.len(), 1, "{complaints:?}");
