@@ -38,7 +38,7 @@
 //! A whole operator registers its kinds and controllers where they are written, and its `main` is one line: flags, logs,
 //! probes, metrics and leader election come with [`operator!`].
 //!
-//! ```
+//! ```standalone_crate
 //! use std::sync::Arc;
 //!
 //! use k8s_openapi::api::apps::v1::Deployment;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::claims::Claim;
+use super::claims::AddressClaim;
 use super::ranges::{Ranges, ServiceRange};
 use super::{Task, body, new_body};
 use crate::environment::Environment;
@@ -172,7 +172,7 @@ impl Allocations {
         used.ports.iter().for_each(|port| self.ports.release(*port));
     }
 
-    fn claim(&mut self, address: u32, claim: Option<&Claim>) {
+    fn claim(&mut self, address: u32, claim: Option<&AddressClaim>) {
         if claim.is_some_and(|claim| !claim.is_managed) {
             self.claimed.insert(address);
         } else {
@@ -246,7 +246,7 @@ impl Addresses {
         let Some(address) = number(name) else {
             return Vec::new();
         };
-        let claim = new_body(event).map(|object| Claim::read(&object));
+        let claim = new_body(event).map(|object| AddressClaim::read(&object));
         let mut allocations = self.allocations.lock();
         allocations.claim(address, claim.as_ref());
         let is_managed = claim.is_some_and(|claim| claim.is_managed);
@@ -270,7 +270,7 @@ impl Addresses {
         let mut parents = BTreeMap::new();
         for record in objects.claims.range("", None) {
             if let (Some(address), Some(object)) = (number(record.name()), body(record)) {
-                let claim = Claim::read(&object);
+                let claim = AddressClaim::read(&object);
                 allocations.claim(address, Some(&claim));
                 parents.insert(address, claim);
             }
@@ -328,7 +328,7 @@ impl Addresses {
 
 impl Allocations {
     /// What was not written before the server stopped.
-    fn unfinished(&self, claims: &BTreeMap<u32, Claim>) -> Vec<Task> {
+    fn unfinished(&self, claims: &BTreeMap<u32, AddressClaim>) -> Vec<Task> {
         let missing = self.services.iter().filter(|&(address, users)| {
             let claim = claims.get(address);
             claim.is_none_or(|claim| claim.is_managed && Some(&claim.parent) != users.first())

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kinds::value::text;
+use crate::object;
 
 /// Says who keeps an IPAddress.
 const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
@@ -12,20 +13,20 @@ const ALLOCATOR: &str = "ipallocator.k8s.io";
 
 /// What an IPAddress says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Claim {
+pub(crate) struct AddressClaim {
     /// Whether the server makes it and takes it away.
     pub(crate) is_managed: bool,
     /// The key of the Service that has the address; empty for another parent.
     pub(crate) parent: String,
 }
 
-impl Claim {
+impl AddressClaim {
     pub(crate) fn read(object: &Value) -> Self {
-        let parent = &object["spec"]["parentRef"];
+        let parent = object.pointer("/spec/parentRef").unwrap_or(&Value::Null);
         let field = |name: &str| parent.get(name).map(text).unwrap_or_default();
         let is_service = field("group").is_empty() && field("resource") == "services";
         Self {
-            is_managed: object["metadata"]["labels"][MANAGED_BY] == ALLOCATOR,
+            is_managed: object::labels(object).get(MANAGED_BY) == Some(ALLOCATOR),
             parent: if is_service {
                 format!("{}/{}", field("namespace"), field("name"))
             } else {
@@ -52,12 +53,12 @@ mod tests {
     #[test]
     fn object_of_a_service_is_read_as_it_was_made() {
         let mut object = ip_address("10.96.0.7", "default/a");
-        let claim = Claim::read(&object);
+        let claim = AddressClaim::read(&object);
         assert!(claim.is_managed);
         assert_eq!(claim.parent, "default/a");
         object["metadata"]["labels"] = json!({});
         object["spec"]["parentRef"]["resource"] = json!("gateways");
-        let claim = Claim::read(&object);
+        let claim = AddressClaim::read(&object);
         assert!(!claim.is_managed);
         assert_eq!(claim.parent, "");
     }

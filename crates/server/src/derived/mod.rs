@@ -34,7 +34,7 @@ use crate::storage::{At, Change, Event, Observed, Record, RestoreError, Snapshot
 
 use addresses::{AddressObjects, Addresses};
 pub(crate) use addresses::{RangeUse, Refusal, Reservation};
-pub(crate) use claims::{Claim, ip_address};
+pub(crate) use claims::{AddressClaim, ip_address};
 pub(crate) use definitions::Prepared;
 use queue::Queue;
 pub(crate) use queue::{Outcome, Task};

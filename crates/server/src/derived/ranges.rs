@@ -80,6 +80,7 @@ enum RangeState {
 
 impl ServiceRange {
     pub(super) fn read(object: &Value) -> Self {
+        let cidrs = object.pointer("/spec/cidrs").into_iter().flat_map(strings);
         let ready = is_ready(object);
         let state = match ready {
             _ if object::is_deleting(object) => RangeState::Terminating,
@@ -89,9 +90,7 @@ impl ServiceRange {
         };
         let held = object::finalizers(object).contains(&RANGE_FINALIZER);
         Self {
-            ranges: strings(&object["spec"]["cidrs"])
-                .filter_map(Range::parse)
-                .collect(),
+            ranges: cidrs.filter_map(Range::parse).collect(),
             state,
             settled: state == RangeState::Open && ready.is_some() && held,
         }
@@ -104,9 +103,13 @@ impl ServiceRange {
 
 /// What the condition `Ready` of a ServiceCIDR says, if it has one.
 pub(crate) fn is_ready(object: &Value) -> Option<bool> {
-    let mut conditions = items(&object["status"]["conditions"]).iter();
-    let ready = conditions.find(|condition| condition["type"] == "Ready");
-    ready.map(|ready| ready["status"] == "True")
+    let conditions = object.pointer("/status/conditions");
+    let has = |condition: &Value, field: &str, text: &str| {
+        condition.get(field).and_then(Value::as_str) == Some(text)
+    };
+    let mut conditions = conditions.into_iter().flat_map(items);
+    let ready = conditions.find(|condition| has(condition, "type", "Ready"));
+    ready.map(|ready| has(ready, "status", "True"))
 }
 
 /// All ranges of a server.

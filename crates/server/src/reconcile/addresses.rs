@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 
 use crate::core::Core;
 use crate::definitions::{ConditionUpdate, set_condition};
-use crate::derived::{Claim, Outcome, RANGE_FINALIZER, RangeUse, Task, ip_address, is_ready};
+use crate::derived::{
+    AddressClaim, Outcome, RANGE_FINALIZER, RangeUse, Task, ip_address, is_ready,
+};
 use crate::object;
 use crate::request::Part;
 use crate::resource::Served;
@@ -47,7 +49,7 @@ impl Core {
                 Some(service) => self.create_ip_address(&served, name, &service).await,
             };
         };
-        let claim = Claim::read(&served.revive(&record)?);
+        let claim = AddressClaim::read(&served.revive(&record)?);
         if !claim.is_managed || owner.is_some_and(|service| service == claim.parent) {
             return Ok(Outcome::Done);
         }

@@ -58,7 +58,7 @@ fn address_that_somebody_claims_is_not_given_out() {
     let addresses = addresses();
     let address = number("10.96.0.7").expect("an address");
     for (is_managed, expect) in [(false, Err(Refusal::Taken)), (true, Ok(()))] {
-        let claim = Claim {
+        let claim = AddressClaim {
             is_managed,
             parent: "default/a".to_owned(),
         };
@@ -92,7 +92,7 @@ fn what_was_not_written_before_a_stop_is_written_after_it() {
     let claims = claims.map(|(address, is_managed, parent)| {
         let parent = parent.to_owned();
         let address = number(address).expect("an address");
-        (address, Claim { is_managed, parent })
+        (address, AddressClaim { is_managed, parent })
     });
     let tasks = allocations.unfinished(&BTreeMap::from(claims));
     let expect = ["10.96.0.7", "10.96.0.8", "10.96.0.10"];
