@@ -90,7 +90,7 @@ impl OptionField {
         path: &str,
     ) -> Result<Option<Value>, InvalidConnectOptions> {
         let value = match self {
-            OptionField::Flag => query.flag(name).then(|| json!(true)),
+            OptionField::Flag => query.flag(name).then_some(Value::Bool(true)),
             OptionField::Text => query.get(name).map(|text| json!(text)),
             OptionField::Path => (!path.is_empty()).then(|| json!(path)),
             OptionField::List => list(query.all(name).collect()),
