@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_is_neither_program_nor_commit_is_refused_before_anything_is_built() {
-        let error = program("no-such-commit").expect_err("there is none");
+        let error = program("no-such-commit").expect_err("it is no commit");
         let expected = "no-such-commit is neither a program nor a commit";
         assert_eq!(error.to_string(), expected);
     }
